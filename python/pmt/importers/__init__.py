@@ -1,0 +1,61 @@
+"""Importers: files of other projects become a :class:`pmt.graph.Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pmt.graph import Graph
+
+__all__ = ["read"]
+
+_MODULES = {".tflite": "tflite", ".pkl": "tiny_training"}
+
+
+def read(path: str | Path, **options: Any) -> Graph:
+    """Read a network, choosing the importer by the file's suffix.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        ``.pmt`` (an image of this project), ``.tflite`` (full-integer), or ``.pkl`` (tiny-training).
+    **options
+        Passed to the importer: :func:`pmt.importers.tiny_training.read` takes ``classes`` and
+        ``resolution``, :func:`pmt.importers.tflite.read` takes ``input_mean`` and ``input_std``.
+
+    Returns
+    -------
+    Graph
+        The network; :func:`pmt.image.build_image` makes its image.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the suffix is unknown or the file is damaged or not supported.
+    TypeError
+        If the importer has no such option.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".pmt", *_MODULES):
+        raise ValueError(
+            f"path={str(path)!r}: suffix {suffix!r} is unknown; readable are .pmt, .tflite and .pkl"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
+    if suffix == ".pmt":
+        return _read_image(path, options)
+    importer: Callable[..., Graph] = import_module(f"pmt.importers.{_MODULES[suffix]}").read
+    return importer(path, **options)
+
+
+def _read_image(path: Path, options: dict[str, Any]) -> Graph:
+    from pmt.image import read_graph
+
+    if options:
+        raise TypeError(f"options {sorted(options)} are unknown for a .pmt image, which takes none")
+    return read_graph(path.read_bytes())

@@ -1,0 +1,152 @@
+"""An independent NumPy emulation of the integer semantics, working on a :class:`pmt.graph.Graph`.
+
+It shares no code with the core. Accumulators are float64 sums of integers below 2**53, which are
+exact; every step after them is float32, in the order the design states.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.graph import Graph, Op, Tensor
+
+Array = npt.NDArray[Any]
+Activations = dict[int, npt.NDArray[np.int8]]
+
+float32 = np.float32
+
+
+def run(graph: Graph, inputs: npt.NDArray[np.int8]) -> Activations:
+    """Every tensor of the network: index -> int8 (N, height, width, channels)."""
+    values: Activations = {graph.input: inputs}
+    for op in graph.ops:
+        values[op.output] = run_op(graph, op, [values[i] for i in op.inputs])
+    return values
+
+
+def run_op(graph: Graph, op: Op, inputs: list[npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
+    """One operation on int8 inputs (N, height, width, channels)."""
+    sources = [graph.tensors[i] for i in op.inputs]
+    target = graph.tensors[op.output]
+    output = _OPS[op.kind](op, inputs, sources, target)
+    assert output.shape[1:] == (target.height, target.width, target.channels), op.name
+    return output
+
+
+def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+    """Real logits (N, classes) from the last layer's accumulators, float32."""
+    last = graph.ops[-1]
+    assert last.weights is not None and last.bias is not None and last.weight_scales is not None
+    values = run(graph, inputs)
+    source = graph.tensors[last.inputs[0]]
+    acc = accumulators(last, values[last.inputs[0]], source)
+    real = (acc.astype(float32) + last.bias.astype(float32)) * (
+        float32(source.scale) * last.weight_scales
+    )
+    return real.reshape(len(inputs), -1)
+
+
+def quantise_pixels(graph: Graph, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+    """Pixels uint8 (N, height, width, channels) -> the network's int8 input."""
+    tensor = graph.tensors[graph.input]
+    mean = np.array(graph.input_mean, float32)
+    std = np.array(graph.input_std, float32)
+    real = (images.astype(float32) - mean) / std
+    return _to_int8(np.rint(real / float32(tensor.scale)), tensor.zero_point, (-128, 127))
+
+
+def accumulators(op: Op, x: npt.NDArray[np.int8], source: Tensor) -> Array:
+    """Exact integer sums of a layer before the bias, float64 (N, out_h, out_w, out)."""
+    assert op.weights is not None
+    weights = op.weights.astype(np.float64)
+    centred = x.astype(np.float64) - source.zero_point
+    if op.kind == "fully_connected":
+        acc = (centred.reshape(len(x), -1) @ weights.T)[:, None, None, :]
+    elif op.kind == "conv2d":
+        patches = _windows(_pad(centred, op.padding, 0.0), op)
+        acc = np.tensordot(patches, weights, axes=((3, 4, 5), (3, 1, 2)))
+    else:
+        repeated = np.repeat(centred, weights.shape[2] // centred.shape[3], axis=3)
+        patches = _windows(_pad(repeated, op.padding, 0.0), op)
+        acc = np.einsum("nhwcij,ijc->nhwc", patches, weights, optimize=True)
+    assert np.abs(acc).max(initial=0) < 2**31, op.name
+    return acc
+
+
+def _layer(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    assert op.bias is not None and op.weight_scales is not None
+    acc = accumulators(op, inputs[0], sources[0])
+    scale = (float32(sources[0].scale) * op.weight_scales) / float32(target.scale)
+    rounded = np.rint((acc.astype(float32) + op.bias.astype(float32)) * scale)
+    return _to_int8(rounded, target.zero_point, op.clamp)
+
+
+def _add(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    terms = [
+        (x.astype(np.int32) - t.zero_point).astype(float32) * float32(t.scale)
+        for x, t in zip(inputs, sources, strict=True)
+    ]
+    rounded = np.rint((terms[0] + terms[1]) / float32(target.scale))
+    return _to_int8(rounded, target.zero_point, op.clamp)
+
+
+def _average_pool(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    values = inputs[0].astype(np.float64)
+    total = _windows(_pad(values, op.padding, 0.0), op).sum(axis=(4, 5))
+    count = _windows(_pad(np.ones_like(values), op.padding, 0.0), op).sum(axis=(4, 5))
+    return _to_int8(np.rint(total.astype(float32) / count.astype(float32)), 0, op.clamp)
+
+
+def _max_pool(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    values = _pad(inputs[0].astype(np.float64), op.padding, -np.inf)
+    return _to_int8(_windows(values, op).max(axis=(4, 5)), 0, op.clamp)
+
+
+def _mean(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    source = sources[0]
+    total = inputs[0].sum(axis=(1, 2), dtype=np.int64, keepdims=True).astype(float32)
+    mean = total / float32(source.height * source.width)
+    if (float32(source.scale), source.zero_point) == (float32(target.scale), target.zero_point):
+        return _to_int8(np.rint(mean), 0, op.clamp)
+    ratio = float32(source.scale) / float32(target.scale)
+    rounded = np.rint((mean - float32(source.zero_point)) * ratio)
+    return _to_int8(rounded, target.zero_point, op.clamp)
+
+
+def _pad_op(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    return _pad(inputs[0], op.padding, sources[0].zero_point)
+
+
+def _reshape(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
+    return inputs[0].reshape(len(inputs[0]), target.height, target.width, target.channels)
+
+
+def _pad(x: Array, padding: tuple[int, int, int, int], value: float) -> Array:
+    top, left, bottom, right = padding
+    return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
+
+
+def _windows(x: Array, op: Op) -> Array:
+    """(N, height, width, C) -> (N, out_h, out_w, C, kernel_h, kernel_w)."""
+    view = np.lib.stride_tricks.sliding_window_view(x, op.kernel, axis=(1, 2))
+    return view[:, :: op.stride[0], :: op.stride[1]]
+
+
+def _to_int8(rounded: Array, zero_point: int, clamp: tuple[int, int]) -> npt.NDArray[np.int8]:
+    return np.clip(rounded.astype(np.float64) + zero_point, *clamp).astype(np.int8)
+
+
+_OPS = {
+    "conv2d": _layer,
+    "depthwise_conv2d": _layer,
+    "fully_connected": _layer,
+    "add": _add,
+    "average_pool": _average_pool,
+    "max_pool": _max_pool,
+    "mean": _mean,
+    "pad": _pad_op,
+    "reshape": _reshape,
+}
