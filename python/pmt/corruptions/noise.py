@@ -1,0 +1,85 @@
+"""Noise: gaussian (sensor), shot (photon counting) and impulse (dead and saturated pixels)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Generators = Sequence[np.random.Generator]
+Images = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[np.float64]
+
+
+def gaussian_noise(images: Images, deviation: float, generators: Generators) -> Pixels:
+    """Add independent normal noise to every value.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    deviation
+        Standard deviation as a share of full scale, so 0.1 means 25.5 grey levels.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1, not clipped.
+    """
+    noise = np.empty(images.shape)
+    for image_noise, generator in zip(noise, generators, strict=True):
+        generator.standard_normal(out=image_noise)
+    return images / 255.0 + deviation * noise
+
+
+def shot_noise(images: Images, photons: float, generators: Generators) -> Pixels:
+    """Replace every value by a Poisson count with that mean.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    photons
+        Expected count at full scale; fewer photons, more noise.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1, not clipped.
+    """
+    expected = images / 255.0 * photons
+    counts = np.empty(images.shape)
+    for image_counts, rate, generator in zip(counts, expected, generators, strict=True):
+        image_counts[...] = generator.poisson(rate)
+    return counts / photons
+
+
+def impulse_noise(images: Images, amount: float, generators: Generators) -> Pixels:
+    """Set a share of all values to black or white, half and half, each channel on its own.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    amount
+        Share of the values that are replaced, 0 to 1.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    draw = np.empty(images.shape)
+    for image_draw, generator in zip(draw, generators, strict=True):
+        generator.random(out=image_draw)
+    pixels = images / 255.0
+    pixels[draw < amount] = 1.0
+    pixels[draw < amount / 2] = 0.0
+    return pixels

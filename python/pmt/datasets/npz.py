@@ -1,0 +1,177 @@
+"""Data sets in one .npz file: arrays `images`, `labels` and optionally `class_names`, `name`."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.class_names import names_for
+from pmt.datasets.damage import damaged, missing
+from pmt.datasets.dataset import Dataset
+
+REMEDY = "write it again, for instance with pmt.datasets.save_npz"
+# The earliest time a zip can hold: the bytes of a saved file must not depend on the clock.
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
+    """Read one .npz file; pickled objects in it are refused.
+
+    Parameters
+    ----------
+    path
+        The file: `images` uint8 (N, H, W, C), or (N, H, W) for grey ones, `labels` integers (N,),
+        optionally `class_names` (K,) text and `name`.
+    class_names
+        Names that replace the file's; without either, the numbers "0", "1", ...
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        The file is damaged, an array is missing or has the wrong dtype or shape, or a label has
+        no name.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_npz_stream(file, str(path), class_names)
+    except FileNotFoundError:
+        raise missing(path, "no such file", "check the path") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise damaged(path, f"cannot be read ({reason})", "check the file and its rights") from None
+
+
+def read_npz_stream(
+    file: IO[bytes], label: str, class_names: Sequence[str] | None = None
+) -> Dataset:
+    """Read the same from an open binary file; `label` names it in errors."""
+    arrays = _read_arrays(file, label)
+    for key in ("images", "labels"):
+        if key not in arrays:
+            found = ", ".join(arrays) or "none"
+            raise damaged(label, f"no array {key!r} (found: {found})", REMEDY)
+    images, labels = _checked(label, arrays["images"], arrays["labels"])
+    names = class_names if class_names is not None else _listed_names(label, arrays)
+    name = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
+    return Dataset(
+        images=images,
+        labels=labels,
+        class_names=names_for(label, labels, names),
+        name=name if isinstance(name, str) else Path(label).stem,
+    )
+
+
+def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a data set as .npz, the same bytes for the same data set.
+
+    The file is written aside and renamed: a crash or a full disk leaves the old file, or none,
+    never half of one. The compressed bytes depend on the version of zlib.
+
+    Parameters
+    ----------
+    dataset
+        What to write.
+    path
+        Name of the file, ending in ``.npz``; its folder must exist.
+
+    Raises
+    ------
+    ValueError
+        `path` does not end in ``.npz``.
+    OSError
+        The file cannot be written, for instance on a full disk.
+    """
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise ValueError(f"path = {str(target)!r}: must end in .npz")
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "images": dataset.images,
+        "labels": dataset.labels.astype("<i8"),
+        "class_names": np.array(dataset.class_names).astype("<U"),
+        "name": np.array(dataset.name).astype("<U"),
+    }
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with aside.open("wb") as file:
+            _write_arrays(file, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(
+            f"{target}: cannot be written ({reason}); check the folder, its rights and its space"
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write_arrays(file: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for key, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{key}.npy", ZIP_EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o644 << 16
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(entry, content.getvalue())
+
+
+def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:
+    try:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise damaged(label, "one bare array, not an .npz archive", REMEDY)
+        with archive:
+            wanted = ("images", "labels", "class_names", "name")
+            return {key: archive[key] for key in archive.files if key in wanted}
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, MemoryError) as error:
+        raise damaged(label, f"not a whole .npz file ({error})", REMEDY) from None
+    except (ValueError, NotImplementedError, RuntimeError, SyntaxError) as error:
+        if str(error).startswith(f"{label}: "):
+            raise
+        problem = "truncated, not an .npz file, or holds pickled objects, which are refused"
+        raise damaged(label, problem, REMEDY) from None
+
+
+def _checked(
+    label: str, images: npt.NDArray[Any], labels: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if images.dtype != np.uint8:
+        raise damaged(label, f"images is {images.dtype}, not uint8", "scale the pixels to 0..255")
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or 0 in images.shape:
+        problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
+        raise damaged(label, problem, REMEDY)
+    if labels.dtype.kind not in "iu":
+        raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
+    if labels.shape != images.shape[:1]:
+        problem = f"labels has shape {labels.shape} for {len(images)} images"
+        raise damaged(label, problem, "store one label an image")
+    images.flags.writeable = False
+    return images, labels
+
+
+def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:
+    if "class_names" not in arrays:
+        return None
+    listed = arrays["class_names"]
+    if listed.ndim != 1 or listed.dtype.kind != "U" or listed.size == 0:
+        problem = f"class_names is {listed.dtype} of shape {listed.shape}, not a row of text"
+        raise damaged(label, problem, REMEDY)
+    names = [str(name) for name in listed]
+    if len(set(names)) != len(names) or not all(name.strip() for name in names):
+        raise damaged(label, "class_names holds a name twice or a blank one", REMEDY)
+    return names
