@@ -1,0 +1,82 @@
+// Every array convention of the module, checked once: C order, exact dtype, never converted.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <string>
+#include <vector>
+
+#include "host/host_trainer.hpp"
+
+namespace pmt::bindings {
+
+namespace py = pybind11;
+
+using Int8Array = py::array_t<int8_t, py::array::c_style>;
+using Int32Array = py::array_t<int32_t, py::array::c_style>;
+using Int64Array = py::array_t<int64_t, py::array::c_style>;
+using FloatArray = py::array_t<float, py::array::c_style>;
+
+inline std::string shape_text(const py::array& array) {
+  std::string text = "(";
+  for (py::ssize_t i = 0; i < array.ndim(); ++i) text += (i > 0 ? ", " : "") + std::to_string(array.shape(i));
+  return text + ")";
+}
+
+template <typename T>
+py::array_t<T, py::array::c_style> checked(const py::object& object, const char* name, const char* dtype) {
+  if (!py::isinstance<py::array_t<T, py::array::c_style>>(object)) {
+    std::string got = "a " + std::string(py::str(py::type::of(object).attr("__name__")));
+    if (py::isinstance<py::array>(object)) {
+      got = std::string(py::str(object.attr("dtype"))) + " of shape " + shape_text(object.cast<py::array>());
+      if (!py::dtype::of<T>().equal(object.attr("dtype"))) {
+        throw py::type_error(std::string(name) + " must be a C-contiguous NumPy array of " + dtype + "; got " + got);
+      }
+      throw py::value_error(std::string(name) + " must be C-contiguous; pass numpy.ascontiguousarray(" + name + ")");
+    }
+    throw py::type_error(std::string(name) + " must be a C-contiguous NumPy array of " + dtype + "; got " + got);
+  }
+  return object.cast<py::array_t<T, py::array::c_style>>();
+}
+
+// int8 (N, height, width, channels) of the model's input.
+inline Int8Array checked_images(const py::object& object, const Model& model) {
+  auto images = checked<int8_t>(object, "images", "int8");
+  const TensorRecord& in = model.input();
+  const bool fits = images.ndim() == 4 && images.shape(1) == in.height && images.shape(2) == in.width &&
+                    images.shape(3) == in.channels && images.shape(0) < (1 << 30);
+  if (!fits) {
+    throw py::value_error("images must have shape (N, " + std::to_string(in.height) + ", " + std::to_string(in.width) +
+                          ", " + std::to_string(in.channels) + ") for this model; got " + shape_text(images));
+  }
+  return images;
+}
+
+// int64 (N,), every value a class of the model.
+inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count) {
+  auto labels = checked<int64_t>(object, "labels", "int64");
+  if (labels.ndim() != 1 || labels.shape(0) != count) {
+    throw py::value_error("labels must have shape (" + std::to_string(count) + ",), one for each image; got " +
+                          shape_text(labels));
+  }
+  for (py::ssize_t i = 0; i < count; ++i) {
+    if (labels.at(i) < 0 || labels.at(i) >= model.classes()) {
+      throw py::value_error("labels must be 0.." + std::to_string(model.classes() - 1) + " for this model; labels[" +
+                            std::to_string(i) + "] is " + std::to_string(labels.at(i)));
+    }
+  }
+  return labels;
+}
+
+template <typename T>
+py::array_t<T> copy_array(const T* data, std::vector<py::ssize_t> shape) {
+  return py::array_t<T>(shape, data);
+}
+
+// Ctrl-C, asked from the calling thread while the GIL is released.
+inline bool interrupted() {
+  const py::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() != 0;
+}
+
+}  // namespace pmt::bindings

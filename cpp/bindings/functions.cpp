@@ -1,0 +1,61 @@
+#include <pybind11/stl.h>
+
+#include "arrays.hpp"
+#include "core/crc32.hpp"
+#include "core/loss.hpp"
+#include "core/perturbation.hpp"
+#include "core/update.hpp"
+#include "register.hpp"
+
+namespace pmt::bindings {
+namespace {
+
+py::tuple losses(const py::object& logits_object, const py::object& labels_object) {
+  const auto logits = checked<float>(logits_object, "logits", "float32");
+  const auto labels = checked<int64_t>(labels_object, "labels", "int64");
+  if (logits.ndim() != 2 || labels.ndim() != 1 || labels.shape(0) != logits.shape(0)) {
+    throw py::value_error("logits must be (N, classes) and labels (N,); got " + shape_text(logits) + " and " +
+                          shape_text(labels));
+  }
+  const auto classes = static_cast<int32_t>(logits.shape(1));
+  Int32Array result(logits.shape(0));
+  int64_t correct = 0;
+  for (py::ssize_t n = 0; n < logits.shape(0); ++n) {
+    const int64_t label = labels.at(n);
+    if (label < 0 || label >= classes) {
+      throw py::value_error("labels must be 0.." + std::to_string(classes - 1) + "; labels[" + std::to_string(n) +
+                            "] is " + std::to_string(label));
+    }
+    result.mutable_at(n) = cross_entropy(logits.data(n, 0), classes, static_cast<int32_t>(label));
+    correct += arg_max(logits.data(n, 0), classes) == label;
+  }
+  return py::make_tuple(result, correct);
+}
+
+Int8Array signs(Generator generator, uint32_t seed, uint32_t step, uint32_t layer, uint32_t query, uint32_t sample,
+                uint32_t purpose, int32_t count) {
+  Int8Array result(count);
+  SignStream(generator, {seed, step, layer, query, sample, static_cast<Purpose>(purpose)})
+      .next(count, result.mutable_data());
+  return result;
+}
+
+}  // namespace
+
+void register_functions(py::module_& m) {
+  m.attr("LOSS_ONE") = 1 << loss_fraction_bits;
+  m.def("cross_entropy", &losses, py::arg("logits"), py::arg("labels"),
+        "Losses (N,) in units of 1 / LOSS_ONE, and the number of correct samples.");
+  m.def("signs", &signs, py::arg("generator"), py::arg("seed"), py::arg("step"), py::arg("layer"), py::arg("query"),
+        py::arg("sample"), py::arg("purpose"), py::arg("count"), "A stream's first signs, as the trainer draws them.");
+  m.def("round_update", &round_update, py::arg("update"), py::arg("rounding"), py::arg("random"));
+  m.def(
+      "crc32",
+      [](const py::bytes& bytes) {
+        const std::string_view view = bytes;
+        return crc32(reinterpret_cast<const uint8_t*>(view.data()), view.size());
+      },
+      py::arg("bytes"));
+}
+
+}  // namespace pmt::bindings

@@ -1,0 +1,207 @@
+#include <pybind11/stl.h>
+
+#include <cstring>
+
+#include "arrays.hpp"
+#include "host/inference.hpp"
+#include "register.hpp"
+
+namespace pmt::bindings {
+namespace {
+
+using host::HostModel;
+
+const char* kind_name(OpKind kind) {
+  switch (kind) {
+    case OpKind::conv2d: return "conv2d";
+    case OpKind::depthwise_conv2d: return "depthwise_conv2d";
+    case OpKind::fully_connected: return "fully_connected";
+    case OpKind::add: return "add";
+    case OpKind::average_pool: return "average_pool";
+    case OpKind::max_pool: return "max_pool";
+    case OpKind::mean: return "mean";
+    case OpKind::pad: return "pad";
+    case OpKind::reshape: return "reshape";
+  }
+  return "unknown";
+}
+
+py::dict op_dict(const Model& model, int32_t index) {
+  const OpRecord& op = model.op(index);
+  py::list inputs;
+  for (const uint32_t tensor : op.input) {
+    if (tensor != no_tensor) inputs.append(tensor);
+  }
+  py::dict d;
+  d["index"] = index;
+  d["kind"] = kind_name(op.kind);
+  d["name"] = model.name(op.name);
+  d["inputs"] = py::tuple(inputs);
+  d["output"] = op.output;
+  d["kernel"] = py::make_tuple(op.kernel_h, op.kernel_w);
+  d["stride"] = py::make_tuple(op.stride_h, op.stride_w);
+  d["padding"] = py::make_tuple(op.pad_top, op.pad_left, op.pad_bottom, op.pad_right);
+  d["clamp"] = py::make_tuple(op.clamp_min, op.clamp_max);
+  d["weights"] = weight_count(model, op);
+  d["macs"] = mac_count(model, op);
+  return d;
+}
+
+py::dict tensor_dict(const Model& model, int32_t index) {
+  const TensorRecord& t = model.tensor(index);
+  py::dict d;
+  d["index"] = index;
+  d["name"] = model.name(t.name);
+  d["height"] = t.height;
+  d["width"] = t.width;
+  d["channels"] = t.channels;
+  d["scale"] = t.scale;
+  d["zero_point"] = t.zero_point;
+  return d;
+}
+
+py::dict blocks(const Model& model) {
+  py::dict d;
+  for (int32_t b = 0; b < model.block_count(); ++b) {
+    const BlockRecord& block = model.block(b);
+    py::list layers;
+    for (uint32_t k = 0; k < block.count; ++k) layers.append(model.block_layer(block, k));
+    d[model.name(block.name)] = layers;
+  }
+  return d;
+}
+
+py::tuple input_constants(const Model& model, const float* values) {
+  const auto channels = static_cast<size_t>(model.input().channels);
+  py::tuple result(channels);
+  for (size_t c = 0; c < channels; ++c) result[c] = values[c < 4 ? c : 3];
+  return result;
+}
+
+const OpRecord& layer_record(const HostModel& host, int32_t op) {
+  const Model& model = host.model();
+  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) {
+    throw py::value_error("op " + std::to_string(op) + " is not a layer with weights");
+  }
+  return model.op(op);
+}
+
+// conv2d (out, kh, kw, in), depthwise_conv2d (kh, kw, out), fully_connected (out, in).
+std::vector<py::ssize_t> weight_shape(const Model& model, const OpRecord& op) {
+  const py::ssize_t out = model.output_of(op).channels;
+  if (op.kind == OpKind::fully_connected) return {out, element_count(model.input_of(op))};
+  if (op.kind == OpKind::depthwise_conv2d) return {op.kernel_h, op.kernel_w, out};
+  return {out, op.kernel_h, op.kernel_w, model.input_of(op).channels};
+}
+
+Int8Array weights(const HostModel& host, int32_t op) {
+  const OpRecord& record = layer_record(host, op);
+  return copy_array(host.model().weights(record), weight_shape(host.model(), record));
+}
+
+void set_parameters(HostModel& host, int32_t op, const py::object& weights_object, const py::object& bias_object) {
+  const OpRecord& record = layer_record(host, op);
+  const auto new_weights = checked<int8_t>(weights_object, "weights", "int8");
+  const auto new_bias = checked<int32_t>(bias_object, "bias", "int32");
+  const auto shape = weight_shape(host.model(), record);
+  const bool same = static_cast<size_t>(new_weights.ndim()) == shape.size() &&
+                    std::equal(shape.begin(), shape.end(), new_weights.shape());
+  if (!same || new_bias.ndim() != 1 || new_bias.shape(0) != host.model().output_of(record).channels) {
+    throw py::value_error("weights and bias must have the layer's shapes; got " + shape_text(new_weights) + " and " +
+                          shape_text(new_bias));
+  }
+  const LayerStorage storage = host.storage(op);
+  std::memcpy(storage.weights, new_weights.data(), static_cast<size_t>(new_weights.nbytes()));
+  std::memcpy(storage.bias, new_bias.data(), static_cast<size_t>(new_bias.nbytes()));
+}
+
+FloatArray logits(const HostModel& host, const py::object& object, int32_t threads, bool int8_logits) {
+  const auto images = checked_images(object, host.model());
+  FloatArray result({images.shape(0), static_cast<py::ssize_t>(host.model().classes())});
+  const int8_t* data = images.data();
+  float* out = result.mutable_data();
+  const auto count = static_cast<int32_t>(images.shape(0));
+  const py::gil_scoped_release release;
+  host::batch_logits(host, data, count, int8_logits, threads, interrupted, out);
+  return result;
+}
+
+py::list activations(const HostModel& host, const py::object& object) {
+  const auto image = checked<int8_t>(object, "image", "int8");
+  const Model& model = host.model();
+  if (image.ndim() != 3 || image.size() != element_count(model.input())) {
+    throw py::value_error("image must have the model's input shape; got " + shape_text(image));
+  }
+  const auto tensors = host::activations(host, image.data());
+  py::list result;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorRecord& t = model.tensor(static_cast<int32_t>(i));
+    result.append(copy_array(tensors[i].data(), {t.height, t.width, t.channels}));
+  }
+  return result;
+}
+
+std::shared_ptr<HostModel> make_model(const py::bytes& image) {
+  const std::string_view view = image;
+  return std::make_shared<HostModel>(reinterpret_cast<const uint8_t*>(view.data()), view.size());
+}
+
+py::bytes image_bytes(const HostModel& host) {
+  const std::vector<uint8_t> image = host.image();
+  return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
+}
+
+}  // namespace
+
+void register_model(py::module_& m) {
+  py::class_<HostModel, std::shared_ptr<HostModel>>(m, "Model", "A validated .pmt image with writable weights.")
+      .def(py::init(&make_model), py::arg("image"))
+      .def("image", &image_bytes, "The image with its present weights.")
+      .def_property_readonly("op_count", [](const HostModel& h) { return h.model().op_count(); })
+      .def_property_readonly("classes", [](const HostModel& h) { return h.model().classes(); })
+      .def_property_readonly("input_shape",
+                             [](const HostModel& h) {
+                               const TensorRecord& t = h.model().input();
+                               return py::make_tuple(t.height, t.width, t.channels);
+                             })
+      .def_property_readonly("input_tensor", [](const HostModel& h) { return h.model().header().input_tensor; })
+      .def_property_readonly("output_tensor", [](const HostModel& h) { return h.model().header().output_tensor; })
+      .def_property_readonly(
+          "input_mean", [](const HostModel& h) { return input_constants(h.model(), h.model().header().input_mean); })
+      .def_property_readonly(
+          "input_std", [](const HostModel& h) { return input_constants(h.model(), h.model().header().input_std); })
+      .def_property_readonly("has_linear_head", [](const HostModel& h) { return has_linear_head(h.model()); })
+      .def("ops",
+           [](const HostModel& h) {
+             py::list list;
+             for (int32_t i = 0; i < h.model().op_count(); ++i) list.append(op_dict(h.model(), i));
+             return list;
+           })
+      .def("tensors",
+           [](const HostModel& h) {
+             py::list list;
+             for (int32_t i = 0; i < h.model().tensor_count(); ++i) list.append(tensor_dict(h.model(), i));
+             return list;
+           })
+      .def("blocks", [](const HostModel& h) { return blocks(h.model()); })
+      .def("metadata",
+           [](const HostModel& h) { return std::string(h.model().metadata(), h.model().header().metadata.count); })
+      .def("weights", &weights, py::arg("op"))
+      .def("bias",
+           [](const HostModel& h, int32_t op) {
+             const OpRecord& record = layer_record(h, op);
+             return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
+           },
+           py::arg("op"))
+      .def("weight_scales",
+           [](const HostModel& h, int32_t op) {
+             const OpRecord& record = layer_record(h, op);
+             return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
+           },
+           py::arg("op"))
+      .def("set_parameters", &set_parameters, py::arg("op"), py::arg("weights"), py::arg("bias"))
+      .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)
+      .def("activations", &activations, py::arg("image"));
+}
+
+}  // namespace pmt::bindings

@@ -1,0 +1,11 @@
+#include "register.hpp"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The C++ core of pmt: models, forward passes, the trainer.";
+  module.attr("__version__") = PMT_VERSION;
+  pmt::bindings::register_errors(module);
+  pmt::bindings::register_options(module);
+  pmt::bindings::register_model(module);
+  pmt::bindings::register_trainer(module);
+  pmt::bindings::register_functions(module);
+}

@@ -1,0 +1,75 @@
+#include "core/options.hpp"
+
+#include <pybind11/native_enum.h>
+
+#include "register.hpp"
+
+namespace py = pybind11;
+
+namespace pmt::bindings {
+
+void register_options(py::module_& m) {
+  py::native_enum<Generator>(m, "Generator", "enum.IntEnum")
+      .value("philox", Generator::philox)
+      .value("xorshift32", Generator::xorshift32)
+      .finalize();
+  py::native_enum<Scope>(m, "Scope", "enum.IntEnum")
+      .value("layer_wise", Scope::layer_wise)
+      .value("model_wise", Scope::model_wise)
+      .finalize();
+  py::native_enum<Baseline>(m, "Baseline", "enum.IntEnum")
+      .value("clean", Baseline::clean)
+      .value("leave_one_out", Baseline::leave_one_out)
+      .finalize();
+  py::native_enum<EstimatorRule>(m, "EstimatorRule", "enum.IntEnum")
+      .value("by_dimension", EstimatorRule::by_dimension)
+      .value("weight", EstimatorRule::weight)
+      .value("node", EstimatorRule::node)
+      .finalize();
+  py::native_enum<NodeDimension>(m, "NodeDimension", "enum.IntEnum")
+      .value("output", NodeDimension::output)
+      .value("input", NodeDimension::input)
+      .finalize();
+  py::native_enum<Sharing>(m, "Sharing", "enum.IntEnum")
+      .value("per_sample", Sharing::per_sample)
+      .value("batch", Sharing::batch)
+      .finalize();
+  py::native_enum<GradientNormScaling>(m, "GradientNormScaling", "enum.IntEnum")
+      .value("none", GradientNormScaling::none)
+      .value("queries_and_samples", GradientNormScaling::queries_and_samples)
+      .value("queries", GradientNormScaling::queries)
+      .finalize();
+  py::native_enum<Rounding>(m, "Rounding", "enum.IntEnum")
+      .value("nearest", Rounding::nearest)
+      .value("stochastic", Rounding::stochastic)
+      .finalize();
+  py::native_enum<Step>(m, "Step", "enum.IntEnum")
+      .value("gradient", Step::gradient)
+      .value("normalised", Step::normalised)
+      .finalize();
+  py::class_<TrainerOptions>(m, "Options", "Every choice of the trainer; see pmt.ZOTrainer.")
+      .def(py::init<>())
+      .def_readwrite("seed", &TrainerOptions::seed)
+      .def_readwrite("queries", &TrainerOptions::queries)
+      .def_readwrite("mu_weight", &TrainerOptions::mu_weight)
+      .def_readwrite("mu_node", &TrainerOptions::mu_node)
+      .def_readwrite("generator", &TrainerOptions::generator)
+      .def_readwrite("scope", &TrainerOptions::scope)
+      .def_readwrite("baseline", &TrainerOptions::baseline)
+      .def_readwrite("rule", &TrainerOptions::rule)
+      .def_readwrite("node_dimension", &TrainerOptions::node_dimension)
+      .def_readwrite("node_ratio", &TrainerOptions::node_ratio)
+      .def_readwrite("sharing", &TrainerOptions::sharing)
+      .def_readwrite("gradient_norm_scaling", &TrainerOptions::gradient_norm_scaling)
+      .def_readwrite("quantisation_aware_scaling", &TrainerOptions::quantisation_aware_scaling)
+      .def_readwrite("rounding", &TrainerOptions::rounding)
+      .def_readwrite("step", &TrainerOptions::step)
+      .def_readwrite("train_bias", &TrainerOptions::train_bias)
+      .def_readwrite("int8_logits", &TrainerOptions::int8_logits)
+      .def_readwrite("weight_tile_bytes", &TrainerOptions::weight_tile_bytes)
+      .def("pack", [](const TrainerOptions& options) {
+        return py::bytes(reinterpret_cast<const char*>(&options), sizeof options);
+      });
+}
+
+}  // namespace pmt::bindings

@@ -1,0 +1,15 @@
+// What each file of the bindings adds to the module. Bindings convert, check, release the GIL and
+// call; they hold no algorithm.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace pmt::bindings {
+
+void register_errors(pybind11::module_& module);
+void register_options(pybind11::module_& module);
+void register_model(pybind11::module_& module);
+void register_trainer(pybind11::module_& module);
+void register_functions(pybind11::module_& module);
+
+}  // namespace pmt::bindings

@@ -1,0 +1,34 @@
+// The one block of memory a caller hands over, given out from front to back. With no memory behind
+// it, it only counts: the same code that builds the trainer measures it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pmt {
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(void* memory, size_t capacity) : memory_(static_cast<uint8_t*>(memory)), capacity_(capacity) {}
+
+  // `count` objects, 16-byte aligned; nullptr while measuring or once the arena is full.
+  template <typename T>
+  T* take(int64_t count) {
+    const size_t start = used_;
+    used_ += (static_cast<size_t>(count) * sizeof(T) + 15) / 16 * 16;
+    if (memory_ == nullptr || used_ > capacity_) return nullptr;
+    return reinterpret_cast<T*>(memory_ + start);
+  }
+
+  size_t used() const { return used_; }
+  bool measuring() const { return memory_ == nullptr; }
+  bool fits() const { return used_ <= capacity_; }
+
+ private:
+  uint8_t* memory_ = nullptr;
+  size_t capacity_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace pmt

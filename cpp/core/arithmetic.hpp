@@ -1,0 +1,52 @@
+// The few numeric primitives whose result must be the same bits on every target.
+#pragma once
+
+#include <cstdint>
+
+namespace pmt {
+
+constexpr int32_t clamp(int32_t value, int32_t low, int32_t high) {
+  return value < low ? low : (value > high ? high : value);
+}
+
+constexpr float clamp(float value, float low, float high) {
+  return value < low ? low : (value > high ? high : value);
+}
+
+// Round half to even. Adding 1.5 * 2^23 leaves no fraction bits, so the addition itself rounds.
+// |value| must be below 2^22.
+inline int32_t round_half_even(float value) {
+  const float magic = 12582912.0f;
+  return static_cast<int32_t>((value + magic) - magic);
+}
+
+// As round_half_even for any finite value; the result saturates at +-2^21, far outside int8.
+inline int32_t round_saturating(float value) {
+  return round_half_even(clamp(value, -2097152.0f, 2097152.0f));
+}
+
+// int64 -> float, round half to even, without a library call (its rounding differs by target).
+inline float to_float(int64_t value) {
+  const bool negative = value < 0;
+  uint64_t magnitude = negative ? 0u - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  float scale = 1.0f;
+  while (magnitude >> 30) {  // keep a sticky bit so that ties are still seen
+    magnitude = (magnitude >> 1) | (magnitude & 1u);
+    scale *= 2.0f;
+  }
+  const float result = static_cast<float>(static_cast<int32_t>(magnitude)) * scale;
+  return negative ? -result : result;
+}
+
+// Division that rounds to the nearest, halves away from zero. divisor > 0.
+constexpr int64_t divide_rounded(int64_t value, int64_t divisor) {
+  return value >= 0 ? (value + divisor / 2) / divisor : -((-value + divisor / 2) / divisor);
+}
+
+constexpr int32_t round_up(int32_t value, int32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+inline bool is_finite(float value) { return value - value == 0.0f; }
+
+}  // namespace pmt

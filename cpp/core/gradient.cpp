@@ -1,0 +1,119 @@
+#include "core/gradient.hpp"
+
+#include "core/kernels/patch.hpp"
+#include "core/loss.hpp"
+
+namespace pmt {
+namespace {
+
+void open_streams(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                  Purpose purpose) {
+  for (int32_t q = 0; q < estimation.options->queries; ++q) {
+    const QueryId id = {static_cast<uint32_t>(q), sample};
+    workspace.streams[q] =
+        SignStream(estimation.options->generator, perturbation_stream(estimation, layer, id, purpose));
+  }
+}
+
+// sign_sums[i] = sum_q differences[q] * signs_q[i] for the next `count` signs of every stream.
+void next_sign_sums(const Workspace& workspace, const int32_t* differences, int32_t queries, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) workspace.sign_sums[i] = 0;
+  for (int32_t q = 0; q < queries; ++q) {
+    workspace.streams[q].next(count, workspace.signs);
+    accumulate_signs(workspace.signs, count, differences[q], workspace.sign_sums);
+  }
+}
+
+void add_stream_sums(const Workspace& workspace, const int32_t* differences, int32_t queries, int32_t count,
+                     int64_t* sums) {
+  for (int32_t done = 0; done < count; done += gradient_chunk) {
+    const int32_t chunk = count - done < gradient_chunk ? count - done : gradient_chunk;
+    next_sign_sums(workspace, differences, queries, chunk);
+    for (int32_t i = 0; i < chunk; ++i) sums[done + i] += workspace.sign_sums[i];
+  }
+}
+
+struct Position {
+  int32_t y, x;
+};
+
+// Adds node_gradient[c] * patch to the weights of every channel c, at one output position.
+void add_outer_product(const Model& model, const Layer& layer, const OpRecord& op, const int8_t* input,
+                       const Position& position, const int32_t* node_gradient, int16_t* patch,
+                       const GradientSums& sums) {
+  const TensorRecord& in = model.input_of(op);
+  const bool flat = op.kind == OpKind::fully_connected;
+  const Shape shape = flat ? Shape{1, 1, element_count(in)} : Shape{in.height, in.width, in.channels};
+  const Window window = flat ? Window{1, 1, 1, 1, 0, 0}
+                             : Window{op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  gather_patch(input, shape, window, in.zero_point, position.y, position.x, patch);
+  const int32_t taps = layer.weight_count / layer.channels;
+  if (op.kind == OpKind::depthwise_conv2d) {
+    const int32_t multiplier = layer.channels / in.channels;
+    for (int32_t k = 0; k < taps; ++k) {
+      for (int32_t c = 0; c < layer.channels; ++c) {
+        sums.weights[k * layer.channels + c] +=
+            static_cast<int64_t>(node_gradient[c]) * patch[k * in.channels + c / multiplier];
+      }
+    }
+    return;
+  }
+  for (int32_t c = 0; c < layer.channels; ++c) {
+    const int64_t factor = node_gradient[c];
+    if (factor == 0) continue;
+    int64_t* row = sums.weights + c * taps;
+    for (int32_t k = 0; k < taps; ++k) row[k] += factor * patch[k];
+  }
+}
+
+}  // namespace
+
+void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                         const int32_t* differences, const GradientSums& sums) {
+  const int32_t queries = estimation.options->queries;
+  open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
+  add_stream_sums(workspace, differences, queries, layer.weight_count, sums.weights);
+  if (estimation.options->train_bias == 0) return;
+  // The signs of a bias were drawn as one run over all channels, as they are here.
+  open_streams(estimation, workspace, layer, sample, Purpose::bias_signs);
+  add_stream_sums(workspace, differences, queries, layer.channels, sums.bias);
+}
+
+void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                       const int32_t* differences, const GradientSums& sums) {
+  const Model& model = *estimation.network->model;
+  const OpRecord& op = model.op(layer.op);
+  const TensorRecord& out = model.output_of(op);
+  const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
+  const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output);
+  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
+  const int32_t row = out.width * out.channels;
+  open_streams(estimation, workspace, layer, sample, Purpose::node_signs);
+  for (int32_t y = 0; y < out.height; ++y) {
+    next_sign_sums(workspace, differences, estimation.options->queries, row);
+    for (int32_t i = 0; i < row; ++i) {
+      const int8_t node = nodes[y * row + i];
+      if (node <= op.clamp_min || node >= op.clamp_max) workspace.sign_sums[i] = 0;
+    }
+    for (int32_t x = 0; x < out.width; ++x) {
+      const int32_t* node_gradient = workspace.sign_sums + x * out.channels;
+      add_outer_product(model, layer, op, input, {y, x}, node_gradient, patch, sums);
+      for (int32_t c = 0; c < out.channels; ++c) sums.bias[c] += node_gradient[c];
+    }
+  }
+}
+
+void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
+                       const GradientSums& sums) {
+  const Network& network = *estimation.network;
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(layer.op);
+  main_logits(network, *estimation.plan, workspace, false);
+  cross_entropy_gradient(workspace.logits, model.classes(), label, workspace.head_gradient);
+  const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
+  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
+  add_outer_product(model, layer, op, input, {0, 0}, workspace.head_gradient, patch, sums);
+  for (int32_t c = 0; c < layer.channels; ++c) sums.bias[c] += workspace.head_gradient[c];
+}
+
+}  // namespace pmt

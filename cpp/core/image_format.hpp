@@ -1,0 +1,85 @@
+// The .pmt image: one flat little-endian block that is the file on disk, the array in flash and the
+// checkpoint on the SD card. Every record is made of 4-byte fields, so that an aligned image can be
+// read in place. Offsets count from the start of the image unless said otherwise.
+#pragma once
+
+#include <cstdint>
+
+namespace pmt {
+
+constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
+constexpr uint32_t image_version = 1;
+constexpr uint32_t image_alignment = 16;  // of every section
+constexpr uint32_t no_offset = 0xFFFFFFFFu;
+constexpr uint32_t no_tensor = 0xFFFFFFFFu;
+
+struct Section {
+  uint32_t offset;
+  uint32_t count;  // records, or bytes for names, metadata and data
+};
+
+struct ImageHeader {
+  uint8_t magic[4];
+  uint32_t version;
+  uint32_t image_bytes;
+  uint32_t crc32;  // IEEE CRC-32 of bytes 16 .. image_bytes
+  Section tensors;
+  Section ops;
+  Section blocks;
+  Section block_layers;  // uint32 op indices, ascending inside a block
+  Section names;         // NUL-terminated UTF-8
+  Section metadata;      // UTF-8 JSON, not read by the core
+  Section data;          // weights, biases, scales
+  uint32_t input_tensor;
+  uint32_t output_tensor;
+  float input_mean[4];  // per channel, in units of a 0..255 pixel
+  float input_std[4];   // real input = (pixel - mean) / std
+  uint32_t reserved[4]; // zero
+};
+static_assert(sizeof(ImageHeader) == 128, "the header is part of the file format");
+
+struct TensorRecord {
+  int32_t height;
+  int32_t width;
+  int32_t channels;
+  float scale;
+  int32_t zero_point;
+  uint32_t name;  // offset inside the name section
+};
+static_assert(sizeof(TensorRecord) == 24, "part of the file format");
+
+enum class OpKind : uint32_t {
+  conv2d = 1,            // weights [out][kernel_h][kernel_w][in]
+  depthwise_conv2d = 2,  // weights [kernel_h][kernel_w][out], out = in * multiplier
+  fully_connected = 3,   // weights [out][in elements]
+  add = 4,
+  average_pool = 5,  // padding is not counted
+  max_pool = 6,
+  mean = 7,  // over height and width
+  pad = 8,   // with the zero point
+  reshape = 9,
+};
+
+struct OpRecord {
+  OpKind kind;
+  uint32_t name;
+  uint32_t input[2];  // tensor indices; no_tensor where unused
+  uint32_t output;
+  int32_t kernel_h, kernel_w;
+  int32_t stride_h, stride_w;
+  int32_t pad_top, pad_left, pad_bottom, pad_right;
+  int32_t clamp_min, clamp_max;  // of the int8 output (fused ReLU, ReLU6)
+  uint32_t weight_offset;        // inside the data section, int8, 16-byte aligned
+  uint32_t bias_offset;          // int32, one per output channel
+  uint32_t scale_offset;         // float weight scale, one per output channel
+};
+static_assert(sizeof(OpRecord) == 72, "part of the file format");
+
+struct BlockRecord {
+  uint32_t name;
+  uint32_t first;  // index into block_layers
+  uint32_t count;
+};
+static_assert(sizeof(BlockRecord) == 12, "part of the file format");
+
+}  // namespace pmt

@@ -1,0 +1,92 @@
+#include "core/kernels/patch.hpp"
+#include "core/kernels/portable.hpp"
+#include "core/kernels/requantise.hpp"
+
+namespace pmt::portable {
+namespace {
+
+constexpr int32_t pixel_tile = 8;     // patches gathered at once, so that a weight row is widened once for all
+constexpr int32_t channel_tile = 32;  // accumulators of a tile live on the stack
+
+int32_t padded(int32_t taps) { return round_up(taps, 8); }
+
+inline int32_t dot(const int16_t* __restrict a, const int16_t* __restrict b, int32_t count) {
+  int32_t sum = 0;
+  for (int32_t k = 0; k < count; ++k) sum += static_cast<int32_t>(a[k]) * b[k];
+  return sum;
+}
+
+struct Tile {
+  const int16_t* patches;
+  int32_t patch_stride;
+  int32_t pixels;
+  int8_t* output;  // first pixel of the tile
+};
+
+void compute_channels(const LinearArgs& args, const Tile& tile, int32_t taps, int32_t begin, int32_t end,
+                      int16_t* weight_row) {
+  int32_t sums[pixel_tile][channel_tile];
+  for (int32_t c = begin; c < end; ++c) {
+    const int8_t* row = args.weights + (c - args.channel_begin) * taps;
+    for (int32_t k = 0; k < taps; ++k) weight_row[k] = row[k];
+    for (int32_t p = 0; p < tile.pixels; ++p) {
+      sums[p][c - begin] = dot(tile.patches + p * tile.patch_stride, weight_row, tile.patch_stride);
+    }
+  }
+  const int32_t* bias = args.bias + (begin - args.channel_begin);
+  const float* scales = args.scales + begin;
+  for (int32_t p = 0; p < tile.pixels; ++p) {
+    int8_t* out = tile.output + p * args.out.channels + begin;
+    for (int32_t i = 0; i < end - begin; ++i) {
+      out[i] = requantise(sums[p][i], bias[i], scales[i], args.output_zero, args.clamp_min, args.clamp_max);
+    }
+  }
+}
+
+}  // namespace
+
+int32_t scratch_bytes(OpKind kind, const Shape& in, const Shape& out, int32_t kernel_h, int32_t kernel_w) {
+  if (kind == OpKind::conv2d) {
+    return (pixel_tile + 1) * padded(kernel_h * kernel_w * in.channels) * static_cast<int32_t>(sizeof(int16_t));
+  }
+  if (kind == OpKind::depthwise_conv2d || kind == OpKind::average_pool || kind == OpKind::mean) {
+    return round_up(out.channels, 4) * static_cast<int32_t>(sizeof(int32_t));
+  }
+  return 0;
+}
+
+void conv2d(const LinearArgs& args) {
+  const int32_t taps = args.window.kernel_h * args.window.kernel_w * args.in.channels;
+  const int32_t stride = padded(taps);
+  auto* patches = static_cast<int16_t*>(args.scratch);
+  int16_t* weight_row = patches + pixel_tile * stride;
+  for (int32_t k = taps; k < stride; ++k) weight_row[k] = 0;  // the patches' tails may hold anything
+  const int32_t positions = args.out.height * args.out.width;
+  for (int32_t i = 0; i < pixel_tile * stride; ++i) patches[i] = 0;
+  for (int32_t first = 0; first < positions; first += pixel_tile) {
+    const int32_t pixels = positions - first < pixel_tile ? positions - first : pixel_tile;
+    for (int32_t p = 0; p < pixels; ++p) {
+      const int32_t position = first + p;
+      gather_patch(args.input, args.in, args.window, args.input_zero, position / args.out.width,
+                   position % args.out.width, patches + p * stride);
+    }
+    const Tile tile = {patches, stride, pixels, args.output + first * args.out.channels};
+    for (int32_t c = args.channel_begin; c < args.channel_end; c += channel_tile) {
+      const int32_t end = args.channel_end - c < channel_tile ? args.channel_end : c + channel_tile;
+      compute_channels(args, tile, taps, c, end, weight_row);
+    }
+  }
+}
+
+void fully_connected(const LinearArgs& args) {
+  const int32_t taps = args.in.height * args.in.width * args.in.channels;
+  for (int32_t c = args.channel_begin; c < args.channel_end; ++c) {
+    const int8_t* row = args.weights + (c - args.channel_begin) * taps;
+    int32_t sum = 0;
+    for (int32_t k = 0; k < taps; ++k) sum += (args.input[k] - args.input_zero) * row[k];
+    args.output[c] = requantise(sum, args.bias[c - args.channel_begin], args.scales[c], args.output_zero,
+                                args.clamp_min, args.clamp_max);
+  }
+}
+
+}  // namespace pmt::portable

@@ -1,0 +1,15 @@
+// int32 accumulator -> int8 output, the rule every kernel shares:
+//   q = clamp(round_half_even((float(acc) + float(bias)) * scale) + zero_point)
+// The bias is added in float: a dead channel's bias stands at the int32 limits and would wrap.
+#pragma once
+
+#include "core/arithmetic.hpp"
+
+namespace pmt {
+
+inline int8_t requantise(int32_t accumulator, int32_t bias, float scale, int32_t zero_point, int32_t low, int32_t high) {
+  const float real = (static_cast<float>(accumulator) + static_cast<float>(bias)) * scale;
+  return static_cast<int8_t>(clamp(round_saturating(real) + zero_point, low, high));
+}
+
+}  // namespace pmt

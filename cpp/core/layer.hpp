@@ -1,0 +1,43 @@
+// A layer under training.
+#pragma once
+
+#include "core/network.hpp"
+#include "core/options.hpp"
+
+namespace pmt {
+
+enum class Estimator : uint32_t {
+  weight_perturbation = 0,
+  node_perturbation = 1,
+  closed_form = 2,  // a linear head: the loss's gradient by the logits is known exactly
+};
+
+struct Layer {
+  int32_t op;
+  Estimator estimator;
+  int32_t weight_count;
+  int32_t node_count;  // output elements
+  int32_t channels;    // output channels
+  int8_t* weights;     // writable parameters, which the network also reads
+  int32_t* bias;
+};
+
+// Where a layer's trained parameters live; the caller has filled them with the start values.
+struct LayerStorage {
+  int8_t* weights;
+  int32_t* bias;
+};
+
+// Applies the options' rule. The head is always closed_form unless `rule` is weight.
+Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
+
+// Size of a bias perturbation: mu output steps, in bias steps (s_x * s_w); 0 for a dead channel.
+int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu);
+
+// First weight of an output channel and the stride between its weights.
+struct ChannelWeights {
+  int32_t first, stride, count;
+};
+ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel);
+
+}  // namespace pmt

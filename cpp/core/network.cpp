@@ -1,0 +1,146 @@
+#include "core/network.hpp"
+
+#include "core/arithmetic.hpp"
+
+namespace pmt {
+namespace {
+
+Shape shape_of(const TensorRecord& t) { return {t.height, t.width, t.channels}; }
+
+Window window_of(const OpRecord& op) {
+  return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+}
+
+void run_add(const Network& network, const OpRecord& op, const int8_t* a, const int8_t* b, int8_t* output) {
+  const Model& model = *network.model;
+  const TensorRecord& in0 = model.input_of(op, 0);
+  const TensorRecord& in1 = model.input_of(op, 1);
+  const TensorRecord& out = model.output_of(op);
+  network.kernels->add({{a, b},
+                        output,
+                        element_count(out),
+                        {in0.zero_point, in1.zero_point},
+                        out.zero_point,
+                        {in0.scale, in1.scale},
+                        out.scale,
+                        op.clamp_min,
+                        op.clamp_max});
+}
+
+PoolArgs pool_args(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
+  const TensorRecord& in = model.input_of(op);
+  const TensorRecord& out = model.output_of(op);
+  const bool same = in.scale == out.scale && in.zero_point == out.zero_point;
+  return {input, output, shape_of(in), shape_of(out), window_of(op), in.zero_point, out.zero_point, same,
+          in.scale / out.scale, op.clamp_min, op.clamp_max};
+}
+
+void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
+  const TensorRecord& in = model.input_of(op);
+  const TensorRecord& out = model.output_of(op);
+  __builtin_memset(output, out.zero_point, static_cast<uint32_t>(element_count(out)));
+  for (int32_t y = 0; y < in.height; ++y) {
+    const int32_t start = ((y + op.pad_top) * out.width + op.pad_left) * out.channels;
+    const int32_t row = in.width * in.channels;
+    __builtin_memcpy(output + start, input + y * row, static_cast<uint32_t>(row));
+  }
+}
+
+// Kernel scratch comes first, the scales after it.
+int32_t kernel_scratch(const Network& network, const OpRecord& op) {
+  const Model& model = *network.model;
+  return round_up(network.kernels->scratch_bytes(op.kind, shape_of(model.input_of(op)), shape_of(model.output_of(op)),
+                                                 op.kernel_h, op.kernel_w),
+                  16);
+}
+
+}  // namespace
+
+void bind_parameters(const Model& model, Parameters* parameters) {
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    const OpRecord& op = model.op(i);
+    if (has_weights(op)) {
+      parameters[i] = {model.weights(op), model.bias(op)};
+    } else {
+      parameters[i] = {nullptr, nullptr};
+    }
+  }
+}
+
+int32_t op_scratch_bytes(const Network& network, const OpRecord& op) {
+  const int32_t scales = has_weights(op) ? 4 * network.model->output_of(op).channels : 0;
+  return kernel_scratch(network, op) + round_up(scales, 16);
+}
+
+void output_scales(const Model& model, const OpRecord& op, float* scales) {
+  const float input_scale = model.input_of(op).scale;
+  const float output_scale = model.output_of(op).scale;
+  const float* weight_scales = model.weight_scales(op);
+  for (int32_t c = 0; c < model.output_of(op).channels; ++c) scales[c] = input_scale * weight_scales[c] / output_scale;
+}
+
+void run_layer(const Network& network, int32_t index, const int8_t* input, int8_t* output, Parameters parameters,
+               int32_t channel_begin, int32_t channel_end, void* scratch) {
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(index);
+  const TensorRecord& in = model.input_of(op);
+  const TensorRecord& out = model.output_of(op);
+  auto* scales = reinterpret_cast<float*>(static_cast<uint8_t*>(scratch) + kernel_scratch(network, op));
+  output_scales(model, op, scales);
+  const LinearArgs args = {input,        output,         shape_of(in), shape_of(out),      window_of(op),
+                           in.zero_point, out.zero_point, op.clamp_min, op.clamp_max,       channel_begin,
+                           channel_end,  parameters.weights, parameters.bias, scales,       scratch};
+  switch (op.kind) {
+    case OpKind::conv2d: network.kernels->conv2d(args); break;
+    case OpKind::depthwise_conv2d: network.kernels->depthwise_conv2d(args); break;
+    default: network.kernels->fully_connected(args); break;
+  }
+}
+
+void run_op(const Network& network, int32_t index, const int8_t* input0, const int8_t* input1, int8_t* output,
+            void* scratch) {
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(index);
+  switch (op.kind) {
+    case OpKind::conv2d:
+    case OpKind::depthwise_conv2d:
+    case OpKind::fully_connected:
+      run_layer(network, index, input0, output, network.parameters[index], 0, model.output_of(op).channels, scratch);
+      break;
+    case OpKind::add: run_add(network, op, input0, input1, output); break;
+    case OpKind::average_pool: network.kernels->average_pool(pool_args(model, op, input0, output)); break;
+    case OpKind::max_pool: network.kernels->max_pool(pool_args(model, op, input0, output)); break;
+    case OpKind::mean: network.kernels->mean(pool_args(model, op, input0, output)); break;
+    case OpKind::pad: run_pad(model, op, input0, output); break;
+    case OpKind::reshape:
+      __builtin_memcpy(output, input0, static_cast<uint32_t>(element_count(model.output_of(op))));
+      break;
+  }
+}
+
+bool has_linear_head(const Model& model) {
+  const OpRecord& op = model.op(model.op_count() - 1);
+  if (op.kind == OpKind::fully_connected) return true;
+  const TensorRecord& in = model.input_of(op);
+  const bool whole = op.kernel_h == in.height && op.kernel_w == in.width;
+  const bool unpadded = op.pad_top == 0 && op.pad_left == 0 && op.pad_bottom == 0 && op.pad_right == 0;
+  return op.kind == OpKind::conv2d && whole && unpadded;
+}
+
+void run_logits(const Network& network, const int8_t* input, Parameters parameters, int32_t class_begin,
+                int32_t class_end, float* logits) {
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(model.op_count() - 1);
+  const TensorRecord& in = model.input_of(op);
+  const int32_t taps = element_count(in);
+  const float* weight_scales = model.weight_scales(op);
+  for (int32_t c = class_begin; c < class_end; ++c) {
+    const int8_t* row = parameters.weights + (c - class_begin) * taps;
+    int32_t sum = 0;
+    for (int32_t k = 0; k < taps; ++k) sum += (input[k] - in.zero_point) * row[k];
+    const float bias = static_cast<float>(parameters.bias[c - class_begin]);
+    logits[c] = (static_cast<float>(sum) + bias) * (in.scale * weight_scales[c]);
+  }
+}
+
+}  // namespace pmt

@@ -1,0 +1,57 @@
+// Every choice of the trainer is a switch; presets (paper, default) are values of this struct.
+#pragma once
+
+#include <cstdint>
+
+#include "core/perturbation.hpp"
+#include "core/status.hpp"
+
+namespace pmt {
+
+enum class Scope : uint32_t { layer_wise = 0, model_wise = 1 };
+
+// What stands for the loss at the unperturbed point.
+enum class Baseline : uint32_t { clean = 0, leave_one_out = 1 };
+
+// Which estimator a layer gets. by_dimension: node perturbation where
+// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1).
+enum class EstimatorRule : uint32_t { by_dimension = 0, weight = 1, node = 2 };
+enum class NodeDimension : uint32_t { output = 0, input = 1 };
+
+// Weight perturbations of a batch: one set for all samples, or one for each.
+enum class Sharing : uint32_t { per_sample = 0, batch = 1 };
+
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1).
+enum class GradientNormScaling : uint32_t { none = 0, queries_and_samples = 1, queries = 2 };
+
+enum class Rounding : uint32_t { nearest = 0, stochastic = 1 };
+
+// gradient: learning_rate times the scaled gradient. normalised: the layer's update is scaled so
+// that its root mean square is learning_rate quantisation steps.
+enum class Step : uint32_t { gradient = 0, normalised = 1 };
+
+struct TrainerOptions {
+  uint32_t seed = 1;
+  int32_t queries = 100;  // per layer and sample
+  int32_t mu_weight = 1;  // perturbation size in weight steps
+  int32_t mu_node = 1;    // in output steps
+  Generator generator = Generator::philox;
+  Scope scope = Scope::layer_wise;
+  Baseline baseline = Baseline::clean;
+  EstimatorRule rule = EstimatorRule::by_dimension;
+  NodeDimension node_dimension = NodeDimension::output;
+  float node_ratio = 1.0f;
+  Sharing sharing = Sharing::per_sample;
+  GradientNormScaling gradient_norm_scaling = GradientNormScaling::none;
+  uint32_t quantisation_aware_scaling = 1;  // divide by the squared weight scale, 0 or 1
+  Rounding rounding = Rounding::nearest;
+  Step step = Step::gradient;
+  uint32_t train_bias = 1;          // 0 or 1
+  uint32_t int8_logits = 0;         // 1: the loss sees the int8 output
+  int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
+};
+static_assert(sizeof(TrainerOptions) == 72, "written into the firmware's data file as it is");
+
+Status check_options(const TrainerOptions& options);
+
+}  // namespace pmt

@@ -1,0 +1,36 @@
+// Rademacher perturbations, regenerated from their stream whenever they are needed, never stored.
+#pragma once
+
+#include <cstdint>
+
+#include "core/random.hpp"
+
+namespace pmt {
+
+enum class Generator : uint32_t { philox = 0, xorshift32 = 1 };
+
+// Reads a stream of signs in order.
+class SignStream {
+ public:
+  SignStream(Generator generator, const StreamId& id);
+
+  // Writes the next `count` signs, each -1 or +1.
+  void next(int32_t count, int8_t* signs);
+
+ private:
+  void next_philox(int32_t count, int8_t* signs);
+
+  Generator generator_;
+  StreamId id_;
+  uint32_t state_ = 0;     // XORShift32
+  uint32_t position_ = 0;  // Philox: signs read so far
+};
+
+// values[i] = clamp(values[i] + mu * signs[i]).
+void perturb(const int8_t* values, const int8_t* signs, int32_t count, int32_t mu, int32_t low, int32_t high,
+             int8_t* perturbed);
+
+// sum[i] += factor * signs[i].
+void accumulate_signs(const int8_t* signs, int32_t count, int32_t factor, int32_t* sum);
+
+}  // namespace pmt

@@ -1,0 +1,40 @@
+#include "core/status.hpp"
+
+namespace pmt {
+
+const char* message(Code code) {
+  switch (code) {
+    case Code::ok: return "ok";
+    case Code::image_too_short: return "the image is shorter than its header says";
+    case Code::image_magic: return "not a .pmt image";
+    case Code::image_version: return "a .pmt version that this core does not read";
+    case Code::image_checksum: return "the checksum differs: the image is damaged";
+    case Code::image_layout: return "a section lies outside the image or is misaligned";
+    case Code::image_alignment: return "the image does not start at a 16-byte boundary";
+    case Code::tensor_shape: return "a tensor dimension is below 1 or the tensor is too large";
+    case Code::tensor_quantisation: return "a tensor's scale must be finite and > 0, its zero point int8";
+    case Code::op_kind: return "unknown kind of op";
+    case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
+    case Code::op_geometry: return "kernel, stride and padding do not give the output's shape";
+    case Code::op_data: return "weights, bias or scales lie outside the data section";
+    case Code::op_quantisation: return "weight scales must be finite and > 0, quantisations must agree";
+    case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
+    case Code::block_layer: return "a block names an op that has no weights";
+    case Code::name_range: return "a name lies outside the name section";
+    case Code::arena_too_small: return "the arena is smaller than the plan needs";
+    case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
+    case Code::option_mu: return "mu must be 1..64";
+    case Code::option_seed: return "XORShift32 needs a seed other than 0";
+    case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
+    case Code::option_value: return "an option has a value outside its range";
+    case Code::layer_not_trainable: return "the op has no weights to train";
+    case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
+    case Code::batch_size: return "the batch is empty or larger than planned";
+    case Code::label_range: return "a label is outside 0..classes-1";
+    case Code::sample_unreadable: return "a sample could not be read";
+    case Code::cancelled: return "cancelled; the weights are as before the step";
+  }
+  return "unknown status";
+}
+
+}  // namespace pmt

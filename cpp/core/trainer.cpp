@@ -1,0 +1,276 @@
+#include "core/trainer.hpp"
+
+#include "core/arithmetic.hpp"
+#include "core/loss.hpp"
+
+namespace pmt {
+
+struct Trainer::Job {
+  Trainer* trainer;
+  const SampleSource* source;
+  int32_t layer;             // of sum_gradients
+  int32_t chunks_a_sample;   // of evaluate
+  int32_t queries_a_chunk;
+};
+
+namespace {
+
+// Queries of a sample are split into tasks only where samples alone would leave workers idle.
+int32_t chunks_for(int32_t workers, int32_t samples, int32_t queries) {
+  if (workers == 1) return 1;
+  return clamp((4 * workers + samples - 1) / samples, 1, queries);
+}
+
+Status first_error(const Status* statuses, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    if (!statuses[i].ok()) return statuses[i];
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
+  Arena measure;
+  measure.take<Parameters>(model.op_count());
+  measure.take<int32_t>(Plan::table_size(model));
+  measure.take<Layer>(layer_count);
+  measure.take<int32_t>(layer_count);
+  return measure.used();
+}
+
+Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
+  setup_ = setup;
+  options_ = *setup.options;
+  PMT_RETURN_IF_ERROR(check_options(options_));
+  if (setup.batch < 1) return {Code::batch_size};
+  const Model& model = *setup.model;
+  arena_ = Arena(memory, bytes);
+  auto* parameters = arena_.take<Parameters>(model.op_count());
+  auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
+  layers_ = arena_.take<Layer>(setup.layer_count);
+  layer_ops_ = arena_.take<int32_t>(setup.layer_count);
+  if (!arena_.fits()) return {Code::arena_too_small};
+  network_ = {setup.model, setup.kernels, parameters};
+  bind_parameters(model, parameters);
+  PMT_RETURN_IF_ERROR(open_layers());
+  plan_.make(model, layer_ops_, setup.layer_count, plan_table);
+
+  const int64_t rows = static_cast<int64_t>(table_count()) * setup.batch;
+  losses_ = arena_.take<int32_t>(rows * options_.queries);
+  averages_ = arena_.take<int32_t>(options_.queries);
+  samples_ = arena_.take<SampleState>(setup.batch);
+  sums_ = arena_.take<int64_t>(static_cast<int64_t>(setup.executor.workers) * (largest_layer_ + most_channels_));
+  workspaces_ = arena_.take<Workspace>(setup.executor.workers);
+  statuses_ = arena_.take<Status>(setup.executor.workers);
+  for (int32_t i = 0; i < setup.executor.workers; ++i) {
+    const Workspace workspace = take_workspace(arena_, network_, plan_, layers_, setup.layer_count, options_);
+    if (arena_.fits()) workspaces_[i] = workspace;
+  }
+  if (!arena_.fits()) return {Code::arena_too_small};
+  estimation_ = {&network_, &plan_, &options_, layers_, setup.layer_count, 0};
+  return {};
+}
+
+Status Trainer::open_layers() {
+  const Model& model = *setup_.model;
+  if (setup_.layer_count < 1) return {Code::layer_repeated};
+  largest_layer_ = 0;
+  most_channels_ = 0;
+  for (int32_t i = 0; i < setup_.layer_count; ++i) {
+    const int32_t op = setup_.layers[i];
+    if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
+    if (i > 0 && op <= setup_.layers[i - 1]) return {Code::layer_repeated, op};
+    const TensorRecord& out = model.output_of(model.op(op));
+    layer_ops_[i] = op;
+    layers_[i] = {op,
+                  choose_estimator(model, op, options_),
+                  weight_count(model, model.op(op)),
+                  element_count(out),
+                  out.channels,
+                  setup_.storage[i].weights,
+                  setup_.storage[i].bias};
+    network_.parameters[op] = {layers_[i].weights, layers_[i].bias};
+    if (layers_[i].weight_count > largest_layer_) largest_layer_ = layers_[i].weight_count;
+    if (out.channels > most_channels_) most_channels_ = out.channels;
+  }
+  return {};
+}
+
+int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
+
+int32_t* Trainer::losses(int32_t table, int32_t sample) const {
+  return losses_ + (static_cast<int64_t>(table) * setup_.batch + sample) * options_.queries;
+}
+
+GradientSums Trainer::sums_of(int32_t worker) const {
+  int64_t* start = sums_ + static_cast<int64_t>(worker) * (largest_layer_ + most_channels_);
+  return {start, start + largest_layer_};
+}
+
+bool Trainer::shares_perturbations(const Layer& layer) const {
+  return options_.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
+}
+
+Status Trainer::read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) {
+  const Model& model = *setup_.model;
+  int8_t* input = workspaces_[worker].tensor(plan_, Pass::main, model.header().input_tensor);
+  if (!source.read(source.context, sample, input, label)) return {Code::sample_unreadable};
+  if (*label < 0 || *label >= model.classes()) return {Code::label_range};
+  return {};
+}
+
+// The main pass of one sample, stopping at every layer for its queries begin .. end-1.
+void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t end, int32_t worker) {
+  const Workspace& workspace = workspaces_[worker];
+  int32_t label = 0;
+  statuses_[worker] = read_sample(*job.source, sample, worker, &label);
+  if (!statuses_[worker].ok()) return;
+  int32_t done = 0;
+  const bool layer_wise = options_.scope == Scope::layer_wise;
+  for (int32_t table = 0; table < table_count(); ++table) {
+    const LayerRange perturbed = layer_wise ? LayerRange{table, table} : LayerRange{0, setup_.layer_count - 1};
+    const Layer& first = layers_[perturbed.first];
+    if (layer_wise && first.estimator == Estimator::closed_form) continue;
+    forward(network_, plan_, workspace, done, first.op + 1);
+    done = first.op + 1;
+    for (int32_t q = begin; q < end; ++q) {
+      if (setup_.executor.stopping(setup_.executor.context, worker)) {
+        statuses_[worker] = {Code::cancelled};
+        return;
+      }
+      const QueryId id = {static_cast<uint32_t>(q), static_cast<uint32_t>(sample)};
+      losses(table, sample)[q] = query_loss(estimation_, workspace, perturbed, id, label);
+    }
+  }
+  if (begin != 0) return;  // the clean loss is the first chunk's
+  forward(network_, plan_, workspace, done, setup_.model->op_count() - 1);
+  main_logits(network_, plan_, workspace, options_.int8_logits != 0);
+  const int32_t classes = setup_.model->classes();
+  samples_[sample].loss = cross_entropy(workspace.logits, classes, label);
+  samples_[sample].correct = arg_max(workspace.logits, classes) == label ? 1 : 0;
+}
+
+Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& source) {
+  estimation_.step = step;
+  const int32_t chunks = chunks_for(setup_.executor.workers, samples, options_.queries);
+  Job job = {this, &source, 0, chunks, (options_.queries + chunks - 1) / chunks};
+  for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
+  const auto task = [](void* argument, int32_t index, int32_t worker) {
+    Job& j = *static_cast<Job*>(argument);
+    Trainer& trainer = *j.trainer;
+    if (!trainer.statuses_[worker].ok()) return;
+    const int32_t begin = index % j.chunks_a_sample * j.queries_a_chunk;
+    const int32_t end = clamp(begin + j.queries_a_chunk, 0, trainer.options_.queries);
+    if (begin < end) trainer.evaluate_queries(j, index / j.chunks_a_sample, begin, end, worker);
+  };
+  if (!setup_.executor.run(setup_.executor.context, samples * chunks, task, &job, true)) return {Code::cancelled};
+  return first_error(statuses_, setup_.executor.workers);
+}
+
+// loss -> loss - baseline, bounded so that a sum over the queries fits int32.
+void Trainer::to_differences(int32_t samples) {
+  const int32_t bound = INT32_MAX / options_.queries;
+  for (int32_t table = 0; table < table_count(); ++table) {
+    if (options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form) continue;
+    for (int32_t n = 0; n < samples; ++n) {
+      int32_t* row = losses(table, n);
+      int64_t baseline = samples_[n].loss;
+      if (options_.baseline == Baseline::leave_one_out) {
+        baseline = 0;
+        for (int32_t q = 0; q < options_.queries; ++q) baseline += row[q];
+        baseline = divide_rounded(baseline, options_.queries);
+      }
+      for (int32_t q = 0; q < options_.queries; ++q) {
+        const int64_t difference = row[q] - baseline;
+        row[q] = static_cast<int32_t>(difference > bound ? bound : (difference < -bound ? -bound : difference));
+      }
+    }
+  }
+}
+
+void Trainer::average_over_batch(int32_t table, int32_t samples) {
+  for (int32_t q = 0; q < options_.queries; ++q) {
+    int64_t sum = 0;
+    for (int32_t n = 0; n < samples; ++n) sum += losses(table, n)[q];
+    averages_[q] = static_cast<int32_t>(divide_rounded(sum, samples));
+  }
+}
+
+void Trainer::add_gradient(Job& job, int32_t sample, int32_t worker) {
+  const Layer& layer = layers_[job.layer];
+  const Workspace& workspace = workspaces_[worker];
+  const int32_t table = options_.scope == Scope::layer_wise ? job.layer : 0;
+  const auto id = static_cast<uint32_t>(sample);
+  if (layer.estimator == Estimator::weight_perturbation) {
+    const int32_t* differences = shares_perturbations(layer) ? averages_ : losses(table, sample);
+    add_weight_gradient(estimation_, workspace, layer, id, differences, sums_of(worker));
+    return;
+  }
+  int32_t label = 0;
+  statuses_[worker] = read_sample(*job.source, sample, worker, &label);
+  if (!statuses_[worker].ok()) return;
+  if (layer.estimator == Estimator::closed_form) {
+    forward(network_, plan_, workspace, 0, layer.op);
+    add_head_gradient(estimation_, workspace, layer, label, sums_of(worker));
+  } else {
+    forward(network_, plan_, workspace, 0, layer.op + 1);
+    add_node_gradient(estimation_, workspace, layer, id, losses(table, sample), sums_of(worker));
+  }
+}
+
+// The layer's sums over the batch, in the first worker's memory.
+Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource& source) {
+  const int32_t workers = setup_.executor.workers;
+  const int64_t count = static_cast<int64_t>(workers) * (largest_layer_ + most_channels_);
+  for (int64_t i = 0; i < count; ++i) sums_[i] = 0;
+  for (int32_t i = 0; i < workers; ++i) statuses_[i] = {};
+  const bool shared = shares_perturbations(layers_[layer]);
+  if (shared) average_over_batch(options_.scope == Scope::layer_wise ? layer : 0, samples);
+  Job job = {this, &source, layer, 0, 0};
+  const auto task = [](void* argument, int32_t index, int32_t worker) {
+    Job& j = *static_cast<Job*>(argument);
+    if (j.trainer->statuses_[worker].ok()) j.trainer->add_gradient(j, index, worker);
+  };
+  const int32_t tasks = shared ? 1 : samples;
+  setup_.executor.run(setup_.executor.context, tasks, task, &job, false);
+  for (int32_t w = 1; w < workers; ++w) {
+    const GradientSums other = sums_of(w), total = sums_of(0);
+    for (int32_t i = 0; i < layers_[layer].weight_count; ++i) total.weights[i] += other.weights[i];
+    for (int32_t c = 0; c < layers_[layer].channels; ++c) total.bias[c] += other.bias[c];
+  }
+  return first_error(statuses_, workers);
+}
+
+UpdateInput Trainer::update_input(const Layer& layer, float learning_rate, int32_t samples) const {
+  return {learning_rate, samples, shares_perturbations(layer) ? 1 : samples};
+}
+
+Status Trainer::estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer) {
+  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
+  if (layer < 0 || layer >= setup_.layer_count) return {Code::layer_not_trainable, layer};
+  PMT_RETURN_IF_ERROR(evaluate(step, samples, source));
+  to_differences(samples);
+  return sum_gradients(layer, samples, source);
+}
+
+Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source,
+                     StepResult* result) {
+  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
+  if (!is_finite(learning_rate) || learning_rate < 0.0f) return {Code::option_learning_rate};
+  PMT_RETURN_IF_ERROR(evaluate(step, samples, source));
+  *result = {0, 0, 0};
+  for (int32_t n = 0; n < samples; ++n) {
+    result->loss_sum += samples_[n].loss;
+    result->correct += samples_[n].correct;
+  }
+  to_differences(samples);
+  for (int32_t i = setup_.layer_count - 1; i >= 0; --i) {
+    PMT_RETURN_IF_ERROR(sum_gradients(i, samples, source));
+    const UpdateInput input = update_input(layers_[i], learning_rate, samples);
+    result->changed += update_layer(estimation_, layers_[i], input, sums());
+  }
+  return {};
+}
+
+}  // namespace pmt

@@ -1,0 +1,100 @@
+// One training step: Algorithm 1 of the paper, on one arena and without a heap.
+//
+// The step is made of tasks (a sample, a range of its queries) whose results are integers in a
+// table, so their order and the number of workers cannot change a bit. All layers are estimated on
+// the weights from before the step (a global update); the updates come at the end, last layer
+// first, because a layer's node gradient needs the activations that the old earlier layers give.
+// For the same reason a step that is cancelled leaves the weights untouched.
+#pragma once
+
+#include "core/executor.hpp"
+#include "core/update.hpp"
+
+namespace pmt {
+
+// Where a step's samples come from. `read` fills the network's int8 input; workers call it at once.
+struct SampleSource {
+  void* context;
+  bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
+};
+
+struct TrainerSetup {
+  const Model* model;
+  const Kernels* kernels;
+  const TrainerOptions* options;
+  const int32_t* layers;  // op indices, ascending
+  int32_t layer_count;
+  const LayerStorage* storage;  // one per layer
+  int32_t batch;                // largest number of samples in a step
+  Executor executor;
+};
+
+struct StepResult {
+  int64_t loss_sum;  // over the samples, before the update; fixed-point, see loss.hpp
+  int32_t correct;   // samples classified correctly before the update
+  int32_t changed;   // weights that changed
+};
+
+class Trainer {
+ public:
+  // Enough memory for open() to tell the exact need through bytes_needed().
+  static size_t table_bytes(const Model& model, int32_t layer_count);
+
+  Status open(const TrainerSetup& setup, void* memory, size_t bytes);
+  size_t bytes_needed() const { return arena_.used(); }
+
+  Status step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source, StepResult* result);
+
+  // The first half of step(): fills the tables and the gradient sums of one layer, changes nothing.
+  // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
+  Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
+  GradientSums sums() const { return sums_of(0); }
+  UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
+
+  const Layer& layer(int32_t index) const { return layers_[index]; }
+  int32_t layer_count() const { return setup_.layer_count; }
+  const Estimation& estimation() const { return estimation_; }
+  const Plan& plan() const { return plan_; }
+  const Network& network() const { return network_; }
+  const Workspace& workspace(int32_t worker) const { return workspaces_[worker]; }
+
+ private:
+  struct SampleState {
+    int32_t loss;
+    int32_t correct;
+  };
+  struct Job;
+
+  Status open_layers();
+  int32_t table_count() const;
+  int32_t* losses(int32_t table, int32_t sample) const;
+  GradientSums sums_of(int32_t worker) const;
+  bool shares_perturbations(const Layer& layer) const;
+
+  Status evaluate(uint32_t step, int32_t samples, const SampleSource& source);
+  void evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t end, int32_t worker);
+  void to_differences(int32_t samples);
+  void average_over_batch(int32_t table, int32_t samples);
+  Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
+  void add_gradient(Job& job, int32_t sample, int32_t worker);
+  Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label);
+
+  TrainerSetup setup_ = {};
+  TrainerOptions options_ = {};
+  Arena arena_;
+  Network network_ = {};
+  Plan plan_;
+  Estimation estimation_ = {};
+  Layer* layers_ = nullptr;
+  int32_t* layer_ops_ = nullptr;
+  int32_t* losses_ = nullptr;    // [table][sample][query]; becomes the differences
+  int32_t* averages_ = nullptr;  // [query], of the batch
+  SampleState* samples_ = nullptr;
+  int64_t* sums_ = nullptr;  // [worker][weights, then bias]
+  int32_t largest_layer_ = 0;
+  int32_t most_channels_ = 0;
+  Workspace* workspaces_ = nullptr;
+  Status* statuses_ = nullptr;  // one per worker
+};
+
+}  // namespace pmt

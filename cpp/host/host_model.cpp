@@ -1,0 +1,39 @@
+#include "host/host_model.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "core/crc32.hpp"
+
+namespace pmt::host {
+namespace {
+
+constexpr std::align_val_t alignment{64};
+
+}  // namespace
+
+void HostModel::AlignedDelete::operator()(uint8_t* memory) const { ::operator delete(memory, alignment); }
+
+HostModel::HostModel(const uint8_t* image, size_t bytes)
+    : image_(static_cast<uint8_t*>(::operator new(bytes > 0 ? bytes : 1, alignment))), bytes_(bytes) {
+  std::memcpy(image_.get(), image, bytes);
+  const Status status = model_.open(image_.get(), bytes);
+  if (!status.ok()) throw StatusError{status};
+}
+
+std::vector<uint8_t> HostModel::image() const {
+  std::vector<uint8_t> copy(image_.get(), image_.get() + bytes_);
+  const uint32_t checksum = crc32(copy.data() + 16, copy.size() - 16);
+  std::memcpy(copy.data() + offsetof(ImageHeader, crc32), &checksum, sizeof checksum);
+  return copy;
+}
+
+LayerStorage HostModel::storage(int32_t op) {
+  const OpRecord& record = model_.op(op);
+  // The image is this object's own memory; Model only promises not to write through its view.
+  return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record))};
+}
+
+const Kernels& host_kernels() { return portable_kernels(); }
+
+}  // namespace pmt::host

@@ -1,0 +1,43 @@
+// A model that owns its image, aligned and writable: training changes the weights in place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/kernels.hpp"
+#include "core/layer.hpp"
+#include "core/model.hpp"
+#include "core/plan.hpp"
+
+namespace pmt::host {
+
+// Thrown for a Status that is not ok; the bindings turn it into a Python exception.
+struct StatusError {
+  Status status;
+};
+
+class HostModel {
+ public:
+  HostModel(const uint8_t* image, size_t bytes);
+  HostModel(const HostModel&) = delete;
+  HostModel& operator=(const HostModel&) = delete;
+
+  const Model& model() const { return model_; }
+  // The image with its present weights and a fresh checksum.
+  std::vector<uint8_t> image() const;
+  LayerStorage storage(int32_t op);
+
+ private:
+  struct AlignedDelete {
+    void operator()(uint8_t* memory) const;
+  };
+  std::unique_ptr<uint8_t[], AlignedDelete> image_;
+  size_t bytes_;
+  Model model_;
+};
+
+// Kernels for this machine.
+const Kernels& host_kernels();
+
+}  // namespace pmt::host

@@ -1,0 +1,63 @@
+#include "host/host_trainer.hpp"
+
+#include <cstring>
+
+namespace pmt::host {
+namespace {
+
+struct Source {
+  SampleArray samples;
+  size_t elements;
+};
+
+bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
+  const Source& source = *static_cast<Source*>(context);
+  std::memcpy(image, source.samples.images + static_cast<size_t>(index) * source.elements, source.elements);
+  *label = static_cast<int32_t>(source.samples.labels[index]);
+  return true;
+}
+
+void check(const Status& status) {
+  if (!status.ok()) throw StatusError{status};
+}
+
+}  // namespace
+
+HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+                         int32_t batch, int32_t threads)
+    : model_(std::move(model)), options_(options), layers_(std::move(layers)), batch_(batch) {
+  const Model& view = model_->model();
+  for (const int32_t op : layers_) {
+    if (op < 0 || op >= view.op_count() || !has_weights(view.op(op))) throw StatusError{{Code::layer_not_trainable, op}};
+    storage_.push_back(model_->storage(op));
+  }
+  team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
+  memory_.resize(Trainer::table_bytes(view, static_cast<int32_t>(layers_.size())) / sizeof(Chunk) + 1);
+  const Status measured = trainer_.open(setup(), memory_.data(), memory_.size() * sizeof(Chunk));
+  if (measured.code != Code::arena_too_small) check(measured);
+  memory_.resize(trainer_.bytes_needed() / sizeof(Chunk) + 1);
+  check(trainer_.open(setup(), memory_.data(), memory_.size() * sizeof(Chunk)));
+}
+
+TrainerSetup HostTrainer::setup() {
+  return {&model_->model(), &host_kernels(), &options_, layers_.data(), static_cast<int32_t>(layers_.size()),
+          storage_.data(),  batch_,          team_->executor()};
+}
+
+StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArray& samples,
+                             std::function<bool()> should_stop) {
+  should_stop_ = std::move(should_stop);
+  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
+  StepResult result = {};
+  check(trainer_.step(step, learning_rate, samples.count, {&source, read_sample}, &result));
+  return result;
+}
+
+void HostTrainer::estimate(uint32_t step, int32_t layer, const SampleArray& samples,
+                           std::function<bool()> should_stop) {
+  should_stop_ = std::move(should_stop);
+  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
+  check(trainer_.estimate(step, samples.count, {&source, read_sample}, layer));
+}
+
+}  // namespace pmt::host

@@ -1,0 +1,52 @@
+// The core's Trainer with its arena, threads and in-memory samples.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/trainer.hpp"
+#include "host/host_model.hpp"
+#include "host/team.hpp"
+
+namespace pmt::host {
+
+// A batch in memory: images int8 NHWC, labels.
+struct SampleArray {
+  const int8_t* images;
+  const int64_t* labels;
+  int32_t count;
+};
+
+class HostTrainer {
+ public:
+  // The trainer shares the model, whose weights it trains in place.
+  HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+              int32_t batch, int32_t threads);
+
+  StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
+  void estimate(uint32_t step, int32_t layer, const SampleArray& samples, std::function<bool()> should_stop);
+
+  const Trainer& trainer() const { return trainer_; }
+  const Model& model() const { return model_->model(); }
+  size_t arena_bytes() const { return trainer_.bytes_needed(); }
+  int32_t threads() const { return team_->threads(); }
+
+ private:
+  struct alignas(64) Chunk {
+    uint8_t bytes[64];
+  };
+  TrainerSetup setup();
+
+  std::shared_ptr<HostModel> model_;
+  TrainerOptions options_;
+  std::vector<int32_t> layers_;
+  std::vector<LayerStorage> storage_;
+  int32_t batch_;
+  std::function<bool()> should_stop_;
+  std::unique_ptr<Team> team_;
+  std::vector<Chunk> memory_;
+  Trainer trainer_;
+};
+
+}  // namespace pmt::host

@@ -1,0 +1,61 @@
+#include "host/team.hpp"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace pmt::host {
+namespace {
+
+constexpr std::chrono::milliseconds poll_interval(100);
+
+int32_t this_thread() {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+int32_t thread_count(int32_t requested) {
+#ifdef _OPENMP
+  return requested > 0 ? requested : omp_get_max_threads();
+#else
+  (void)requested;
+  return 1;
+#endif
+}
+
+Team::Team(int32_t threads, std::function<bool()> should_stop)
+    : threads_(thread_count(threads)), should_stop_(std::move(should_stop)), asked_(std::chrono::steady_clock::now()) {}
+
+Executor Team::executor() { return {threads_, this, run, stopping}; }
+
+bool Team::run(void* context, int32_t count, Executor::Task task, void* argument, bool may_stop) {
+  Team& team = *static_cast<Team*>(context);
+  team.stop_ = false;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team.threads_)
+#endif
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t worker = this_thread();
+    if (!may_stop || !stopping(context, worker)) task(argument, i, worker);
+  }
+  return !team.stop_;
+}
+
+bool Team::stopping(void* context, int32_t worker) {
+  Team& team = *static_cast<Team*>(context);
+  if (worker == 0 && team.should_stop_ && !team.stop_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - team.asked_ >= poll_interval) {
+      team.asked_ = now;
+      if (team.should_stop_()) team.stop_ = true;
+    }
+  }
+  return team.stop_;
+}
+
+}  // namespace pmt::host
