@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of models, data and golden outputs: ../shared, or PMT_SHARED."""
+    beside = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("PMT_SHARED", beside))
+    if not folder.is_dir():
+        message = f"no folder {folder}: set PMT_SHARED to the one with models/, data/ and golden/"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mcunet_path(shared: Path) -> Path:
+    return shared / "models" / "mcunet-5fps.pkl"
+
+
+@pytest.fixture(scope="session")
+def resnet8_path(shared: Path) -> Path:
+    return shared / "models" / "resnet8_cifar10_int8.tflite"
+
+
+@pytest.fixture(scope="session")
+def cifar10_dir(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CIFAR-10 in its official binary layout; test_batch.bin has 1,000 of the 10,000 images."""
+    spec = importlib.util.spec_from_file_location("unpack", shared / "data" / "unpack.py")
+    assert spec is not None
+    assert spec.loader is not None
+    unpack = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(unpack)
+    folder = tmp_path_factory.mktemp("cifar10") / "cifar-10-batches-bin"
+    unpack.cifar10(folder)
+    return folder
