@@ -135,9 +135,9 @@ def _text(value: object) -> object:
 
 
 def _refuse_memory_bombs(data: bytes) -> None:
-    """Refuse memo numbers beyond the file's length: pickle's C code would allocate up to them."""
-    for opcode, argument, _ in pickletools.genops(data):
-        if opcode.name in _MEMO_OPCODES and isinstance(argument, int) and argument > len(data):
+    """Refuse memo numbers that no writer gives: pickle's C code would allocate up to them."""
+    for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+        if opcode.name in _MEMO_OPCODES and isinstance(argument, int) and argument > count:
             raise _RefusedError(f"it numbers an object {argument}")
 
 

@@ -50,12 +50,12 @@ def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None)
     """
     image_path, images = _read_file(folder, split, "images", 3)
     label_path, labels = _read_file(folder, split, "labels", 1)
+    if images.size == 0:
+        raise damaged(image_path, f"holds no pixels (shape {images.shape})", REMEDY)
     if len(images) != len(labels):
         raise damaged(
             label_path, f"{len(labels)} labels for {len(images)} images", f"{REMEDY}, both files"
         )
-    if images.size == 0:
-        raise damaged(image_path, f"holds no pixels (shape {images.shape})", REMEDY)
     return Dataset(
         images=images[..., None],
         labels=labels.astype(np.int64),

@@ -1,0 +1,164 @@
+"""The Dataset itself: what it accepts, what it refuses, and its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pmt.datasets import Dataset
+
+
+def made(count: int = 10, classes: int = 2) -> Dataset:
+    """Image i is filled with the value i and has the label i modulo the number of classes."""
+    numbers = np.arange(count)
+    images = np.broadcast_to(numbers[:, None, None, None].astype(np.uint8), (count, 2, 3, 1))
+    names = tuple("abcdefgh"[:classes])
+    return Dataset(images=images.copy(), labels=numbers % classes, class_names=names, name="made")
+
+
+def contents(dataset: Dataset) -> list[int]:
+    return [int(value) for value in dataset.images[:, 0, 0, 0]]
+
+
+def test_it_keeps_what_it_was_given_with_int64_labels() -> None:
+    dataset = Dataset(
+        images=np.zeros((2, 4, 5, 3), np.uint8),
+        labels=np.array([1, 0], np.uint8),
+        class_names=["cat", "dog"],  # type: ignore[arg-type]
+        name="pets",
+    )
+    assert len(dataset) == 2
+    assert dataset.labels.dtype == np.int64
+    assert dataset.labels.tolist() == [1, 0]
+    assert dataset.class_names == ("cat", "dog")
+    assert repr(dataset) == "Dataset('pets', 2 images 4x5x3, 2 classes)"
+
+
+def test_arrays_are_immutable_and_free_of_the_callers() -> None:
+    images, labels = np.zeros((2, 1, 1, 1), np.uint8), np.zeros(2, np.int64)
+    dataset = Dataset(images=images, labels=labels, class_names=("a",), name="x")
+    images[0], labels[0] = 9, 5
+    assert dataset.images.max() == 0
+    assert dataset.labels.tolist() == [0, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.images[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.take(1).labels[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.subset([0]).images[0] = 1
+
+
+IMAGES = np.zeros((2, 4, 4, 3), np.uint8)
+LABELS = np.array([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "names", "error", "message"),
+    [
+        (IMAGES / 1.0, LABELS, "ab", TypeError, "images is float64: must be a uint8 array"),
+        ([[1]], LABELS, "ab", TypeError, "images is list: must be a uint8 array"),
+        (
+            IMAGES[0],
+            LABELS,
+            "ab",
+            ValueError,
+            r"images has shape \(4, 4, 3\): must be \(N, H, W, C",
+        ),
+        (IMAGES[:0], LABELS[:0], "ab", ValueError, r"shape \(0, 4, 4, 3\).*at least one image"),
+        (IMAGES, LABELS / 1.0, "ab", TypeError, "labels is float64: must be an integer array"),
+        (IMAGES, LABELS[:1], "ab", ValueError, r"labels has shape \(1,\): must be \(2,\)"),
+        (IMAGES, LABELS + 1, "ab", ValueError, "labels holds 2: must be 0 to 1 with 2 class names"),
+        (IMAGES, LABELS - 1, "ab", ValueError, "labels holds -1: must be 0 to 1"),
+        (IMAGES, LABELS, (), ValueError, "class_names is empty"),
+        (IMAGES, LABELS, ("a", "a"), ValueError, "class_names holds 'a' twice"),
+        (IMAGES, LABELS, ("a", 1), TypeError, "class_names holds 1: every name must be text"),
+    ],
+)
+def test_wrong_contents_are_refused(
+    images: object, labels: object, names: object, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Dataset(images=images, labels=labels, class_names=tuple(names), name="x")  # type: ignore
+
+
+def test_one_text_is_no_sequence_of_names() -> None:
+    with pytest.raises(TypeError, match="class_names = 'ab': must be a sequence of names"):
+        Dataset(images=IMAGES, labels=LABELS, class_names="ab", name="x")  # type: ignore[arg-type]
+
+
+def test_subset_follows_the_indices_in_their_order() -> None:
+    part = made().subset([7, 0, 7])
+    assert contents(part) == [7, 0, 7]
+    assert part.labels.tolist() == [1, 0, 1]
+    assert part.class_names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("indices", "error", "message"),
+    [
+        ([], ValueError, "indices is empty"),
+        ([0, 10], ValueError, "indices holds 10: must be 0 to 9"),
+        ([-1], ValueError, "indices holds -1: must be 0 to 9"),
+        ([[1]], ValueError, r"indices has shape \(1, 1\)"),
+        ([True, False], TypeError, r"indices is bool.*numpy.flatnonzero"),
+        ([0.5], TypeError, "indices is float64"),
+    ],
+)
+def test_wrong_indices_are_refused(indices: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        made().subset(indices)  # type: ignore[arg-type]
+
+
+def test_take_gives_the_first_images_and_checks_the_number() -> None:
+    assert contents(made().take(3)) == [0, 1, 2]
+    for wrong in (0, 11, -1):
+        with pytest.raises(ValueError, match=f"n = {wrong}: must be 1 to 10"):
+            made().take(wrong)
+    with pytest.raises(TypeError, match=r"n = 1.5: must be an integer"):
+        made().take(1.5)  # type: ignore[arg-type]
+
+
+def test_shuffled_depends_on_the_seed_alone() -> None:
+    assert contents(made().shuffled(1)) == contents(made().shuffled(1))
+    assert contents(made().shuffled(1)) != contents(made().shuffled(2))
+    assert sorted(contents(made().shuffled(1))) == list(range(10))
+    with pytest.raises(ValueError, match="seed = -1: a seed is 0 or more"):
+        made().shuffled(-1)
+
+
+@given(count=st.integers(2, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**40))
+def test_split_parts_the_images_without_loss(count: int, fraction: float, seed: int) -> None:
+    dataset = made(count)
+    if round(fraction * count) in (0, count):
+        with pytest.raises(ValueError, match="leaves one part"):
+            dataset.split(fraction, seed)
+        return
+    first, second = dataset.split(fraction, seed)
+    assert len(first) == round(fraction * count)
+    assert sorted(contents(first) + contents(second)) == list(range(count))
+    assert first.labels.tolist() == [value % 2 for value in contents(first)]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, float("nan")])
+def test_split_refuses_a_fraction_out_of_range(fraction: float) -> None:
+    with pytest.raises(ValueError, match="must be above 0 and below 1"):
+        made().split(fraction, 0)
+
+
+def test_bundled_images_are_fashion_mnist_or_a_clear_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from pmt.datasets import FASHION_MNIST_CLASSES, bundle, save_npz
+
+    monkeypatch.setattr(bundle.resources, "files", lambda package: tmp_path)
+    with pytest.raises(FileNotFoundError, match="bundled images are not installed"):
+        bundle.bundled("test")
+    (tmp_path / "data").mkdir()
+    save_npz(made(10, classes=8), tmp_path / "data" / "fashion_mnist_test.npz")
+    assert bundle.bundled("test").class_names == FASHION_MNIST_CLASSES
+    with pytest.raises(ValueError, match="split = 'valid': must be 'train' or 'test'"):
+        bundle.bundled("valid")
