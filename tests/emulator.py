@@ -39,7 +39,9 @@ def run_op(graph: Graph, op: Op, inputs: list[npt.NDArray[np.int8]]) -> npt.NDAr
 def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
     """Real logits (N, classes) from the last layer's accumulators, float32."""
     last = graph.ops[-1]
-    assert last.weights is not None and last.bias is not None and last.weight_scales is not None
+    assert last.weights is not None
+    assert last.bias is not None
+    assert last.weight_scales is not None
     values = run(graph, inputs)
     source = graph.tensors[last.inputs[0]]
     acc = accumulators(last, values[last.inputs[0]], source)
@@ -77,7 +79,8 @@ def accumulators(op: Op, x: npt.NDArray[np.int8], source: Tensor) -> Array:
 
 
 def _layer(op: Op, inputs: list[Array], sources: list[Tensor], target: Tensor) -> Array:
-    assert op.bias is not None and op.weight_scales is not None
+    assert op.bias is not None
+    assert op.weight_scales is not None
     acc = accumulators(op, inputs[0], sources[0])
     scale = (float32(sources[0].scale) * op.weight_scales) / float32(target.scale)
     rounded = np.rint((acc.astype(float32) + op.bias.astype(float32)) * scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -196,7 +197,7 @@ def _check_blocks(graph: Graph) -> None:
             f"{layers} must be indices of ops with weights",
         )
         _require(
-            all(a < b for a, b in zip(layers, layers[1:], strict=False)),
+            all(a < b for a, b in itertools.pairwise(layers)),
             what,
             f"{layers} must ascend",
         )

@@ -185,7 +185,8 @@ def _append(data: bytearray, array: npt.NDArray[Any], dtype: str) -> int:
 def _pack_op(graph: Graph, op: Op, names: _Names, data: bytearray) -> bytes:
     offsets = (_NONE, _NONE, _NONE)
     if is_layer(op):
-        assert op.weights is not None and op.weight_scales is not None
+        assert op.weights is not None
+        assert op.weight_scales is not None
         channels = graph.tensors[op.output].channels
         bias = np.zeros(channels, np.int32) if op.bias is None else op.bias
         offsets = (

@@ -20,7 +20,8 @@ def read(path: str | Path, **options: Any) -> Graph:
     Parameters
     ----------
     path : str or pathlib.Path
-        ``.pmt`` (an image of this project), ``.tflite`` (full-integer), or ``.pkl`` (tiny-training).
+        ``.pmt`` (an image of this project), ``.tflite`` (full-integer) or ``.pkl``
+        (tiny-training).
     **options
         Passed to the importer: :func:`pmt.importers.tiny_training.read` takes ``classes`` and
         ``resolution``, :func:`pmt.importers.tflite.read` takes ``input_mean`` and ``input_std``.

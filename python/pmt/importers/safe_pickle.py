@@ -20,12 +20,44 @@ import numpy.typing as npt
 MAX_INSTRUCTIONS = 100_000
 
 _INSTRUCTIONS = frozenset(
-    "PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD "
-    "BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE "
-    "EMPTY_DICT SETITEM SETITEMS EMPTY_LIST APPEND APPENDS "
-    "EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWTRUE NEWFALSE "
-    "BININT BININT1 BININT2 LONG1 BINFLOAT "
-    "BINUNICODE SHORT_BINUNICODE BINBYTES SHORT_BINBYTES".split()
+    [
+        "PROTO",
+        "FRAME",
+        "STOP",
+        "MARK",
+        "GLOBAL",
+        "STACK_GLOBAL",
+        "REDUCE",
+        "BUILD",
+        "BINGET",
+        "LONG_BINGET",
+        "BINPUT",
+        "LONG_BINPUT",
+        "MEMOIZE",
+        "EMPTY_DICT",
+        "SETITEM",
+        "SETITEMS",
+        "EMPTY_LIST",
+        "APPEND",
+        "APPENDS",
+        "EMPTY_TUPLE",
+        "TUPLE",
+        "TUPLE1",
+        "TUPLE2",
+        "TUPLE3",
+        "NONE",
+        "NEWTRUE",
+        "NEWFALSE",
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "LONG1",
+        "BINFLOAT",
+        "BINUNICODE",
+        "SHORT_BINUNICODE",
+        "BINBYTES",
+        "SHORT_BINBYTES",
+    ]
 )
 _DTYPES = {"i1": "i1", "u1": "u1", "i4": "<i4", "i8": "<i8", "f4": "<f4", "f8": "<f8"}
 
@@ -47,8 +79,8 @@ class PickledArray:
             raise pickle.UnpicklingError(
                 f"an array of shape {shape} has {len(data)} bytes instead of {expected}"
             )
-        order = "F" if fortran else "C"
-        self.array = np.frombuffer(data, dtype.name).reshape(shape, order=order).copy()
+        flat = np.frombuffer(data, dtype.name)
+        self.array = np.array(flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape))
 
 
 class _Dtype:
@@ -153,5 +185,5 @@ def _check_instructions(data: bytes) -> None:
         if name not in _INSTRUCTIONS:
             raise pickle.UnpicklingError(f"instruction {name} is not allowed")
         # The unpickler allocates its memo up to the largest index before it looks at anything.
-        if name in ("BINPUT", "LONG_BINPUT") and argument > MAX_INSTRUCTIONS:
+        if name in ("BINPUT", "LONG_BINPUT") and int(argument or 0) > MAX_INSTRUCTIONS:
             raise pickle.UnpicklingError(f"memo index {argument} is absurd")

@@ -2,10 +2,10 @@
 
 The archive holds dicts: ``first_conv``, ``blocks`` (each ``pointwise1``, ``depthwise``,
 ``pointwise2``, ``residual``), ``feature_mix``, ``classifier``. Weights are stored as
-(out, in, kernel, kernel) and become (out, kernel, kernel, in) here. Scales of activations are double
-precision in the file; weight scales move by up to two units in the last place where that keeps the
-requantisation exact in float32. Dead channels (a weight scale near 4e-9 with a bias at the end of
-int32) pass through.
+(out, in, kernel, kernel) and become (out, kernel, kernel, in) here. Scales of activations are
+double precision in the file; weight scales move by up to two units in the last place where that
+keeps the requantisation exact in float32. Dead channels (a weight scale near 4e-9 with a bias at
+the end of int32) pass through.
 """
 
 from __future__ import annotations
@@ -128,9 +128,7 @@ class _NetworkBuilder:
         residual = block.child("residual").child("params")
         self._check_link(f"{name}.add", residual.quantisation("x"), source)
         height, width, channels = self._shape(current)
-        target = self._tensor(
-            f"{name}.add", height, width, channels, residual.quantisation("y")
-        )
+        target = self._tensor(f"{name}.add", height, width, channels, residual.quantisation("y"))
         self.ops.append(Op("add", f"{name}.add", (source, current), target))
         return target
 
@@ -184,7 +182,8 @@ class _NetworkBuilder:
 
     def _replace_head(self, classes: int) -> None:
         head, old = self.ops[-1], self.tensors[-1]
-        assert head.weights is not None and head.weight_scales is not None
+        assert head.weights is not None
+        assert head.weight_scales is not None
         scale = np.float32(np.median(head.weight_scales))
         head.weights = np.zeros((classes, *head.weights.shape[1:]), np.int8)
         head.bias = np.zeros(classes, np.int32)
@@ -193,9 +192,7 @@ class _NetworkBuilder:
 
     def _blocks(self) -> dict[str, list[int]]:
         layers = [i for i, op in enumerate(self.ops) if op.weights is not None]
-        expanding = [
-            i for i in layers if self.ops[i].name.endswith(("first_conv", ".pointwise1"))
-        ]
+        expanding = [i for i in layers if self.ops[i].name.endswith(("first_conv", ".pointwise1"))]
         blocks = consecutive_blocks(expanding)
         if len(expanding) == _PAPER_LAYERS:
             blocks["paper14"] = expanding
@@ -231,5 +228,3 @@ def _padding(size: int, output: int, kernel: int, stride: int) -> tuple[int, int
     """Return the rows before and after: (k-1)/2, then what the output size needs."""
     before = (kernel - 1) // 2
     return before, max(0, (output - 1) * stride + kernel - size - before)
-
-

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_training_builder import archive, saved, small_network
+
+from pmt.image import build_image
+from pmt.importers import tiny_training
+
+
+class Hostile:
+    """Unpickling this calls a function."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Hostile(os.system, "touch {marker}"),
+        Hostile(eval, "open('{marker}', 'w')"),
+        Hostile(getattr, "text", "upper"),
+        Hostile(np.ndarray, (3,)),
+        np.array([{"an": "object"}], dtype=object),
+        np.zeros(3, ">i4"),
+        np.zeros(3, "f2"),
+        {1, 2},
+        np.float32(1.0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_pickles_that_want_more_than_arrays_are_refused(tmp_path: Path, value: Any) -> None:
+    marker = tmp_path / "was_run"
+    if isinstance(value, Hostile):
+        function, arguments = value.call
+        texts = (a.format(marker=marker) if isinstance(a, str) else a for a in arguments)
+        value = Hostile(function, *texts)
+    network = small_network()
+    network["first_conv"] = value
+    path = saved(tmp_path / "net.pkl", network)
+    with pytest.raises(ValueError, match=r"net\.pkl: refused, its pickle"):
+        tiny_training.read(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"\x80\x02}r\xff\xff\xff\x7f.",  # a memo of 2**31 entries
+        b"\x80\x02cnumpy\ndtype\n(NX\x01\x00\x00\x00a\x86b.",
+        b"\x80\x02c_codecs\nencode\n}X\x0c\x00\x00\x00__defaults__X\x01\x00\x00\x00as\x86b.",
+        b"\x80\x02" + b")" + b"\x85" * 200_000 + b".",  # tuples nested 200,000 deep
+        b"\x80\x04\x95" + b"\xff" * 8 + b".",
+        b"",
+        b".",
+        b"\x80\x02]q\x00h\x01.",
+    ],
+    ids=["memo", "dtype", "function", "nesting", "frame", "empty", "stop", "no_memo"],
+)
+def test_wild_pickle_programs_are_refused(tmp_path: Path, program: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^net\.pkl: refused, its pickle"):
+        tiny_training.read(archive(tmp_path / "net.pkl", program))
+
+
+def test_zip_bomb_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "net.pkl", bytes(8 * 2**20), method=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(ValueError, match=r"net\.pkl: .*more than 100 times as many"):
+        tiny_training.read(path)
+
+
+def test_huge_declared_size_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "net.pkl", small_network())
+    data = bytearray(path.read_bytes())
+    directory = data.index(b"PK\x01\x02")
+    struct.pack_into("<2I", data, directory + 20, 2**31, 2**31)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"unpacks to 2147483648 bytes, more than the limit"):
+        tiny_training.read(path)
+
+
+def test_wrong_archives_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.pkl"
+    path.write_bytes(pickle.dumps(small_network(), protocol=2))
+    with pytest.raises(ValueError, match=r"net\.pkl: is not a sound torch zip archive"):
+        tiny_training.read(path)
+    empty = io.BytesIO()
+    zipfile.ZipFile(empty, "w").close()
+    path.write_bytes(empty.getvalue())
+    with pytest.raises(ValueError, match=r"0 members named data\.pkl"):
+        tiny_training.read(path)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*missing\.pkl"):
+        tiny_training.read(tmp_path / "missing.pkl")
+
+
+def test_truncated_archive_is_refused(tmp_path: Path) -> None:
+    data = saved(tmp_path / "whole.pkl", small_network()).read_bytes()
+    path = tmp_path / "net.pkl"
+    for length in range(0, len(data), 101):
+        path.write_bytes(data[:length])
+        with pytest.raises(ValueError, match=r"^net\.pkl: is not a sound torch zip archive"):
+            tiny_training.read(path)
+
+
+def test_flipped_bits_never_give_another_error(tmp_path: Path) -> None:
+    """Bits of the archive, and bits of the pickle inside a sound archive."""
+    content = pickle.dumps(small_network(), protocol=2)
+    whole = archive(tmp_path / "whole.pkl", content).read_bytes()
+    path = tmp_path / "net.pkl"
+    generator = np.random.default_rng(1)
+    refused = 0
+    for number in range(1000):
+        data = bytearray(whole if number % 2 else content)
+        data[generator.integers(len(data))] ^= 1 << int(generator.integers(8))
+        path.write_bytes(data) if number % 2 else archive(path, bytes(data))
+        try:
+            build_image(tiny_training.read(path, resolution=32))
+        except ValueError as error:
+            assert str(error).strip()  # noqa: PT017
+            refused += 1
+    assert refused > 500

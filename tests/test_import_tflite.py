@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import builtins
+import itertools
+import sys
+from pathlib import Path
+
+import emulator
+import numpy as np
+import pytest
+from tflite_builder import TfliteBuilder
+
+from pmt.graph import Graph
+from pmt.image import build_image, read_graph
+from pmt.importers import tflite
+
+SAME, VALID = 0, 1
+RELU, RELU6, TANH = 1, 3, 4
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return (np.arange(np.prod(shape)) % 251 - 125).astype(np.int8).reshape(shape)
+
+
+def imported(tmp_path: Path, data: bytes, **options: object) -> Graph:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(data)
+    return tflite.read(path, **options)  # type: ignore[arg-type]
+
+
+def small_network() -> bytes:
+    """Every supported operator once, with QUANTIZE before and SOFTMAX after them."""
+    b = TfliteBuilder()
+    image = b.activation(1, 7, 7, 3, dtype="FLOAT32")
+    x = b.activation(1, 7, 7, 3, scale=0.02, zero=-5)
+    padded = b.activation(1, 8, 8, 3, scale=0.02, zero=-5)
+    conv = b.activation(1, 4, 4, 4, scale=0.1, zero=-128)
+    deep = b.activation(1, 4, 4, 4, scale=0.05, zero=3)
+    total = b.activation(1, 4, 4, 4, scale=0.2, zero=1)
+    largest = b.activation(1, 2, 2, 4, scale=0.2, zero=1)
+    average = b.activation(1, 2, 2, 4, scale=0.2, zero=1)
+    mean = b.activation(1, 4, scale=0.1, zero=2)
+    flat = b.activation(1, 1, 1, 4, scale=0.1, zero=2)
+    logits = b.activation(1, 2, scale=0.3, zero=9)
+    probability = b.activation(1, 2, scale=1 / 256, zero=-128)
+    amounts = b.constant(np.array([[0, 0], [0, 1], [1, 0], [0, 0]], np.int32))
+    axes = b.constant(np.array([1, 2], np.int32))
+    shape = b.constant(np.array([1, 1, 1, 4], np.int32))
+    w0 = b.constant(ramp(4, 3, 3, 3), scales=[0.1, 0.2, 0.3, 0.4], name="net/stem/Conv2D")
+    w1 = b.constant(ramp(1, 3, 3, 4), scales=[0.5, 0.6, 0.7, 0.8], axis=3, name="net/x/y/depthwise")
+    w2 = b.constant(ramp(2, 4), scales=[0.25], name="weights with blanks")
+    b0 = b.constant(np.array([1, -2, 3, 4], np.int32), scales=[0.1] * 4)
+    b.op("QUANTIZE", [image], [x])
+    b.op("PAD", [x, amounts], [padded])
+    stride = {"StrideH": 2, "StrideW": 2}
+    one = {"StrideH": 1, "StrideW": 1}
+    b.op("CONV_2D", [padded, w0, b0], [conv], Padding=SAME, **stride, FusedActivationFunction=RELU6)
+    b.op("DEPTHWISE_CONV_2D", [conv, w1, -1], [deep], Padding=SAME, **one)
+    b.op("ADD", [conv, deep], [total], FusedActivationFunction=RELU)
+    filters = {"FilterHeight": 2, "FilterWidth": 2}
+    b.op("MAX_POOL_2D", [total], [largest], Padding=VALID, **stride, **filters)
+    b.op("AVERAGE_POOL_2D", [largest], [average], Padding=SAME, **one, **filters)
+    b.op("MEAN", [average, axes], [mean])
+    b.op("RESHAPE", [mean, shape], [flat])
+    b.op("FULLY_CONNECTED", [flat, w2], [logits])
+    b.op("SOFTMAX", [logits], [probability])
+    return b.bytes([image], [probability])
+
+
+def test_every_supported_operator(tmp_path: Path) -> None:
+    graph = imported(tmp_path, small_network())
+    assert [(op.kind, op.name) for op in graph.ops] == [
+        ("pad", "pad0"),
+        ("conv2d", "stem"),
+        ("depthwise_conv2d", "y"),
+        ("add", "add0"),
+        ("max_pool", "max_pool0"),
+        ("average_pool", "average_pool0"),
+        ("mean", "mean0"),
+        ("reshape", "reshape0"),
+        ("fully_connected", "dense0"),
+    ]
+    pad, conv, depthwise, add, largest, average, _mean, _reshape, dense = graph.ops
+    assert pad.padding == (0, 1, 1, 0)
+    assert (conv.stride, conv.padding) == ((2, 2), (0, 0, 1, 1))  # TFLite SAME at stride 2
+    assert conv.clamp == (-128, -68)  # 6 / 0.1 steps above zero point -128
+    assert conv.bias is not None
+    assert conv.bias.tolist() == [1, -2, 3, 4]
+    assert depthwise.padding == (1, 1, 1, 1)
+    assert depthwise.weights is not None
+    assert depthwise.weights.shape == (3, 3, 4)
+    np.testing.assert_allclose(depthwise.weight_scales, [0.5, 0.6, 0.7, 0.8], rtol=1e-7)
+    assert depthwise.bias is not None
+    assert depthwise.bias.tolist() == [0, 0, 0, 0]
+    assert add.clamp == (1, 127)
+    assert (largest.kernel, largest.stride, largest.padding) == ((2, 2), (2, 2), (0, 0, 0, 0))
+    assert average.padding == (0, 0, 1, 1)
+    assert dense.weight_scales is not None
+    assert dense.weight_scales.tolist() == [0.25, 0.25]
+    assert graph.tensors[graph.output].zero_point == 9
+    assert graph.metadata["dropped_operators"] == ["op 0 QUANTIZE", "op 10 SOFTMAX"]
+    assert graph.blocks == {"B1": [1], "B2": [2], "head": [8], "all": [1, 2, 8]}
+    assert build_image(read_graph(build_image(graph))) == build_image(graph)
+
+
+def test_imported_network_runs_and_its_pixels_become_pixel_minus_128(tmp_path: Path) -> None:
+    graph = imported(tmp_path, small_network())
+    pixels = np.arange(256, dtype=np.uint8).repeat(3)[: 5 * 147].reshape(5, 7, 7, 3)
+    quantised = emulator.quantise_pixels(graph, pixels)
+    np.testing.assert_array_equal(quantised, pixels.astype(int) - 128)
+    assert emulator.logits(graph, quantised).shape == (5, 2)
+
+
+def test_own_preprocessing(tmp_path: Path) -> None:
+    graph = imported(tmp_path, small_network(), input_mean=[1, 2, 3], input_std=[4, 5, 6])
+    assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
+    with pytest.raises(ValueError, match=r"input_mean=\(1.0,\): needs one value for each of 3"):
+        imported(tmp_path, small_network(), input_mean=[1])
+
+
+def test_unknown_option_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"\['classes'\] are unknown for a .tflite"):
+        imported(tmp_path, small_network(), classes=3)
+
+
+def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x = b.activation(1, 8, 8, 2)
+    y = b.activation(1, 8, 8, 2, scale=0.25)
+    z = b.activation(1, 4, 4, 2)
+    u = b.activation(1, 4, 4, 2, dtype="INT16")
+    dilated = b.constant(ramp(2, 3, 3, 2), scales=[1.0])
+    window = {"Padding": SAME, "StrideH": 1, "StrideW": 1}
+    b.op("LOGISTIC", [x], [y])
+    b.op("CONV_2D", [y, dilated], [z], **window, DilationHFactor=2, DilationWFactor=2)
+    b.op("ADD", [z, z], [u])
+    b.op("RESHAPE", [x], [b.activation(1, 128, scale=9.0)])
+    with pytest.raises(ValueError, match="4 things are not supported") as caught:
+        imported(tmp_path, b.bytes([x], [u]))
+    message = str(caught.value)
+    assert "op 0 LOGISTIC: this operator is unknown here" in message
+    assert "op 1 CONV_2D: dilation is not supported" in message
+    assert "op 2 ADD: tensor 'tensor3' is INT16, only INT8 is supported" in message
+    assert "op 3 RESHAPE: input and output are quantised differently" in message
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "reason"),
+    [
+        (ramp(2, 3, 3, 1), {}, "grouped convolution: 1 of 2 channels"),
+        (ramp(2, 3, 3, 2).astype(np.uint8), {}, "weights are UINT8"),
+        (ramp(2, 3, 3, 2), {"FusedActivationFunction": TANH}, "fused activation 4"),
+        (ramp(2, 3, 3, 2), {"StrideH": 0}, "must be positive"),
+    ],
+)
+def test_unsupported_convolutions(
+    tmp_path: Path, weights: np.ndarray, options: dict[str, int], reason: str
+) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
+    w = b.constant(weights, scales=[1.0, 1.0])
+    b.op("CONV_2D", [x, w], [y], **{"Padding": SAME, "StrideH": 1, "StrideW": 1, **options})
+    with pytest.raises(ValueError, match=rf"op 0 CONV_2D: .*{reason}"):
+        imported(tmp_path, b.bytes([x], [y]))
+
+
+def test_shape_that_contradicts_the_operator(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 5, 8, 2)
+    w = b.constant(ramp(2, 3, 3, 2), scales=[1.0])
+    b.op("CONV_2D", [x, w], [y], Padding=SAME, StrideH=1, StrideW=1)
+    with pytest.raises(ValueError, match=r"contradicts itself: op 'tensor2' .*output shape \(5, 8"):
+        imported(tmp_path, b.bytes([x], [y]))
+
+
+def test_names_are_unique(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    tensors = [b.activation(1, 4, 4, 2) for _ in range(4)]
+    for source, target in itertools.pairwise(tensors):
+        w = b.constant(ramp(2, 1, 1, 2), scales=[1.0], name="net/same/Conv2D")
+        b.op("CONV_2D", [source, w], [target], Padding=VALID, StrideH=1, StrideW=1)
+    graph = imported(tmp_path, b.bytes([tensors[0]], [tensors[-1]]))
+    assert [op.name for op in graph.ops] == ["same", "conv0", "conv1"]
+    assert graph.blocks["B1"] == [0]
+
+
+def test_truncated_file_is_one_clear_error(tmp_path: Path) -> None:
+    data = small_network()
+    for length in range(0, len(data) - 64, 37):
+        with pytest.raises(ValueError, match=r"^net.tflite: "):
+            imported(tmp_path, data[:length])
+
+
+def test_damaged_file_never_gives_another_error(tmp_path: Path) -> None:
+    data = small_network()
+    generator = np.random.default_rng(11)
+    refused = 0
+    for _ in range(800):
+        damaged = bytearray(data)
+        position = int(generator.integers(8, len(data) - 4))
+        damaged[position : position + 4] = generator.bytes(4)
+        try:
+            imported(tmp_path, bytes(damaged))
+        except ValueError as error:
+            assert str(error).startswith("net.tflite: ")  # noqa: PT017
+            refused += 1
+    assert refused > 200
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is not a \.tflite file, it has no 'TFL3'"):
+        imported(tmp_path, b"\x1c\0\0\0ONNX" + bytes(100))
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        tflite.read(tmp_path / "missing.tflite")
+
+
+def test_missing_package_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_import = builtins.__import__
+
+    def without_tflite(name: str, *arguments: object, **options: object) -> object:
+        if name == "tflite":
+            raise ImportError(name)
+        return real_import(name, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.delitem(sys.modules, "tflite")
+    monkeypatch.setattr(builtins, "__import__", without_tflite)
+    with pytest.raises(ImportError, match=r'pip install "poor-mans-training\[tflite\]"'):
+        imported(tmp_path, small_network())
+
+
+def test_resnet8_structure(resnet8_path: Path) -> None:
+    graph = tflite.read(resnet8_path)
+    layers = [op.name for op in graph.ops if op.weights is not None]
+    assert layers == ["conv2d", *(f"conv2d_{i}" for i in range(1, 9)), "dense"]
+    assert graph.blocks["B1"] == [0, 1, 2]
+    assert graph.blocks["head"] == [14]
+    assert "paper14" not in graph.blocks
+    assert graph.metadata["dropped_operators"] == ["op 15 SOFTMAX"]
+    assert graph.ops[4].padding == (0, 0, 1, 1)
+    assert (graph.input_mean, graph.input_std) == ((0.0,) * 3, (1.0,) * 3)
+    assert sum(op.weights.size for op in graph.ops if op.weights is not None) == 77360
+    assert min(int(op.weights.min()) for op in graph.ops if op.weights is not None) == -127
+
+
+def test_resnet8_recognises_cifar10(resnet8_path: Path, cifar10_dir: Path) -> None:
+    graph = tflite.read(resnet8_path)
+    records = np.fromfile(cifar10_dir / "test_batch.bin", np.uint8).reshape(-1, 3073)[:300]
+    images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    quantised = emulator.quantise_pixels(graph, images)
+    np.testing.assert_array_equal(quantised, images.astype(int) - 128)
+    correct = emulator.logits(graph, quantised).argmax(1) == records[:, 0]
+    assert 0.83 <= correct.mean() <= 0.92

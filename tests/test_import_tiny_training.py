@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import csv
+import zlib
+from pathlib import Path
+from typing import Any
+
+import emulator
+import numpy as np
+import pytest
+from tiny_training_builder import saved, small_network
+
+from pmt.graph import Graph
+from pmt.image import build_image, read_graph
+from pmt.importers import tiny_training
+from pmt.importers.requantisation import matching_weight_scales
+
+
+@pytest.fixture(scope="module")
+def mcunet(mcunet_path: Path) -> Graph:
+    return tiny_training.read(mcunet_path)
+
+
+def pseudo_random_int8(count: int) -> np.ndarray:
+    """int8(s >> 9) along XORShift32 (13, 17, 5) from 12345, as the golden outputs use it."""
+    values = np.empty(count, np.int64)
+    state = 12345
+    for i in range(count):
+        state ^= state << 13 & 0xFFFFFFFF
+        state ^= state >> 17
+        state ^= state << 5 & 0xFFFFFFFF
+        values[i] = state
+    return (values >> 9).astype(np.uint8).view(np.int8)
+
+
+def test_mcunet_has_the_published_size(mcunet: Graph) -> None:
+    layers = [op for op in mcunet.ops if op.weights is not None]
+    macs = sum(
+        op.weights.size // mcunet.tensors[op.output].channels * mcunet.tensors[op.output].elements
+        for op in layers
+        if op.weights is not None
+    )
+    assert len(layers) == 43
+    assert macs == 22_613_504
+    weights = [op.weights for op in layers if op.weights is not None]
+    assert sum(w.size for w in weights[:-1]) == 463_216
+    assert min(int(w.min()) for w in weights) == -127
+    assert mcunet.tensors[mcunet.output].channels == 1000
+
+
+def test_mcunet_names_and_blocks(mcunet: Graph) -> None:
+    names = [op.name for op in mcunet.ops]
+    assert names[:4] == ["first_conv", "b0.depthwise", "b0.pointwise2", "b1.pointwise1"]
+    assert names[-2:] == ["avgpool", "classifier"]
+    assert [name for name in names if name.endswith(".add")] == [
+        f"b{i}.add" for i in (2, 4, 6, 8, 9, 11, 12)
+    ]
+    blocks = {name: [names[i] for i in layers] for name, layers in mcunet.blocks.items()}
+    assert blocks["B1"] == ["first_conv", "b1.pointwise1", "b2.pointwise1", "b3.pointwise1"]
+    assert blocks["B2"] == [f"b{i}.pointwise1" for i in (4, 5, 6, 7)]
+    assert blocks["B3"] == [f"b{i}.pointwise1" for i in (8, 9, 10)]
+    assert blocks["B4"] == [f"b{i}.pointwise1" for i in (11, 12, 13)]
+    assert blocks["paper14"] == blocks["B1"] + blocks["B2"] + blocks["B3"] + blocks["B4"]
+    assert blocks["head"] == ["classifier"]
+    assert len(blocks["all"]) == 43
+
+
+def test_mcunet_residual_adds_the_block_input(mcunet: Graph) -> None:
+    names = [op.name for op in mcunet.ops]
+    add = mcunet.ops[names.index("b2.add")]
+    assert add.inputs == (
+        mcunet.ops[names.index("b1.pointwise2")].output,
+        mcunet.ops[names.index("b2.pointwise2")].output,
+    )
+    tensor = mcunet.tensors[add.output]
+    assert tensor.scale == pytest.approx(0.10652235816506779, rel=1e-12)
+    assert tensor.zero_point == 12
+
+
+def test_dead_channels_pass_through(mcunet: Graph) -> None:
+    first = mcunet.ops[0]
+    assert first.bias is not None
+    assert first.weight_scales is not None
+    dead = first.weight_scales < 1e-6
+    assert dead.sum() == 2
+    assert first.bias.min() == -(2**31)
+
+
+def test_pixels_become_pixel_minus_128(mcunet: Graph) -> None:
+    pixels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1).repeat(3, axis=3)
+    quantised = emulator.quantise_pixels(mcunet, pixels)
+    np.testing.assert_array_equal(quantised, pixels.astype(int) - 128)
+
+
+def test_all_43_layers_equal_the_golden_outputs(mcunet: Graph, shared: Path) -> None:
+    with (shared / "golden" / "mcunet_layers.csv").open() as file:
+        golden = list(csv.DictReader(file))
+    layers = [op for op in mcunet.ops if op.weights is not None]
+    # The image is what runs: the scales must survive float32.
+    stored = read_graph(build_image(mcunet))
+    inputs = pseudo_random_int8(64 * 64 * 32)
+    assert len(golden) == len(layers) == 43
+    for row, layer in zip(golden, layers, strict=True):
+        source = stored.tensors[layer.inputs[0]]
+        shape = (source.height, source.width, source.channels)
+        assert shape == (int(row["in_h"]), int(row["in_w"]), int(row["in_c"]))
+        output = emulator.run_op(stored, layer, [inputs[: source.elements].reshape(1, *shape)])
+        assert output.ravel()[:8].tolist() == [int(row[f"y{i}"]) for i in range(8)], layer.name
+        assert zlib.crc32(output.tobytes()) == int(row["crc32"], 16), layer.name
+
+
+def test_weight_scales_move_by_two_units_at_most(mcunet: Graph) -> None:
+    scales = np.random.default_rng(3).uniform(1e-4, 1e-1, 2000).astype(np.float32)
+    matched = matching_weight_scales(scales, 0.02352941176, 0.0757206898)
+    distance = np.abs(matched.view(np.int32) - scales.view(np.int32))
+    assert distance.max() <= 2
+    wanted = (0.02352941176 * scales.astype(np.float64) / 0.0757206898).astype(np.float32)
+
+    def exact(values: np.ndarray) -> float:
+        product = np.float32(0.02352941176) * values / np.float32(0.0757206898)
+        return float((product == wanted).mean())
+
+    assert exact(matched) > exact(scales) + 0.05
+    unmatched = np.float32(0.02352941176) * matched / np.float32(0.0757206898) != wanted
+    np.testing.assert_array_equal(matched[unmatched], scales[unmatched])
+
+
+def test_image_of_mcunet_survives_the_round_trip(mcunet: Graph) -> None:
+    image = build_image(mcunet)
+    assert build_image(read_graph(image)) == image
+
+
+def test_whole_network_runs(mcunet: Graph) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (1, 128, 128, 3)).astype(np.uint8)
+    logits = emulator.logits(mcunet, emulator.quantise_pixels(mcunet, pixels))
+    assert logits.shape == (1, 1000)
+    assert np.isfinite(logits).all()
+    assert logits.std() > 0.1
+
+
+def test_new_head(mcunet: Graph, mcunet_path: Path) -> None:
+    graph = tiny_training.read(mcunet_path, classes=10)
+    head, old = graph.ops[-1], mcunet.ops[-1]
+    assert head.weights is not None
+    assert head.bias is not None
+    assert head.weight_scales is not None
+    assert head.weights.shape == (10, 1, 1, 160)
+    assert not head.weights.any()
+    assert head.bias.tolist() == [0] * 10
+    scale = np.float32(np.median(old.weight_scales))  # type: ignore[arg-type]
+    assert head.weight_scales.tolist() == [scale] * 10
+    assert graph.tensors[graph.output].channels == 10
+    build_image(graph)
+
+
+@pytest.mark.parametrize("resolution", [32, 96, 100, 160])
+def test_other_resolutions(mcunet_path: Path, resolution: int) -> None:
+    graph = tiny_training.read(mcunet_path, resolution=resolution, classes=3)
+    build_image(graph)
+    first = graph.tensors[graph.ops[0].output]
+    assert (first.height, first.width) == (resolution // 2,) * 2
+    last = graph.tensors[graph.ops[-2].inputs[0]]
+    assert last.height == -(-resolution // 32)
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "message"),
+    [
+        ({"classes": 1}, ValueError, r"classes=1: must be in \[2, 65536\]"),
+        ({"classes": 2.5}, TypeError, r"classes=2.5: must be an integer"),
+        ({"resolution": 16}, ValueError, r"resolution=16: must be in \[32, 512\]"),
+        ({"resolution": True}, TypeError, r"resolution=True: must be an integer"),
+        ({"input_mean": 3}, TypeError, r"\['input_mean'\] are unknown for a tiny-training"),
+    ],
+)
+def test_options_are_checked(
+    tmp_path: Path, option: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    path = saved(tmp_path / "net.pkl", small_network())
+    with pytest.raises(error, match=message):
+        tiny_training.read(path, **option)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_small_network_of_any_protocol(tmp_path: Path, protocol: int) -> None:
+    network = small_network()
+    graph = tiny_training.read(saved(tmp_path / "net.pkl", network, protocol), resolution=32)
+    assert [op.name for op in graph.ops] == [
+        "first_conv",
+        "b0.pointwise1",
+        "b0.depthwise",
+        "b0.pointwise2",
+        "b0.add",
+        "avgpool",
+        "classifier",
+    ]
+    assert "paper14" not in graph.blocks
+    stored = network["first_conv"]["params"]["weight"]
+    weights = graph.ops[0].weights
+    assert weights is not None
+    assert weights[2, 0, 1, 2] == stored[2, 2, 0, 1]
+    depthwise = graph.ops[2].weights
+    assert depthwise is not None
+    kernels = network["blocks"][0]["depthwise"]["params"]["weight"]
+    assert depthwise[0, 2, 5] == kernels[5, 0, 0, 2]
+
+
+def drop_params(network: dict[str, Any]) -> None:
+    del network["blocks"][0]["depthwise"]["params"]
+
+
+def blocks_are_no_list(network: dict[str, Any]) -> None:
+    network["blocks"] = {"0": 1}
+
+
+def short_bias(network: dict[str, Any]) -> None:
+    network["classifier"]["params"]["bias"] = np.zeros(3, np.int32)
+
+
+def float_weights(network: dict[str, Any]) -> None:
+    params = network["first_conv"]["params"]
+    params["weight"] = params["weight"].astype(np.float32)
+
+
+def nan_scale(network: dict[str, Any]) -> None:
+    network["first_conv"]["params"]["y_scale"] = float("nan")
+
+
+def negative_weight_scale(network: dict[str, Any]) -> None:
+    network["first_conv"]["params"]["w_scales"] *= -1
+
+
+def odd_groups(network: dict[str, Any]) -> None:
+    network["blocks"][0]["depthwise"]["groups"] = 2
+    network["blocks"][0]["depthwise"]["params"]["weight"] = np.zeros((8, 4, 3, 3), np.int8)
+
+
+def even_kernel(network: dict[str, Any]) -> None:
+    network["first_conv"]["kernel_size"] = (2, 2)
+
+
+def squeeze(network: dict[str, Any]) -> None:
+    network["blocks"][0]["se"] = {}
+
+
+def scales_do_not_meet(network: dict[str, Any]) -> None:
+    network["blocks"][0]["pointwise2"]["params"]["x_scale"] = 0.5
+
+
+def big_zero_point(network: dict[str, Any]) -> None:
+    network["first_conv"]["params"]["y_zero"] = 128
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (drop_params, r"net\.pkl, blocks\[0\], depthwise: 'params' is missing"),
+        (blocks_are_no_list, r"net\.pkl: 'blocks' must be a list"),
+        (short_bias, r"classifier, params: 'bias' is int32 of shape \(3,\), expected int32 of"),
+        (float_weights, r"first_conv, params: 'weight' is float32 of shape"),
+        (nan_scale, r"'y_scale' is nan, expected a positive number"),
+        (negative_weight_scale, r"'w_scales' must be positive and finite"),
+        (odd_groups, r"depthwise: 'groups' 2 with 8 channels"),
+        (even_kernel, r"'kernel_size' is a tuple, expected two odd numbers"),
+        (squeeze, r"'se' is set: squeeze-and-excitation is not supported"),
+        (scales_do_not_meet, r"b0\.pointwise2: expects its input with scale .* contradicts"),
+        (big_zero_point, r"'y_zero' is 128, expected an integer in \[-128, 127\]"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_wrong_structure_says_where(tmp_path: Path, damage: Any, message: str) -> None:
+    network = small_network()
+    damage(network)
+    with pytest.raises(ValueError, match=message):
+        tiny_training.read(saved(tmp_path / "net.pkl", network))
+
+
+def test_something_else_than_a_network(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"net\.pkl: is a list, expected a dict"):
+        tiny_training.read(saved(tmp_path / "net.pkl", [1, 2]))
+    with pytest.raises(ValueError, match="'first_conv' is missing; this is not a tiny-training"):
+        tiny_training.read(saved(tmp_path / "net.pkl", {"weights": 1}))
+
+
+def test_arrays_in_fortran_order(tmp_path: Path) -> None:
+    network = small_network()
+    params = network["first_conv"]["params"]
+    params["weight"] = np.asfortranarray(params["weight"])
+    graph = tiny_training.read(saved(tmp_path / "net.pkl", network))
+    np.testing.assert_array_equal(graph.ops[0].weights, params["weight"].transpose(0, 2, 3, 1))

@@ -1,0 +1,149 @@
+"""Writes small .tflite files for the tests of the importer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+
+@dataclass
+class TfliteBuilder:
+    """Collects tensors and operators; :meth:`bytes` is the file."""
+
+    tensors: list[dict[str, Any]] = field(default_factory=list)
+    ops: list[tuple[str, list[int], list[int], dict[str, int]]] = field(default_factory=list)
+
+    def activation(
+        self, *shape: int, scale: float = 0.5, zero: int = 0, dtype: str = "INT8", name: str = ""
+    ) -> int:
+        return self._tensor(shape, dtype, [scale], [zero], 0, None, name)
+
+    def constant(
+        self,
+        array: np.ndarray,
+        *,
+        scales: list[float] = (),
+        axis: int = 0,
+        name: str = "",  # type: ignore[assignment]
+    ) -> int:
+        dtype = {"int8": "INT8", "int32": "INT32", "uint8": "UINT8"}[array.dtype.name]
+        zeros = [0] * len(scales)
+        return self._tensor(array.shape, dtype, list(scales), zeros, axis, array.tobytes(), name)
+
+    def _tensor(self, shape, dtype, scales, zeros, axis, data, name) -> int:  # type: ignore[no-untyped-def]
+        self.tensors.append(
+            {
+                "shape": shape,
+                "dtype": dtype,
+                "scales": scales,
+                "zeros": zeros,
+                "axis": axis,
+                "data": data,
+                "name": name or f"tensor{len(self.tensors)}",
+            }
+        )
+        return len(self.tensors) - 1
+
+    def op(self, kind: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+        self.ops.append((kind, inputs, outputs, options))
+
+    def bytes(self, inputs: list[int], outputs: list[int]) -> bytes:
+        b = flatbuffers.Builder(1024)
+        kinds = sorted({op[0] for op in self.ops})
+        codes = [
+            _table(b, "OperatorCode", BuiltinCode=_code(kind), DeprecatedBuiltinCode=_code(kind))
+            for kind in kinds
+        ]
+        buffers = [_table(b, "Buffer")]
+        for tensor in self.tensors:
+            if tensor["data"] is not None:
+                data = b.CreateByteVector(tensor["data"])
+                buffers.append(_table(b, "Buffer", Data=data))
+                tensor["buffer"] = len(buffers) - 1
+        tensors = [_write_tensor(b, tensor) for tensor in self.tensors]
+        ops = [_write_op(b, kinds.index(op[0]), op) for op in self.ops]
+        graph = _table(
+            b,
+            "SubGraph",
+            Tensors=_offsets(b, tensors),
+            Operators=_offsets(b, ops),
+            Inputs=_ints(b, inputs),
+            Outputs=_ints(b, outputs),
+        )
+        model = _table(
+            b,
+            "Model",
+            Version=3,
+            OperatorCodes=_offsets(b, codes),
+            Subgraphs=_offsets(b, [graph]),
+            Buffers=_offsets(b, buffers),
+        )
+        b.Finish(model, b"TFL3")
+        return bytes(b.Output())
+
+
+def _code(kind: str) -> int:
+    return int(getattr(tflite.BuiltinOperator, kind))
+
+
+def _table(b: flatbuffers.Builder, table: str, **fields: int) -> int:
+    getattr(tflite, f"{table}Start")(b)
+    for name, value in fields.items():
+        getattr(tflite, f"{table}Add{name}")(b, value)
+    return int(getattr(tflite, f"{table}End")(b))
+
+
+def _offsets(b: flatbuffers.Builder, items: list[int]) -> int:
+    b.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        b.PrependUOffsetTRelative(item)
+    return int(b.EndVector())
+
+
+def _ints(b: flatbuffers.Builder, values: Any) -> int:
+    return int(b.CreateNumpyVector(np.array(values, np.int32)))
+
+
+def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
+    shape, name = _ints(b, tensor["shape"]), b.CreateString(tensor["name"])
+    quantisation = _table(
+        b,
+        "QuantizationParameters",
+        Scale=b.CreateNumpyVector(np.array(tensor["scales"], np.float32)),
+        ZeroPoint=b.CreateNumpyVector(np.array(tensor["zeros"], np.int64)),
+        QuantizedDimension=tensor["axis"],
+    )
+    return _table(
+        b,
+        "Tensor",
+        Shape=shape,
+        Type=int(getattr(tflite.TensorType, tensor["dtype"])),
+        Buffer=tensor.get("buffer", 0),
+        Name=name,
+        Quantization=quantisation,
+    )
+
+
+_OPTION_TABLES = {
+    "CONV_2D": "Conv2DOptions",
+    "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
+    "FULLY_CONNECTED": "FullyConnectedOptions",
+    "ADD": "AddOptions",
+    "AVERAGE_POOL_2D": "Pool2DOptions",
+    "MAX_POOL_2D": "Pool2DOptions",
+    "SOFTMAX": "SoftmaxOptions",
+}
+
+
+def _write_op(b: flatbuffers.Builder, code: int, op: tuple[str, Any, Any, dict[str, int]]) -> int:
+    kind, inputs, outputs, options = op
+    fields = {"Inputs": _ints(b, inputs), "Outputs": _ints(b, outputs), "OpcodeIndex": code}
+    if kind in _OPTION_TABLES:
+        table = _OPTION_TABLES[kind]
+        fields["BuiltinOptionsType"] = int(getattr(tflite.BuiltinOptions, table))
+        fields["BuiltinOptions"] = _table(b, table, **options)
+    return _table(b, "Operator", **fields)
