@@ -12,8 +12,10 @@ from pmt.graph import Graph, Op, Tensor
 
 _LAYER_KINDS = ("conv2d", "depthwise_conv2d", "fully_connected")
 _POOL_KINDS = ("average_pool", "max_pool")
+_WINDOW_KINDS = ("conv2d", "depthwise_conv2d", *_POOL_KINDS)
 _WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
 _INT32_MAX = 2**31 - 1
+_MAX_TERMS = 65535  # of 255 * 128 each
 
 
 def is_layer(op: Op) -> bool:
@@ -118,6 +120,8 @@ def _check_op(graph: Graph, op: Op) -> None:
     _require(min(op.padding) >= 0, what, f"padding {op.padding} must not be negative")
     source = graph.tensors[op.inputs[0]]
     target = graph.tensors[op.output]
+    if op.kind in _WINDOW_KINDS:
+        _check_window(what, op)
     if is_layer(op):
         _check_parameters(what, op, source, target)
     else:
@@ -145,13 +149,20 @@ def _check_op(graph: Graph, op: Op) -> None:
             f"input quantisation ({source.scale}, {source.zero_point}) must equal the output's "
             f"({target.scale}, {target.zero_point})",
         )
-    if op.kind in _POOL_KINDS:
-        top, left, bottom, right = op.padding
-        _require(
-            max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
-            what,
-            f"padding {op.padding} must be smaller than the kernel {op.kernel}",
-        )
+
+
+def _check_window(what: str, op: Op) -> None:
+    top, left, bottom, right = op.padding
+    _require(
+        max(*op.kernel, *op.stride) <= 255,
+        what,
+        f"kernel {op.kernel} and stride {op.stride} must be at most 255",
+    )
+    _require(
+        max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
+        what,
+        f"padding {op.padding} must be smaller than the kernel {op.kernel}",
+    )
 
 
 def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None:
@@ -167,6 +178,10 @@ def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None
         expected = (*op.kernel, target.channels)
     else:
         expected = (target.channels, source.elements)
+    terms = math.prod(expected) // target.channels if op.kind != "depthwise_conv2d" else 1
+    _require(
+        terms <= _MAX_TERMS, what, f"sums {terms} products, int32 is sure to hold {_MAX_TERMS}"
+    )
     for name, array, dtype, shape in (
         ("weights", op.weights, np.int8, expected),
         ("bias", op.bias, np.int32, (target.channels,)),
