@@ -33,13 +33,9 @@ void compute_channels(const LinearArgs& args, const Tile& tile, int32_t taps, in
       sums[p][c - begin] = dot(tile.patches + p * tile.patch_stride, weight_row, tile.patch_stride);
     }
   }
-  const int32_t* bias = args.bias + (begin - args.channel_begin);
-  const float* scales = args.scales + begin;
   for (int32_t p = 0; p < tile.pixels; ++p) {
-    int8_t* out = tile.output + p * args.out.channels + begin;
-    for (int32_t i = 0; i < end - begin; ++i) {
-      out[i] = requantise(sums[p][i], bias[i], scales[i], args.output_zero, args.clamp_min, args.clamp_max);
-    }
+    requantise_row(sums[p], args.bias + (begin - args.channel_begin), args.scales + begin, end - begin,
+                   args.output_zero, args.clamp_min, args.clamp_max, tile.output + p * args.out.channels + begin);
   }
 }
 

@@ -1,0 +1,26 @@
+"""pmt: train int8 networks without back-propagation."""
+
+from pmt import corruptions, datasets
+from pmt._core import __version__
+from pmt.loading import load
+from pmt.model import Evaluation, Model
+from pmt.options import PRESETS, TrainingOptions, preset
+from pmt.result import RunResult
+from pmt.run_folder import RunFolder
+from pmt.trainer import Cost, ZOTrainer
+
+__all__ = [
+    "PRESETS",
+    "Cost",
+    "Evaluation",
+    "Model",
+    "RunFolder",
+    "RunResult",
+    "TrainingOptions",
+    "ZOTrainer",
+    "__version__",
+    "corruptions",
+    "datasets",
+    "load",
+    "preset",
+]

@@ -1,0 +1,146 @@
+"""Types of the C++ module."""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+LOSS_ONE: int
+
+class Generator(IntEnum):
+    philox = 0
+    xorshift32 = 1
+
+class Scope(IntEnum):
+    layer_wise = 0
+    model_wise = 1
+
+class Baseline(IntEnum):
+    clean = 0
+    leave_one_out = 1
+
+class EstimatorRule(IntEnum):
+    by_dimension = 0
+    weight = 1
+    node = 2
+
+class NodeDimension(IntEnum):
+    output = 0
+    input = 1
+
+class Sharing(IntEnum):
+    per_sample = 0
+    batch = 1
+
+class GradientNormScaling(IntEnum):
+    none = 0
+    queries_and_samples = 1
+    queries = 2
+
+class Rounding(IntEnum):
+    nearest = 0
+    stochastic = 1
+
+class Step(IntEnum):
+    gradient = 0
+    normalised = 1
+
+class Options:
+    seed: int
+    queries: int
+    mu_weight: int
+    mu_node: int
+    generator: Generator
+    scope: Scope
+    baseline: Baseline
+    rule: EstimatorRule
+    node_dimension: NodeDimension
+    node_ratio: float
+    sharing: Sharing
+    gradient_norm_scaling: GradientNormScaling
+    quantisation_aware_scaling: int
+    rounding: Rounding
+    step: Step
+    train_bias: int
+    int8_logits: int
+    weight_tile_bytes: int
+    def pack(self) -> bytes: ...
+
+class Model:
+    def __init__(self, image: bytes) -> None: ...
+    def image(self) -> bytes: ...
+    @property
+    def op_count(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def input_shape(self) -> tuple[int, int, int]: ...
+    @property
+    def input_tensor(self) -> int: ...
+    @property
+    def output_tensor(self) -> int: ...
+    @property
+    def input_mean(self) -> tuple[float, ...]: ...
+    @property
+    def input_std(self) -> tuple[float, ...]: ...
+    @property
+    def has_linear_head(self) -> bool: ...
+    def ops(self) -> list[dict[str, Any]]: ...
+    def tensors(self) -> list[dict[str, Any]]: ...
+    def blocks(self) -> dict[str, list[int]]: ...
+    def metadata(self) -> str: ...
+    def weights(self, op: int) -> npt.NDArray[np.int8]: ...
+    def bias(self, op: int) -> npt.NDArray[np.int32]: ...
+    def weight_scales(self, op: int) -> npt.NDArray[np.float32]: ...
+    def set_parameters(
+        self, op: int, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
+    ) -> None: ...
+    def logits(
+        self, images: npt.NDArray[np.int8], threads: int = 0, int8_logits: bool = False
+    ) -> npt.NDArray[np.float32]: ...
+    def activations(self, image: npt.NDArray[np.int8]) -> list[npt.NDArray[np.int8]]: ...
+
+class Trainer:
+    def __init__(
+        self, model: Model, options: Options, layers: list[int], batch: int, threads: int = 0
+    ) -> None: ...
+    def step(
+        self,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        learning_rate: float,
+    ) -> dict[str, Any]: ...
+    def estimate(
+        self,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        layer: int,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+    def layers(self) -> list[dict[str, Any]]: ...
+    def plan(self) -> list[dict[str, Any]]: ...
+    @property
+    def activation_bytes(self) -> int: ...
+    @property
+    def arena_bytes(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+def cross_entropy(
+    logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], int]: ...
+def signs(
+    generator: Generator,
+    seed: int,
+    step: int,
+    layer: int,
+    query: int,
+    sample: int,
+    purpose: int,
+    count: int,
+) -> npt.NDArray[np.int8]: ...
+def round_update(update: float, rounding: Rounding, random: int) -> int: ...
+def crc32(bytes: bytes) -> int: ...

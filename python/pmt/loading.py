@@ -1,0 +1,55 @@
+"""Read a model from a file of any supported format, or the bundled one by its name."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pmt import importers
+from pmt.model import Model
+
+__all__ = ["BUNDLED_MODELS", "load"]
+
+BUNDLED_MODELS = ("fashion_mnist_dscnn",)
+
+
+def load(path: str | Path, **options: Any) -> Model:
+    """Load a model.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A ``.pmt``, ``.tflite`` (full-integer) or ``.pkl`` (tiny-training) file, a run folder
+        (its checkpoint is read), or the name of a bundled model: ``"fashion_mnist_dscnn"``.
+    **options
+        Options of the importer, for example ``classes=10`` for a ``.pkl``.
+
+    Returns
+    -------
+    Model
+        The network.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, unknown or holds what pmt does not support.
+    """
+    if str(path) in BUNDLED_MODELS:
+        return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
+    path = Path(path)
+    if path.is_dir():
+        path = path / "checkpoint.pmt"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"path={str(path.parent)!r}: the folder holds no checkpoint.pmt; give a model "
+                "file or the folder of a run"
+            )
+    if path.suffix.lower() == ".pmt" and path.is_file() and not options:
+        try:
+            return Model(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+    return Model.from_graph(importers.read(path, **options))

@@ -1,0 +1,272 @@
+"""A loaded int8 network: inspect it, run it, evaluate it, save it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core, atomic_file
+from pmt.datasets import Dataset
+from pmt.graph import Graph
+from pmt.image import build_image, read_graph
+
+__all__ = ["Evaluation", "Layer", "Model"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Accuracy (0..1) and mean cross-entropy loss (nats) over ``n`` images."""
+
+    accuracy: float
+    loss: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer with weights: ``index`` is its op index, ``macs`` are per image."""
+
+    index: int
+    name: str
+    kind: str
+    weights: int
+    biases: int
+    macs: int
+    output_shape: tuple[int, int, int]
+    dead_channels: int
+
+
+class Model:
+    """An int8 network.
+
+    Parameters
+    ----------
+    image : bytes
+        A ``.pmt`` image. :func:`pmt.load` reads one from a file of any supported format.
+
+    Raises
+    ------
+    ValueError
+        If the image is damaged or inconsistent.
+    """
+
+    def __init__(self, image: bytes) -> None:
+        self.core = _core.Model(image)
+
+    @classmethod
+    def from_graph(cls, graph: Graph) -> Model:
+        """Build a model from a quantised graph."""
+        return cls(build_image(graph))
+
+    def to_graph(self) -> Graph:
+        """Return the model, with its present weights, as a graph."""
+        return read_graph(self.image())
+
+    def image(self) -> bytes:
+        """Return the ``.pmt`` image with the present weights."""
+        return self.core.image()
+
+    def copy(self) -> Model:
+        """Return an independent copy."""
+        return Model(self.image())
+
+    def save(self, path: str | Path) -> None:
+        """Write the ``.pmt`` image; a file that exists is replaced in one step.
+
+        Raises
+        ------
+        ValueError
+            If the suffix is not ``.pmt``.
+        OSError
+            If the file cannot be written.
+        """
+        if Path(path).suffix != ".pmt":
+            raise ValueError(f"path={str(path)!r}: a model is saved as .pmt; change the suffix")
+        atomic_file.write_bytes(path, self.image())
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the model says of itself: class names, source, licence."""
+        metadata: dict[str, Any] = json.loads(self.core.metadata() or "{}")
+        return metadata
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the input."""
+        return self.core.input_shape
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.core.classes
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one forward pass of one image."""
+        return sum(int(op["macs"]) for op in self.core.ops())
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Layers with weights, in order."""
+        tensors = self.core.tensors()
+        found = []
+        for op in self.core.ops():
+            if op["weights"] == 0:
+                continue
+            out = tensors[op["output"]]
+            scales = self.core.weight_scales(op["index"])
+            found.append(
+                Layer(
+                    index=op["index"],
+                    name=op["name"],
+                    kind=op["kind"],
+                    weights=op["weights"],
+                    biases=len(scales),
+                    macs=op["macs"],
+                    output_shape=(out["height"], out["width"], out["channels"]),
+                    dead_channels=int((scales < 1e-6).sum()),
+                )
+            )
+        return found
+
+    @property
+    def blocks(self) -> dict[str, list[int]]:
+        """Named sets of layers (op indices), for example ``B1`` .. ``B4``, ``head``, ``all``."""
+        return self.core.blocks()
+
+    def select_layers(self, layers: str | int | Iterable[str | int]) -> list[int]:
+        """Resolve names to op indices.
+
+        Parameters
+        ----------
+        layers : str, int or iterable of these
+            Names of blocks or layers, or op indices. A string may hold several, separated by
+            commas: ``"B2,head"``.
+
+        Returns
+        -------
+        list of int
+            Op indices, ascending, each once.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, an index is no layer, or nothing is selected.
+        """
+        if isinstance(layers, str):
+            wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
+        elif isinstance(layers, int):
+            wanted = [layers]
+        else:
+            wanted = list(layers)
+        by_name = {layer.name: layer.index for layer in self.layers}
+        chosen: set[int] = set()
+        for item in wanted:
+            if isinstance(item, str) and item in self.blocks:
+                chosen.update(self.blocks[item])
+            elif isinstance(item, str) and item in by_name:
+                chosen.add(by_name[item])
+            elif not isinstance(item, str) and int(item) in by_name.values():
+                chosen.add(int(item))
+            else:
+                raise ValueError(
+                    f"layers={layers!r}: {item!r} is neither a block ({', '.join(self.blocks)}) "
+                    f"nor a layer; `pmt info` lists the layers"
+                )
+        if not chosen:
+            raise ValueError(f"layers={layers!r} selects no layer")
+        return sorted(chosen)
+
+    def prepare(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+        """Turn pixels into the network's int8 input, as its stored preprocessing says.
+
+        Parameters
+        ----------
+        images : ndarray of uint8, shape (N, height, width, channels)
+            Pixels 0..255, of the model's input size.
+
+        Returns
+        -------
+        ndarray of int8, same shape
+            ``round_half_even((pixel - mean) / std / scale) + zero_point``, clipped to int8.
+
+        Raises
+        ------
+        TypeError
+            If the dtype is not uint8.
+        ValueError
+            If the shape is not the model's.
+        """
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+            got = getattr(images, "dtype", type(images).__name__)
+            raise TypeError(f"images must be a NumPy array of uint8 pixels 0..255; got {got}")
+        if images.ndim != 4 or images.shape[1:] != self.input_shape:
+            raise ValueError(
+                f"images must have shape (N, {', '.join(map(str, self.input_shape))}) for this "
+                f"model; got {images.shape}; pmt.datasets.load(..., size={self.input_shape[0]}) "
+                "resizes"
+            )
+        tensor = self.core.tensors()[self.core.input_tensor]
+        pixels = np.arange(256, dtype=np.float64)
+        prepared = np.empty(images.shape, np.int8)
+        for channel, (mean, std) in enumerate(
+            zip(self.core.input_mean, self.core.input_std, strict=True)
+        ):
+            real = (pixels - mean) / std
+            table = np.rint(real / tensor["scale"]) + tensor["zero_point"]
+            prepared[..., channel] = np.clip(table, -128, 127).astype(np.int8)[images[..., channel]]
+        return prepared
+
+    def check_classes(self, dataset: Dataset) -> None:
+        """Raise ValueError if the data set has labels that the model has no class for."""
+        largest = int(dataset.labels.max())
+        if largest >= self.classes:
+            raise ValueError(
+                f"data set {dataset.name!r} has label {largest}, the model has {self.classes} "
+                f"classes (0..{self.classes - 1}); import the model with "
+                f"classes={largest + 1} or use another data set"
+            )
+
+    def logits(
+        self, images: npt.NDArray[np.uint8], *, threads: int = 0, int8_logits: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Run the network.
+
+        Parameters
+        ----------
+        images : ndarray of uint8, shape (N, height, width, channels)
+            Pixels 0..255.
+        threads : int
+            Threads to use; 0 takes all. The result does not depend on it.
+        int8_logits : bool
+            Scale the int8 output instead of the last layer's int32 accumulators.
+
+        Returns
+        -------
+        ndarray of float32, shape (N, classes)
+            Logits.
+        """
+        return self.core.logits(self.prepare(images), threads=threads, int8_logits=int8_logits)
+
+    def evaluate(self, dataset: Dataset, *, threads: int = 0) -> Evaluation:
+        """Measure accuracy and mean loss on a data set."""
+        self.check_classes(dataset)
+        logits = self.logits(dataset.images, threads=threads)
+        losses, correct = _core.cross_entropy(logits, np.ascontiguousarray(dataset.labels))
+        n = len(dataset)
+        return Evaluation(correct / n, float(losses.sum(dtype=np.int64)) / _core.LOSS_ONE / n, n)
+
+    def __repr__(self) -> str:
+        height, width, channels = self.input_shape
+        name = self.metadata.get("name", "int8 network")
+        weights = sum(layer.weights for layer in self.layers)
+        return (
+            f"<pmt.Model {name}: {height}x{width}x{channels} -> {self.classes} classes, "
+            f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
+        )

@@ -1,0 +1,206 @@
+"""Every choice of the trainer, and the two presets."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pmt import _core
+
+__all__ = ["PRESETS", "TrainingOptions", "preset"]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of a training run. Values are those of the ``default`` preset.
+
+    Attributes
+    ----------
+    layers : str
+        What to train: names of blocks or layers, separated by commas.
+    epochs : int
+        Passes over the data.
+    batch : int
+        Samples of a step.
+    queries : int
+        Perturbed forwards for each sample and layer (the query budget), 1..4096.
+    learning_rate : float
+        With ``step="normalised"`` the root mean square of a layer's update in weight steps; with
+        ``step="gradient"`` the factor of the scaled gradient.
+    final_learning_rate : float
+        Fraction of ``learning_rate`` that the cosine schedule ends at.
+    seed : int
+        Seed of everything random, 0..2**32-1 (not 0 with ``generator="xorshift32"``).
+    mu_weight, mu_node : int
+        Size of a perturbation in weight steps, in output steps; 1..64.
+    generator : {"philox", "xorshift32"}
+        Random numbers of the perturbations.
+    scope : {"layer_wise", "model_wise"}
+        Perturb one layer at a time, or all of them in every query.
+    baseline : {"clean", "leave_one_out"}
+        What a query's loss is compared with: the unperturbed loss, or the other queries' mean.
+    rule : {"by_dimension", "weight", "node"}
+        Which estimator a layer gets.
+    node_dimension : {"output", "input"}
+        Which activation counts as a layer's node dimension in ``by_dimension``.
+    node_ratio : float
+        Node perturbation where ``nodes < node_ratio * weights``; 1 in the paper.
+    sharing : {"per_sample", "batch"}
+        Weight perturbations drawn for each sample, or once for the batch.
+    gradient_norm_scaling : {"none", "queries_and_samples", "queries"}
+        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 10) or ``k = Q``.
+    quantisation_aware_scaling : bool
+        Divide a gradient by its weight scale squared.
+    rounding : {"nearest", "stochastic"}
+        Rounding of an update to int8 steps.
+    step : {"gradient", "normalised"}
+        How the step's length is chosen.
+    train_bias : bool
+        Train biases too.
+    int8_logits : bool
+        The loss sees the int8 output instead of the last layer's accumulators.
+    """
+
+    layers: str = "all"
+    epochs: int = 10
+    batch: int = 50
+    queries: int = 100
+    learning_rate: float = 0.1
+    final_learning_rate: float = 0.1
+    seed: int = 1
+    mu_weight: int = 4
+    mu_node: int = 4
+    generator: Literal["philox", "xorshift32"] = "philox"
+    scope: Literal["layer_wise", "model_wise"] = "layer_wise"
+    baseline: Literal["clean", "leave_one_out"] = "leave_one_out"
+    rule: Literal["by_dimension", "weight", "node"] = "by_dimension"
+    node_dimension: Literal["output", "input"] = "output"
+    node_ratio: float = 10.0
+    sharing: Literal["per_sample", "batch"] = "per_sample"
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries"] = "none"
+    quantisation_aware_scaling: bool = True
+    rounding: Literal["nearest", "stochastic"] = "stochastic"
+    step: Literal["gradient", "normalised"] = "normalised"
+    train_bias: bool = True
+    int8_logits: bool = False
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("epochs", 1, 10**6),
+            ("batch", 1, 10**6),
+            ("queries", 2 if self.baseline == "leave_one_out" else 1, 4096),
+            ("mu_weight", 1, 64),
+            ("mu_node", 1, 64),
+            ("seed", 1 if self.generator == "xorshift32" else 0, 2**32 - 1),
+        ):
+            _check_integer(name, getattr(self, name), low, high)
+        for name in ("learning_rate", "node_ratio"):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value <= 0.0:
+                raise ValueError(f"{name}={value!r} must be a finite number > 0")
+        if not 0.0 <= self.final_learning_rate <= 1.0:
+            raise ValueError(
+                f"final_learning_rate={self.final_learning_rate!r} must be 0..1, a fraction of "
+                "learning_rate"
+            )
+        for name, enumeration in _ENUMERATIONS.items():
+            value = getattr(self, name)
+            if value not in enumeration.__members__:
+                valid = ", ".join(enumeration.__members__)
+                raise ValueError(f"{name}={value!r} is unknown; choose one of {valid}")
+
+    def to_core(self) -> _core.Options:
+        """Return the core's option block."""
+        options = _core.Options()
+        for name in ("seed", "queries", "mu_weight", "mu_node", "node_ratio"):
+            setattr(options, name, getattr(self, name))
+        for name in ("quantisation_aware_scaling", "train_bias", "int8_logits"):
+            setattr(options, name, int(getattr(self, name)))
+        for name, enumeration in _ENUMERATIONS.items():
+            setattr(options, name, enumeration[getattr(self, name)])
+        return options
+
+    def replace(self, **changes: Any) -> TrainingOptions:
+        """Return a copy with some options changed.
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown or its value is outside its range.
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise ValueError(f"unknown option {name!r}; options are {', '.join(known)}")
+        return dataclasses.replace(self, **changes)
+
+
+_ENUMERATIONS: dict[str, Any] = {
+    "generator": _core.Generator,
+    "scope": _core.Scope,
+    "baseline": _core.Baseline,
+    "rule": _core.EstimatorRule,
+    "node_dimension": _core.NodeDimension,
+    "sharing": _core.Sharing,
+    "gradient_norm_scaling": _core.GradientNormScaling,
+    "rounding": _core.Rounding,
+    "step": _core.Step,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    # As printed: sections 3.1 and 3.2, Eq. 8 and 10, section 4.1 for batch, rate and sharing.
+    "paper": {
+        "batch": 100,
+        "learning_rate": 0.01,
+        "final_learning_rate": 0.0,
+        "mu_weight": 1,
+        "mu_node": 1,
+        "generator": "xorshift32",
+        "baseline": "clean",
+        "node_dimension": "input",
+        "node_ratio": 1.0,
+        "sharing": "batch",
+        "gradient_norm_scaling": "queries_and_samples",
+        "rounding": "nearest",
+        "step": "gradient",
+    },
+}
+
+
+def preset(name: str, **changes: Any) -> TrainingOptions:
+    """Return a preset, with some options changed.
+
+    Parameters
+    ----------
+    name : {"default", "paper"}
+        ``default`` is what measured best; ``paper`` is the method as printed.
+    **changes
+        Fields of :class:`TrainingOptions`.
+
+    Returns
+    -------
+    TrainingOptions
+        The options.
+
+    Raises
+    ------
+    ValueError
+        If the preset or an option is unknown, or a value is outside its range.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    unknown = [key for key in changes if key not in TrainingOptions.__dataclass_fields__]
+    if unknown:
+        known = ", ".join(TrainingOptions.__dataclass_fields__)
+        raise ValueError(f"unknown option {unknown[0]!r}; options are {known}")
+    return TrainingOptions(**{**PRESETS[name], **changes})
+
+
+def _check_integer(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}={value!r} must be an int")
+    if not low <= value <= high:
+        raise ValueError(f"{name}={value!r} must be {low}..{high}")

@@ -1,0 +1,63 @@
+"""Progress of long work: rate and time left, one line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["ProgressLine", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: ``"42 s"``, ``"3 min 05 s"``, ``"2 h 10 min"``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class ProgressLine:
+    """A line that is redrawn on a terminal, and left out elsewhere.
+
+    Parameters
+    ----------
+    total : int
+        Steps to do in all.
+    done : int
+        Steps done before this run (a resumed one).
+    stream : file object, optional
+        Where to write; standard error by default.
+    """
+
+    def __init__(self, total: int, *, done: int = 0, stream: TextIO | None = None) -> None:
+        self.total = total
+        self.first = done
+        self.stream = stream if stream is not None else sys.stderr
+        self.start = time.monotonic()
+        self.shown = 0.0
+
+    def update(self, done: int, text: str) -> None:
+        """Show that ``done`` steps are done; at most ten times a second."""
+        now = time.monotonic()
+        if not self.stream.isatty() or (now - self.shown < 0.1 and done < self.total):
+            return
+        self.shown = now
+        self.stream.write("\r\x1b[K" + self.line(done, text, now - self.start))
+        self.stream.flush()
+
+    def line(self, done: int, text: str, elapsed: float) -> str:
+        """Return the line: share done, rate, time left, and ``text``."""
+        rate = (done - self.first) / elapsed if elapsed > 0 else 0.0
+        left = duration((self.total - done) / rate) if rate > 0 else "?"
+        speed = f"{rate:.1f} steps/s" if rate >= 1 else f"{1 / rate:.1f} s/step" if rate else "?"
+        share = f"{100 * done // self.total:3d} %  step {done}/{self.total}"
+        return f"{share}  {speed}  {left} left  {text}"
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.stream.isatty() and self.shown:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
