@@ -187,18 +187,20 @@ void register_model(py::module_& m) {
       .def("metadata",
            [](const HostModel& h) { return std::string(h.model().metadata(), h.model().header().metadata.count); })
       .def("weights", &weights, py::arg("op"))
-      .def("bias",
-           [](const HostModel& h, int32_t op) {
-             const OpRecord& record = layer_record(h, op);
-             return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
-           },
-           py::arg("op"))
-      .def("weight_scales",
-           [](const HostModel& h, int32_t op) {
-             const OpRecord& record = layer_record(h, op);
-             return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
-           },
-           py::arg("op"))
+      .def(
+          "bias",
+          [](const HostModel& h, int32_t op) {
+            const OpRecord& record = layer_record(h, op);
+            return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
+          },
+          py::arg("op"))
+      .def(
+          "weight_scales",
+          [](const HostModel& h, int32_t op) {
+            const OpRecord& record = layer_record(h, op);
+            return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
+          },
+          py::arg("op"))
       .def("set_parameters", &set_parameters, py::arg("op"), py::arg("weights"), py::arg("bias"))
       .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)
       .def("activations", &activations, py::arg("image"));

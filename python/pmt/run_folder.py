@@ -11,13 +11,12 @@ import dataclasses
 import json
 import os
 import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pmt import atomic_file
+from pmt import _core, atomic_file
 from pmt.model import Model
 from pmt.options import TrainingOptions
 
@@ -156,7 +155,7 @@ class RunFolder:
 
 def _environment() -> dict[str, Any]:
     return {
-        "pmt": metadata.version("poor-mans-training"),
+        "pmt": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": platform.machine(),

@@ -173,13 +173,13 @@ class _Run:
         self.options = trainer.options
         self.model = model
         self.valid = valid
+        self.cost = trainer.cost(model)
         self.schedule = Schedule(trainer.options, len(data))
         self.images = model.prepare(data.images)
         self.labels = np.ascontiguousarray(data.labels)
         self.folder = RunFolder(out) if out is not None else None
         self.source = source
         self.progress = progress
-        self.cost = trainer.cost(model)
         self.step = 0
         self.records: list[dict[str, Any]] = []
 

@@ -1,0 +1,196 @@
+"""The estimators against exact gradients and the formulas of their variance.
+
+On `smooth_network` the loss is smooth in the head's weights and in the convolution's nodes, and its
+exact gradient is a matrix product, so the theory of random-direction estimates holds without the
+rounding noise of an int8 network.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from networks import labels, pixels, smooth_network
+
+from pmt import _core
+from pmt.options import preset
+
+
+def softmax(logits):
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def exact_gradients(model, images, y):
+    """Gradients of the mean loss by the head's weights, the head's biases and the nodes (per image)."""
+    tensors = model.core.tensors()
+    x = np.stack([model.core.activations(image)[1] for image in images]).astype(np.float64)
+    weights = model.core.weights(1).astype(np.float64)
+    scale = tensors[1]["scale"] * model.core.weight_scales(1).astype(np.float64)
+    flat = x.reshape(len(x), -1) - tensors[1]["zero_point"]
+    logits = (flat @ weights.T + model.core.bias(1)) * scale
+    error = softmax(logits)
+    error[np.arange(len(y)), y] -= 1.0
+    error *= scale
+    nodes = (error @ weights).reshape(x.shape)
+    return error.T @ flat / len(y), error.mean(axis=0), nodes
+
+
+def estimates(model, images, y, layers, layer, steps, **options):
+    chosen = preset("paper", **{"generator": "philox", "sharing": "per_sample", **options})
+    trainer = _core.Trainer(model.core, chosen.to_core(), layers, len(y), 1)
+    return [trainer.estimate(images, y, step, layer) for step in range(steps)]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    model = smooth_network()
+    images = model.prepare(pixels(model, 1))
+    return model, images, labels(model, 1)
+
+
+def test_closed_form_is_the_exact_gradient_of_the_head():
+    model = smooth_network()
+    images, y = model.prepare(pixels(model, 5)), labels(model, 5)
+    weights, bias, _ = exact_gradients(model, images, y)
+    ((estimate_w, estimate_b),) = estimates(model, images, y, [1], 0, 1, rule="node")
+    np.testing.assert_allclose(estimate_w.reshape(weights.shape), weights, rtol=2e-4, atol=2e-8)
+    np.testing.assert_allclose(estimate_b, bias, rtol=2e-4, atol=2e-8)
+
+
+@pytest.mark.parametrize("baseline", ["clean", "leave_one_out"])
+@pytest.mark.parametrize("generator", ["philox", "xorshift32"])
+def test_weight_perturbation_is_unbiased(problem, baseline, generator):
+    model, images, y = problem
+    exact = exact_gradients(model, images, y)[0].ravel()
+    steps = 300
+    samples = np.array(
+        [
+            w
+            for w, _ in estimates(
+                model,
+                images,
+                y,
+                [1],
+                0,
+                steps,
+                rule="weight",
+                queries=16,
+                baseline=baseline,
+                generator=generator,
+                train_bias=False,
+            )
+        ]
+    )
+    # The projection on the true gradient has mean 1 and, for Rademacher directions, a known spread.
+    projection = samples @ exact / (exact @ exact)
+    error = projection.std(ddof=1) / math.sqrt(steps)
+    assert abs(projection.mean() - 1.0) < 3 * error + 0.01
+
+
+@pytest.mark.parametrize("queries", [8, 64])
+def test_norm_and_cosine_follow_the_formulas(problem, queries):
+    """E||g^||^2 = (Q + d - 1) / Q ||g||^2 and cos ~ sqrt(Q / (Q + d - 1)) (Rademacher)."""
+    model, images, y = problem
+    exact = exact_gradients(model, images, y)[0].ravel()
+    d = exact.size
+    steps = 200
+    samples = np.array(
+        [
+            w
+            for w, _ in estimates(
+                model, images, y, [1], 0, steps, rule="weight", queries=queries, train_bias=False
+            )
+        ]
+    )
+    ratio = (samples**2).sum(axis=1) / (exact @ exact)
+    expected = (queries + d - 1) / queries
+    assert abs(ratio.mean() - expected) < 3 * ratio.std(ddof=1) / math.sqrt(steps) + 0.02 * expected
+    cosine = samples @ exact / (np.linalg.norm(samples, axis=1) * np.linalg.norm(exact))
+    theory = math.sqrt(queries / (queries + d - 1))
+    assert abs(cosine.mean() - theory) < 3 * cosine.std(ddof=1) / math.sqrt(steps) + 0.02 * theory
+
+
+def test_sharing_the_batch_s_perturbations_is_unbiased_too():
+    model = smooth_network()
+    images, y = model.prepare(pixels(model, 4)), labels(model, 4)
+    exact = exact_gradients(model, images, y)[0].ravel()
+    samples = np.array(
+        [
+            w
+            for w, _ in estimates(
+                model, images, y, [1], 0, 300, rule="weight", queries=16, sharing="batch"
+            )
+        ]
+    )
+    projection = samples @ exact / (exact @ exact)
+    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(300) + 0.01
+
+
+def test_node_perturbation_applies_the_exact_chain_rule(problem):
+    """grad W = s_x s_w / s_y * sum over positions of the node gradient times (x - zero point)."""
+    model, images, y = problem
+    tensors = model.core.tensors()
+    nodes = exact_gradients(model, images, y)[2][0]
+    effective = tensors[0]["scale"] * model.core.weight_scales(0) / tensors[1]["scale"]
+    padded = np.pad(images[0].astype(np.float64), ((1, 1), (1, 1), (0, 0)))
+    patches = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
+    exact = np.einsum("yxc,yxikl->ckli", nodes, patches) * effective[:, None, None, None]
+    steps = 300
+    samples = estimates(model, images, y, [0], 0, steps, rule="node", queries=16)
+    flat = np.array([w for w, _ in samples])
+    projection = flat @ exact.ravel() / (exact.ravel() @ exact.ravel())
+    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(steps) + 0.01
+    bias = np.array([b for _, b in samples])
+    exact_bias = nodes.sum(axis=(0, 1)) * effective
+    error = bias.std(axis=0, ddof=1) / math.sqrt(steps)
+    assert (np.abs(bias.mean(axis=0) - exact_bias) < 4 * error + 1e-7).all()
+
+
+def test_saturated_nodes_get_no_gradient(problem):
+    model, images, y = problem
+    graph = model.to_graph()
+    graph.ops[0].bias = np.array([10**6, 0, 0, 0], np.int32)  # channel 0 stands at the clamp
+    clamped = type(model).from_graph(graph)
+    ((weights, bias),) = estimates(clamped, images, y, [0], 0, 1, rule="node", queries=16)
+    assert (weights.reshape(4, -1)[0] == 0).all()
+    assert bias[0] == 0
+    assert (weights.reshape(4, -1)[1] != 0).any()
+
+
+def test_bias_perturbation_estimates_the_bias_gradient(problem):
+    model, images, y = problem
+    exact = exact_gradients(model, images, y)[1]
+    samples = np.array(
+        [
+            b
+            for _, b in estimates(
+                model, images, y, [1], 0, 400, rule="weight", queries=16, baseline="leave_one_out"
+            )
+        ]
+    )
+    error = samples.std(axis=0, ddof=1) / math.sqrt(400)
+    assert (np.abs(samples.mean(axis=0) - exact) < 4 * error + 0.02 * np.abs(exact)).all()
+
+
+@pytest.mark.parametrize("d", [1, 3, 6, 10])
+def test_all_sign_vectors_give_the_gradient_of_a_linear_loss_exactly(d):
+    """(1 / 2^d) sum over every sign vector of (g . s) s = g: the estimator's identity, in integers."""
+    gradient = np.arange(1, d + 1) * np.array([1, -7] * d)[:d]
+    total = np.zeros(d, np.int32)
+    for bits in range(2**d):
+        signs = np.array([-1 if bits >> i & 1 else 1 for i in range(d)], np.int8)
+        total = _core.accumulate_signs(signs, int(gradient @ signs), total)
+    assert (total == gradient * 2**d).all()
+
+
+def test_model_wise_estimates_every_layer_from_the_same_queries():
+    model = smooth_network()
+    images, y = model.prepare(pixels(model, 2)), labels(model, 2)
+    both = estimates(
+        model, images, y, [0, 1], 1, 200, rule="weight", queries=16, scope="model_wise"
+    )
+    exact = exact_gradients(model, images, y)[0].ravel()
+    projection = np.array([w for w, _ in both]) @ exact / (exact @ exact)
+    assert abs(projection.mean() - 1.0) < 3 * projection.std(ddof=1) / math.sqrt(200) + 0.02
