@@ -9,9 +9,7 @@ constexpr int32_t clamp(int32_t value, int32_t low, int32_t high) {
   return value < low ? low : (value > high ? high : value);
 }
 
-constexpr float clamp(float value, float low, float high) {
-  return value < low ? low : (value > high ? high : value);
-}
+constexpr float clamp(float value, float low, float high) { return value < low ? low : (value > high ? high : value); }
 
 // Round half to even. Adding 1.5 * 2^23 leaves no fraction bits, so the addition itself rounds.
 // |value| must be below 2^22.
@@ -21,9 +19,7 @@ inline int32_t round_half_even(float value) {
 }
 
 // As round_half_even for any finite value; the result saturates at +-2^21, far outside int8.
-inline int32_t round_saturating(float value) {
-  return round_half_even(clamp(value, -2097152.0f, 2097152.0f));
-}
+inline int32_t round_saturating(float value) { return round_half_even(clamp(value, -2097152.0f, 2097152.0f)); }
 
 // int64 -> float, round half to even, without a library call (its rounding differs by target).
 inline float to_float(int64_t value) {
@@ -43,9 +39,7 @@ constexpr int64_t divide_rounded(int64_t value, int64_t divisor) {
   return value >= 0 ? (value + divisor / 2) / divisor : -((-value + divisor / 2) / divisor);
 }
 
-constexpr int32_t round_up(int32_t value, int32_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+constexpr int32_t round_up(int32_t value, int32_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 inline bool is_finite(float value) { return value - value == 0.0f; }
 

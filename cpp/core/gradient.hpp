@@ -16,8 +16,8 @@ struct GradientSums {
 
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
 // it shares its perturbations).
-void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
-                         uint32_t sample, const int32_t* differences, const GradientSums& sums);
+void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                         const int32_t* differences, const GradientSums& sums);
 
 // Node perturbation, paper Eq. 12, row by row: the node gradient of an output row, masked where the
 // output is saturated, times the input patches. Needs the main pass up to and including the layer.

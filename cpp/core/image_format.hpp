@@ -32,9 +32,9 @@ struct ImageHeader {
   Section data;          // weights, biases, scales
   uint32_t input_tensor;
   uint32_t output_tensor;
-  float input_mean[4];  // per channel, in units of a 0..255 pixel
-  float input_std[4];   // real input = (pixel - mean) / std
-  uint32_t reserved[4]; // zero
+  float input_mean[4];   // per channel, in units of a 0..255 pixel
+  float input_std[4];    // real input = (pixel - mean) / std
+  uint32_t reserved[4];  // zero
 };
 static_assert(sizeof(ImageHeader) == 128, "the header is part of the file format");
 

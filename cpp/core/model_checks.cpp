@@ -37,22 +37,16 @@ bool geometry_is_valid(const Model& model, const OpRecord& op) {
     case OpKind::conv2d:
       return window_fits(op, in, out) &&
              accumulator_fits(static_cast<int64_t>(op.kernel_h) * op.kernel_w * in.channels);
-    case OpKind::depthwise_conv2d:
-      return window_fits(op, in, out) && out.channels % in.channels == 0;
-    case OpKind::fully_connected:
-      return out.height == 1 && out.width == 1 && accumulator_fits(element_count(in));
-    case OpKind::add:
-      return same_shape(in, out) && same_shape(model.input_of(op, 1), out);
+    case OpKind::depthwise_conv2d: return window_fits(op, in, out) && out.channels % in.channels == 0;
+    case OpKind::fully_connected: return out.height == 1 && out.width == 1 && accumulator_fits(element_count(in));
+    case OpKind::add: return same_shape(in, out) && same_shape(model.input_of(op, 1), out);
     case OpKind::average_pool:
-    case OpKind::max_pool:
-      return window_fits(op, in, out) && in.channels == out.channels;
-    case OpKind::mean:
-      return out.height == 1 && out.width == 1 && in.channels == out.channels;
+    case OpKind::max_pool: return window_fits(op, in, out) && in.channels == out.channels;
+    case OpKind::mean: return out.height == 1 && out.width == 1 && in.channels == out.channels;
     case OpKind::pad:
       return padding_is_valid(op, 4096, 4096) && in.channels == out.channels &&
              in.height + op.pad_top + op.pad_bottom == out.height && in.width + op.pad_left + op.pad_right == out.width;
-    case OpKind::reshape:
-      return element_count(in) == element_count(out);
+    case OpKind::reshape: return element_count(in) == element_count(out);
   }
   return false;
 }
@@ -62,10 +56,8 @@ bool quantisation_agrees(const Model& model, const OpRecord& op) {
     case OpKind::average_pool:
     case OpKind::max_pool:
     case OpKind::pad:
-    case OpKind::reshape:
-      return same_quantisation(model.input_of(op), model.output_of(op));
-    default:
-      return true;
+    case OpKind::reshape: return same_quantisation(model.input_of(op), model.output_of(op));
+    default: return true;
   }
 }
 

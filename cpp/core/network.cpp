@@ -31,8 +31,8 @@ PoolArgs pool_args(const Model& model, const OpRecord& op, const int8_t* input, 
   const TensorRecord& in = model.input_of(op);
   const TensorRecord& out = model.output_of(op);
   const bool same = in.scale == out.scale && in.zero_point == out.zero_point;
-  return {input, output, shape_of(in), shape_of(out), window_of(op), in.zero_point, out.zero_point, same,
-          in.scale / out.scale, op.clamp_min, op.clamp_max};
+  return {input,          output, shape_of(in),         shape_of(out), window_of(op), in.zero_point,
+          out.zero_point, same,   in.scale / out.scale, op.clamp_min,  op.clamp_max};
 }
 
 void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
@@ -87,9 +87,10 @@ void run_layer(const Network& network, int32_t index, const int8_t* input, int8_
   const TensorRecord& out = model.output_of(op);
   auto* scales = reinterpret_cast<float*>(static_cast<uint8_t*>(scratch) + kernel_scratch(network, op));
   output_scales(model, op, scales);
-  const LinearArgs args = {input,        output,         shape_of(in), shape_of(out),      window_of(op),
-                           in.zero_point, out.zero_point, op.clamp_min, op.clamp_max,       channel_begin,
-                           channel_end,  parameters.weights, parameters.bias, scales,       scratch};
+  const LinearArgs args = {input,           output,        shape_of(in),   shape_of(out),
+                           window_of(op),   in.zero_point, out.zero_point, op.clamp_min,
+                           op.clamp_max,    channel_begin, channel_end,    parameters.weights,
+                           parameters.bias, scales,        scratch};
   switch (op.kind) {
     case OpKind::conv2d: network.kernels->conv2d(args); break;
     case OpKind::depthwise_conv2d: network.kernels->depthwise_conv2d(args); break;

@@ -17,12 +17,11 @@ Status check_options(const TrainerOptions& o) {
   if (o.queries < least || o.queries > 4096) return {Code::option_queries};
   if (o.mu_weight < 1 || o.mu_weight > 64 || o.mu_node < 1 || o.mu_node > 64) return {Code::option_mu};
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
-  const bool enumerations =
-      inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
-      inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::node) &&
-      inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&
-      inside(o.gradient_norm_scaling, GradientNormScaling::queries) && inside(o.rounding, Rounding::stochastic) &&
-      inside(o.step, Step::normalised);
+  const bool enumerations = inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
+                            inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::node) &&
+                            inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&
+                            inside(o.gradient_norm_scaling, GradientNormScaling::queries) &&
+                            inside(o.rounding, Rounding::stochastic) && inside(o.step, Step::normalised);
   const bool flags = o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1;
   const bool sizes = is_finite(o.node_ratio) && o.node_ratio > 0.0f && o.weight_tile_bytes >= 0;
   if (!enumerations || !flags || !sizes) return {Code::option_value};

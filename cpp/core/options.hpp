@@ -46,8 +46,8 @@ struct TrainerOptions {
   uint32_t quantisation_aware_scaling = 1;  // divide by the squared weight scale, 0 or 1
   Rounding rounding = Rounding::nearest;
   Step step = Step::gradient;
-  uint32_t train_bias = 1;          // 0 or 1
-  uint32_t int8_logits = 0;         // 1: the loss sees the int8 output
+  uint32_t train_bias = 1;              // 0 or 1
+  uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
   int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
 };
 static_assert(sizeof(TrainerOptions) == 72, "written into the firmware's data file as it is");

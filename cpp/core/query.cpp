@@ -80,7 +80,8 @@ class Query {
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
       if (estimation_.options->train_bias != 0) {
-        value += bias_mu(model_, op, c, estimation_.options->mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
+        value +=
+            bias_mu(model_, op, c, estimation_.options->mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
       value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
       workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);

@@ -8,8 +8,8 @@ namespace pmt {
 struct Trainer::Job {
   Trainer* trainer;
   const SampleSource* source;
-  int32_t layer;             // of sum_gradients
-  int32_t chunks_a_sample;   // of evaluate
+  int32_t layer;            // of sum_gradients
+  int32_t chunks_a_sample;  // of evaluate
   int32_t queries_a_chunk;
 };
 

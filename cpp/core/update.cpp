@@ -96,7 +96,8 @@ class LayerUpdate {
       bias_squares += bias * bias;
     }
     const float taps = static_cast<float>(layer_.weight_count / layer_.channels);
-    return {normalise(weight_squares, static_cast<float>(live) * taps), normalise(bias_squares, static_cast<float>(live))};
+    return {normalise(weight_squares, static_cast<float>(live) * taps),
+            normalise(bias_squares, static_cast<float>(live))};
   }
 
   float normalise(float squares, float count) const {

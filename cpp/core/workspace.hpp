@@ -8,15 +8,15 @@
 namespace pmt {
 
 struct Workspace {
-  uint8_t* activations;   // plan.bytes()
-  uint8_t* scratch;       // of the kernels; patches in the gradient
-  int8_t* weight_tile;    // perturbed weights
-  int32_t* bias_tile;     // perturbed biases
-  int8_t* signs;          // one tile, one row of nodes or one chunk of weights
-  int32_t* sign_sums;     // as many
-  SignStream* streams;    // one per query
-  float* logits;          // one per class
-  int32_t* head_gradient; // one per class
+  uint8_t* activations;    // plan.bytes()
+  uint8_t* scratch;        // of the kernels; patches in the gradient
+  int8_t* weight_tile;     // perturbed weights
+  int32_t* bias_tile;      // perturbed biases
+  int8_t* signs;           // one tile, one row of nodes or one chunk of weights
+  int32_t* sign_sums;      // as many
+  SignStream* streams;     // one per query
+  float* logits;           // one per class
+  int32_t* head_gradient;  // one per class
 
   int8_t* tensor(const Plan& plan, Pass pass, uint32_t index) const {
     return reinterpret_cast<int8_t*>(activations) + plan.offset(pass, static_cast<int32_t>(index));

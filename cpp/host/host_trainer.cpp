@@ -28,7 +28,8 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
     : model_(std::move(model)), options_(options), layers_(std::move(layers)), batch_(batch) {
   const Model& view = model_->model();
   for (const int32_t op : layers_) {
-    if (op < 0 || op >= view.op_count() || !has_weights(view.op(op))) throw StatusError{{Code::layer_not_trainable, op}};
+    if (op < 0 || op >= view.op_count() || !has_weights(view.op(op)))
+      throw StatusError{{Code::layer_not_trainable, op}};
     storage_.push_back(model_->storage(op));
   }
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
@@ -40,7 +41,7 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
 }
 
 TrainerSetup HostTrainer::setup() {
-  return {&model_->model(), &host_kernels(), &options_, layers_.data(), static_cast<int32_t>(layers_.size()),
+  return {&model_->model(), &host_kernels(), &options_,        layers_.data(), static_cast<int32_t>(layers_.size()),
           storage_.data(),  batch_,          team_->executor()};
 }
 

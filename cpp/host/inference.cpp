@@ -36,9 +36,7 @@ class Session {
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
-  Workspace take(Arena& arena) const {
-    return take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{});
-  }
+  Workspace take(Arena& arena) const { return take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{}); }
 
   std::vector<Parameters> parameters_;
   std::vector<int32_t> plan_table_;
@@ -63,7 +61,8 @@ void run_image(void* argument, int32_t index, int32_t worker) {
   const Model& model = *network.model;
   const Workspace workspace = batch.session->workspace(worker);
   std::memcpy(workspace.tensor(plan, Pass::main, model.header().input_tensor),
-              batch.images + static_cast<int64_t>(index) * batch.input_elements, static_cast<size_t>(batch.input_elements));
+              batch.images + static_cast<int64_t>(index) * batch.input_elements,
+              static_cast<size_t>(batch.input_elements));
   forward(network, plan, workspace, 0, model.op_count() - 1);
   main_logits(network, plan, workspace, batch.int8_logits);
   std::copy_n(workspace.logits, batch.classes, batch.logits + static_cast<int64_t>(index) * batch.classes);

@@ -39,8 +39,8 @@ void depthwise_conv2d(const LinearArgs& args) {
   for (int32_t y = 0; y < args.out.height; ++y) {
     for (int32_t x = 0; x < args.out.width; ++x) {
       window_sums(args, y, x, sums);
-      requantise_row(sums, args.bias, args.scales, args.out.channels, args.output_zero, args.clamp_min,
-                     args.clamp_max, out);
+      requantise_row(sums, args.bias, args.scales, args.out.channels, args.output_zero, args.clamp_min, args.clamp_max,
+                     out);
       out += args.out.channels;
     }
   }

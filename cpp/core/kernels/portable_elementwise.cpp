@@ -82,10 +82,10 @@ void mean(const PoolArgs& args) {
   const Span rows = {0, args.in.height}, columns = {0, args.in.width};
   for (int32_t c = 0; c < args.out.channels; ++c) {
     const float value = average(channel_sum(args, rows, columns, c), rows, columns);
-    const int32_t rounded = args.same_quantisation
-                                ? round_half_even(value)
-                                : round_saturating((value - static_cast<float>(args.input_zero)) * args.ratio) +
-                                      args.output_zero;
+    const int32_t rounded =
+        args.same_quantisation
+            ? round_half_even(value)
+            : round_saturating((value - static_cast<float>(args.input_zero)) * args.ratio) + args.output_zero;
     args.output[c] = static_cast<int8_t>(clamp(rounded, args.clamp_min, args.clamp_max));
   }
 }
@@ -95,9 +95,15 @@ void mean(const PoolArgs& args) {
 namespace pmt {
 
 const Kernels& portable_kernels() {
-  static constexpr Kernels table = {"portable",           portable::conv2d,   portable::depthwise_conv2d,
-                                    portable::fully_connected, portable::add, portable::average_pool,
-                                    portable::max_pool,   portable::mean,     portable::scratch_bytes};
+  static constexpr Kernels table = {"portable",
+                                    portable::conv2d,
+                                    portable::depthwise_conv2d,
+                                    portable::fully_connected,
+                                    portable::add,
+                                    portable::average_pool,
+                                    portable::max_pool,
+                                    portable::mean,
+                                    portable::scratch_bytes};
   return table;
 }
 

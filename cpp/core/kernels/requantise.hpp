@@ -7,7 +7,8 @@
 
 namespace pmt {
 
-inline int8_t requantise(int32_t accumulator, int32_t bias, float scale, int32_t zero_point, int32_t low, int32_t high) {
+inline int8_t requantise(int32_t accumulator, int32_t bias, float scale, int32_t zero_point, int32_t low,
+                         int32_t high) {
   const float real = (static_cast<float>(accumulator) + static_cast<float>(bias)) * scale;
   return static_cast<int8_t>(clamp(round_saturating(real) + zero_point, low, high));
 }
