@@ -23,7 +23,7 @@ def softmax(logits):
 
 
 def exact_gradients(model, images, y):
-    """Gradients of the mean loss by the head's weights, the head's biases and the nodes (per image)."""
+    """Gradients of the mean loss by the head's weights and biases and by each image's nodes."""
     tensors = model.core.tensors()
     x = np.stack([model.core.activations(image)[1] for image in images]).astype(np.float64)
     weights = model.core.weights(1).astype(np.float64)
@@ -176,7 +176,7 @@ def test_bias_perturbation_estimates_the_bias_gradient(problem):
 
 @pytest.mark.parametrize("d", [1, 3, 6, 10])
 def test_all_sign_vectors_give_the_gradient_of_a_linear_loss_exactly(d):
-    """(1 / 2^d) sum over every sign vector of (g . s) s = g: the estimator's identity, in integers."""
+    """(1 / 2^d) sum over all sign vectors of (g . s) s = g: the estimator, in integers."""
     gradient = np.arange(1, d + 1) * np.array([1, -7] * d)[:d]
     total = np.zeros(d, np.int32)
     for bits in range(2**d):

@@ -120,7 +120,7 @@ Status Model::check_tensors() const {
     const bool positive = t.height > 0 && t.width > 0 && t.channels > 0;
     if (!positive || t.height > 4096 || t.width > 4096 || t.channels > 65536) return {Code::tensor_shape, i};
     if (static_cast<int64_t>(t.height) * t.width * t.channels > (1 << 28)) return {Code::tensor_shape, i};
-    if (!is_finite(t.scale) || t.scale <= 0.0f) return {Code::tensor_quantisation, i};
+    if (!(t.scale >= smallest_tensor_scale && t.scale <= largest_scale)) return {Code::tensor_quantisation, i};
     if (t.zero_point < -128 || t.zero_point > 127) return {Code::tensor_quantisation, i};
     if (!name_is_valid(t.name)) return {Code::name_range, i};
   }
@@ -162,7 +162,8 @@ Status Model::check_op(int32_t index) const {
   if (!data_is_inside(*this, op)) return {Code::op_data, index};
   const float* scales = weight_scales(op);
   for (int32_t c = 0; c < output_of(op).channels; ++c) {
-    if (!is_finite(scales[c]) || scales[c] <= 0.0f) return {Code::op_quantisation, index};
+    const bool inside = scales[c] >= smallest_weight_scale && scales[c] <= largest_scale;
+    if (!inside) return {Code::op_quantisation, index};
   }
   return {};
 }

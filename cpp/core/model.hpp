@@ -13,6 +13,12 @@ namespace pmt {
 // 1 / scale^2 would explode in the update. Such channels are frozen.
 constexpr float dead_channel_scale = 1e-6f;
 
+// Scales outside these bounds are refused: inside them no product of scales and accumulators can
+// overflow a float or become a NaN.
+constexpr float smallest_tensor_scale = 1e-12f;
+constexpr float smallest_weight_scale = 1e-30f;
+constexpr float largest_scale = 1e6f;
+
 class Model {
  public:
   // `image` must be 16-byte aligned and outlive the view.
