@@ -1,0 +1,45 @@
+// The reader of card.bin. open() checks everything once; the records are read when they are needed,
+// so that the card costs no memory.
+#pragma once
+
+#include "common/card_format.hpp"
+#include "core/model.hpp"
+#include "core/options.hpp"
+
+namespace pmt::firmware {
+
+// What is wrong, in words; nullptr where nothing is.
+using Problem = const char*;
+
+class Card {
+ public:
+  // `model` is the one in flash; a card made for another one is refused.
+  Problem open(const char* name, const Model& model);
+
+  const CardHeader& header() const { return header_; }
+
+  bool options(TrainerOptions* options) const;
+  bool layer(int32_t index, int32_t* op) const;
+  bool step(int32_t step, StepRecord* record) const;
+  // Sample number `position` of a step.
+  bool step_sample(int32_t step, int32_t position, int32_t* sample) const;
+  // `image` takes header().image_bytes.
+  bool sample(int32_t index, int8_t* image, int32_t* label) const;
+  bool activation(int32_t inference, int32_t op, uint32_t* crc32) const;
+  bool result(int32_t step, ResultRecord* record) const;
+  bool parameters(int32_t step, int32_t layer, ParameterRecord* record) const;
+
+ private:
+  Problem check_header(const Model& model) const;
+  Problem check_sections() const;
+  Problem check_checksum(const CardSection& section) const;
+  Problem check_records() const;
+  int64_t step_bytes() const;
+  int64_t sample_bytes() const;
+  bool read(const CardSection& section, int64_t offset, void* bytes, size_t count) const;
+
+  CardHeader header_ = {};
+  int32_t file_ = -1;
+};
+
+}  // namespace pmt::firmware

@@ -1,0 +1,22 @@
+// Arm semihosting: a debugger, or QEMU, does input and output for the target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pmt::semihosting {
+
+enum class Mode : uint32_t { read = 1, write = 5 };  // "rb" and "wb"
+
+void print(const char* text);
+[[noreturn]] void exit(int status);
+
+int32_t open(const char* name, Mode mode);
+int32_t length(int32_t file);
+bool seek(int32_t file, uint32_t offset);
+bool read(int32_t file, void* bytes, size_t count);
+bool write(int32_t file, const void* bytes, size_t count);
+bool close(int32_t file);
+bool rename(const char* from, const char* to);
+
+}  // namespace pmt::semihosting

@@ -1,0 +1,83 @@
+#include "common/verify.hpp"
+
+#include "core/crc32.hpp"
+
+namespace pmt::firmware {
+
+void Verify::open(const Model& model, const Card& card) {
+  model_ = &model;
+  card_ = &card;
+}
+
+const char* Verify::op_name(int32_t op) const { return model_->name(model_->op(op).name); }
+
+void Verify::failed(const char* what, const char* why) {
+  if (ok_) first_.text("verify: ").text(what).text(": ").text(why);
+  ok_ = false;
+}
+
+void Verify::unreadable() { failed("card", "an expected value cannot be read"); }
+
+void Verify::compare_crc(const char* where, int32_t number, int32_t op, const char* what, uint32_t device,
+                         uint32_t host) {
+  if (device == host || !ok_) return;
+  ok_ = false;
+  first_.text("verify: ").text(where).number(number);
+  if (op >= 0) first_.text(has_weights(model_->op(op)) ? " layer " : " op ").text(op_name(op));
+  first_.text(" ").text(what).text(" (device crc ").hex(device).text(", host crc ").hex(host).text(")");
+}
+
+void Verify::activation(int32_t inference, int32_t op, uint32_t crc32) {
+  uint32_t host = 0;
+  if (!card_->activation(inference, op, &host)) return unreadable();
+  compare_crc("inference ", inference, op, "activation differs", crc32, host);
+  ++activations_;
+}
+
+void Verify::result(int32_t step, const StepResult& result) {
+  ResultRecord host;
+  if (!card_->result(step, &host)) return unreadable();
+  ++steps_;
+  const struct {
+    const char* what;
+    int64_t device, host;
+  } values[] = {{"loss sum", result.loss_sum, host.loss_sum},
+                {"number of correct samples", result.correct, host.correct},
+                {"number of changed weights", result.changed, host.changed}};
+  for (const auto& value : values) {
+    if (value.device == value.host || !ok_) continue;
+    ok_ = false;
+    first_.text("verify: step ").number(step).text(" ").text(value.what).text(" differs (device ");
+    first_.number(value.device).text(", host ").number(value.host).text(")");
+  }
+}
+
+void Verify::parameters(int32_t step, int32_t index, const Layer& layer) {
+  ParameterRecord host;
+  if (!card_->parameters(step, index, &host)) return unreadable();
+  const uint32_t weights =
+      crc32(reinterpret_cast<const uint8_t*>(layer.weights), static_cast<size_t>(layer.weight_count));
+  const uint32_t bias = crc32(reinterpret_cast<const uint8_t*>(layer.bias), 4 * static_cast<size_t>(layer.channels));
+  compare_crc("step ", step, layer.op, "weights differ", weights, host.weights_crc32);
+  compare_crc("step ", step, layer.op, "biases differ", bias, host.bias_crc32);
+}
+
+void Verify::checkpoint(uint32_t crc32) {
+  compare_crc("checkpoint after step ", card_->header().steps - 1, -1, "differs", crc32, card_->header().result_crc32);
+}
+
+bool Verify::report() {
+  const bool complete = card_ != nullptr && steps_ == card_->header().steps &&
+                        activations_ == card_->header().inferences * card_->header().ops;
+  if (!complete) failed("incomplete", "the program ended before everything was compared");
+  if (!ok_) {
+    first_.print();
+    return false;
+  }
+  Line line;
+  line.text("verify: ok (").number(steps_).text(" steps, ").number(card_->header().layers).text(" layers, ");
+  line.number(activations_).text(" activations)").print();
+  return true;
+}
+
+}  // namespace pmt::firmware

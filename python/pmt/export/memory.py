@@ -1,0 +1,63 @@
+"""Memory that training takes on a 32-bit target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pmt import _core
+
+__all__ = ["WEIGHT_TILE_BYTES", "arena_bytes"]
+
+# Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
+WEIGHT_TILE_BYTES = 4096
+
+_ALIGNMENT = 16
+# Bytes of the core's structs that hold pointers: on the 32-bit target, where the firmware asserts
+# them, and with pointers of 8 bytes.
+_PARAMETERS = {4: 8, 8: 16}
+_LAYER = {4: 28, 8: 40}
+_WORKSPACE = {4: 36, 8: 72}
+_LAYER_STORAGE_32 = 8
+
+
+def arena_bytes(
+    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
+) -> int:
+    """Return the exact size of the target's arena.
+
+    It holds the list of the layers, their weights (int8) and biases (int32), and the trainer's own
+    memory for one worker: activations, queries, gradient sums.
+
+    Parameters
+    ----------
+    model : _core.Model
+        The network.
+    options : _core.Options
+        As they will be on the target.
+    layers : sequence of int
+        Op indices, ascending.
+    batch : int
+        Largest number of samples in a step.
+
+    Returns
+    -------
+    int
+        Bytes, a multiple of 16.
+    """
+    count = len(layers)
+    parameters = _round_up(4 * count) + _round_up(_LAYER_STORAGE_32 * count)
+    for layer in layers:
+        parameters += _round_up(model.weights(layer).size)
+        parameters += _round_up(4 * model.bias(layer).size)
+    here = _core.Trainer(model, options, list(layers), batch, 1).arena_bytes
+    pointer = np.dtype(np.uintp).itemsize
+    tables = ((_PARAMETERS, model.op_count), (_LAYER, count), (_WORKSPACE, 1))
+    saved = sum(_round_up(size[pointer] * n) - _round_up(size[4] * n) for size, n in tables)
+    return parameters + here - saved
+
+
+def _round_up(size: int) -> int:
+    return math.ceil(size / _ALIGNMENT) * _ALIGNMENT

@@ -1,0 +1,292 @@
+"""The exported project: a folder with everything a board's firmware is built from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.export import sources
+from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export.memory import arena_bytes
+from pmt.export.report import ExportReport
+from pmt.export.sizes import parse_size
+from pmt.export.task import Task, make_task
+from pmt.model import Model
+from pmt.options import TrainingOptions
+from pmt.run_folder import RunFolder
+
+__all__ = ["export"]
+
+_MANIFEST = "export.json"
+
+
+def export(
+    model_or_run: Model | RunFolder | str | Path,
+    *,
+    target: str,
+    out: str | Path,
+    dataset: Dataset,
+    options: TrainingOptions | None = None,
+    layers: str | Sequence[str | int] | None = None,
+    steps: int = 5,
+    batch: int | None = None,
+    learning_rates: Sequence[float] | None = None,
+    inferences: int = 2,
+    ram: str | int | None = None,
+    flash: str | int | None = None,
+    stack: str | int | None = None,
+    force: bool = False,
+) -> ExportReport:
+    """Write a firmware project that trains the model on a board.
+
+    The project holds the core's sources, the model, the board's files, an application, and
+    ``card.bin``: the samples, the steps, and every result that the host computed from them. Run on
+    the target it trains, compares, and leaves ``checkpoint.pmt``.
+
+    Parameters
+    ----------
+    model_or_run : Model, RunFolder, str or pathlib.Path
+        The model, a model file, or a run folder. A run goes on, with its own options, from its
+        last step.
+    target : str
+        A board, one of :func:`targets`.
+    out : str or pathlib.Path
+        Folder to write: a new or empty one, or an earlier export, whose ``app/`` is kept.
+    dataset : Dataset
+        Training data, of the model's input size; the card gets the samples that the steps use.
+    options : TrainingOptions, optional
+        Options of the training; by default the run's, or the ``default`` preset.
+    layers : str or sequence, optional
+        Layers to train, see :meth:`pmt.Model.select_layers`; by default the options'.
+    steps : int
+        Number of steps, at least 1.
+    batch : int, optional
+        Samples of a step; by default the options'.
+    learning_rates : sequence of float, optional
+        One for each step; by default the schedule's.
+    inferences : int
+        Samples whose activations are compared op by op, before training.
+    ram, flash, stack : str or int, optional
+        Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's. They become regions
+        of the linker script: what does not fit does not link.
+    force : bool
+        Overwrite a folder that is no earlier export.
+
+    Returns
+    -------
+    ExportReport
+        Sizes and the command to run; prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or the training cannot fit the budgets.
+    FileExistsError
+        If the folder holds something else.
+    OSError
+        If the folder cannot be written; what was there is unchanged.
+    """
+    board = sources.board(target)
+    out = Path(out)
+    _check_folder(out, force)
+    task = make_task(
+        model_or_run,
+        dataset=dataset,
+        options=options,
+        layers=layers,
+        steps=steps,
+        batch=batch,
+        learning_rates=learning_rates,
+        inferences=inferences,
+    )
+    image = task.model.image()
+    names = {layer.index: layer.name for layer in task.model.layers}
+    report = ExportReport(
+        path=out,
+        target=target,
+        layers=tuple(names[op] for op in task.layers),
+        steps=len(task.steps),
+        batch=task.batch,
+        queries=task.options.queries,
+        flash_bytes=board.flash_bytes if flash is None else parse_size("flash", flash),
+        ram_bytes=board.ram_bytes if ram is None else parse_size("ram", ram),
+        model_bytes=len(image),
+        arena_bytes=arena_bytes(task.model.core, task.options, task.layers, task.batch),
+        stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
+        card_bytes=0,
+        run=board.run.replace("make", f"make -C {out}"),
+    )
+    _check_budgets(report, board)
+    expected = compute_expected(
+        image,
+        task.options,
+        task.layers,
+        task.batch,
+        task.steps,
+        task.images,
+        task.labels,
+        task.inferences,
+    )
+    card = build_card(
+        image, task.options, task.layers, task.batch, task.steps, task.images, task.labels, expected
+    )
+    report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
+    files = {
+        "card.bin": card,
+        "model/model.pmt": image,
+        "expected.json": _json(_readable(task, expected, report)),
+        _MANIFEST: _json({"pmt": _core.__version__, **report.to_json()}),
+    }
+    _write(out, board, report, files)
+    return report
+
+
+def _check_folder(out: Path, force: bool) -> None:
+    if not out.exists() or force:
+        return
+    if out.is_dir() and ((out / _MANIFEST).is_file() or not any(out.iterdir())):
+        return
+    raise FileExistsError(
+        f"out={str(out)!r} exists and is no earlier export; choose another folder, or overwrite "
+        "it with --force (force=True)"
+    )
+
+
+def _check_budgets(report: ExportReport, board: sources.Board) -> None:
+    for name, size, most in (
+        ("ram", report.ram_bytes, board.ram_bytes),
+        ("flash", report.flash_bytes, board.flash_bytes),
+    ):
+        if size > most:
+            raise ValueError(f"{name}={size} is more than {board.name} has: {most} bytes")
+    if report.stack_bytes % 8 or report.stack_bytes < 1024:
+        raise ValueError(f"stack={report.stack_bytes} must be a multiple of 8, at least 1024 bytes")
+    needed = report.arena_bytes + report.stack_bytes
+    if needed > report.ram_bytes:
+        raise ValueError(
+            f"ram={report.ram_bytes} is too small: training needs {needed} bytes (arena "
+            f"{report.arena_bytes}, stack {report.stack_bytes}); take a smaller batch, fewer "
+            "queries or fewer layers"
+        )
+    if report.model_bytes > report.flash_bytes:
+        raise ValueError(
+            f"flash={report.flash_bytes} is too small: the model alone has {report.model_bytes} "
+            "bytes"
+        )
+
+
+def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str, Any]:
+    steps = [
+        {
+            "step": step.step,
+            "learning_rate": step.learning_rate,
+            "loss": result["loss"],
+            "correct": result["correct"],
+            "changed": result["changed"],
+            "layers": {
+                name: {"weights_crc32": f"{crcs[0]:08x}", "bias_crc32": f"{crcs[1]:08x}"}
+                for name, crcs in zip(report.layers, parameters, strict=True)
+            },
+        }
+        for step, result, parameters in zip(
+            task.steps, expected.results, expected.parameters, strict=True
+        )
+    ]
+    ops = [op["name"] for op in task.model.core.ops()]
+    activations = [
+        {name: f"{crc:08x}" for name, crc in zip(ops, sample, strict=True)}
+        for sample in expected.activations
+    ]
+    return {"steps": steps, "activations_crc32": activations}
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]) -> None:
+    """Write the project aside and rename it into place."""
+    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
+    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    try:
+        _fill(aside, board, report, files)
+        if (out / _MANIFEST).is_file() and (out / "app").is_dir():
+            shutil.rmtree(aside / "app")
+            shutil.copytree(out / "app", aside / "app")
+        if out.exists():
+            out.rename(old)
+        aside.rename(out)
+    except OSError as error:
+        if old.exists() and not out.exists():
+            old.rename(out)
+        raise OSError(
+            error.errno,
+            f"the project could not be written ({error.strerror}); what was there is unchanged; "
+            "free some space or choose another folder",
+            str(out),
+        ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    if old.is_dir():
+        shutil.rmtree(old)
+    else:
+        old.unlink(missing_ok=True)
+
+
+def _fill(
+    folder: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]
+) -> None:
+    firmware = sources.firmware_folder()
+    values = {
+        "TARGET": board.name,
+        "DESCRIPTION": board.description,
+        "RUN": board.run,
+        "MEMORY": report.memory_table(),
+        "MODEL_BYTES": report.model_bytes,
+        "ARENA_BYTES": report.arena_bytes,
+        "FLASH_BYTES": report.flash_bytes,
+        "RAM_BYTES": report.ram_bytes,
+        "STACK_BYTES": report.stack_bytes,
+    }
+    shutil.copytree(sources.core_folder(), folder / "core", ignore=_only_sources)
+    shutil.copytree(firmware / "common", folder / "common", ignore=_only_sources)
+    template = firmware / "template"
+    copies = [
+        (template / "main.cpp", "app/main.cpp"),
+        (template / "image.S", "model/image.S"),
+        (template / "config.hpp.in", "model/config.hpp"),
+        (template / "Makefile.in", "Makefile"),
+        (template / "README.md.in", "README.md"),
+    ]
+    copies += [
+        (path, f"board/{board.name}/{path.name.removesuffix('.in')}")
+        for path in sorted(board.folder.iterdir())
+        if path.is_file() and path.suffix != ".json"
+    ]
+    for path, name in copies:
+        content = path.read_bytes()
+        files = {**files, name: _fill_in(content, values) if path.suffix == ".in" else content}
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _only_sources(folder: str, names: list[str]) -> list[str]:
+    """Tell copytree to leave out what is no C++ source, such as the host's CMakeLists.txt."""
+    return [
+        name
+        for name in names
+        if not (Path(folder) / name).is_dir() and Path(name).suffix not in (".cpp", ".hpp")
+    ]
+
+
+def _fill_in(template: bytes, values: dict[str, Any]) -> bytes:
+    return re.sub(r"@([A-Z_]+)@", lambda m: str(values[m[1]]), template.decode()).encode()

@@ -1,0 +1,80 @@
+"""What an export wrote and what it will take on the target."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ExportReport"]
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """Summary of an exported project; sizes in bytes.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The project's folder.
+    target : str
+        The board.
+    layers : tuple of str
+        Names of the layers under training.
+    steps, batch, queries : int
+        Steps, samples of a step, queries for each sample and layer.
+    flash_bytes, ram_bytes : int
+        Budgets: the linker's regions.
+    model_bytes : int
+        The model in flash; the code comes on top.
+    arena_bytes : int
+        Memory of training, exact.
+    stack_bytes : int
+        Reserved for the stack.
+    card_bytes : int
+        The data file.
+    run : str
+        Command that builds, runs and compares.
+    """
+
+    path: Path
+    target: str
+    layers: tuple[str, ...]
+    steps: int
+    batch: int
+    queries: int
+    flash_bytes: int
+    ram_bytes: int
+    model_bytes: int
+    arena_bytes: int
+    stack_bytes: int
+    card_bytes: int
+    run: str
+
+    def memory_table(self) -> str:
+        """Return the use of memory as a Markdown table."""
+        rows = (
+            ("model", "flash", self.model_bytes, self.flash_bytes),
+            ("arena", "RAM", self.arena_bytes, self.ram_bytes),
+            ("stack", "RAM", self.stack_bytes, self.ram_bytes),
+        )
+        lines = [
+            "| what  | where |     bytes | of budget |",
+            "|-------|-------|-----------|-----------|",
+        ]
+        lines += [
+            f"| {what:<5} | {where:<5} | {size:>9,} | {size / budget:>9.1%} |"
+            for what, where, size, budget in rows
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same figures for JSON."""
+        return {**asdict(self), "path": str(self.path), "layers": list(self.layers)}
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.path}: {self.target}, {self.steps} steps of {self.batch} samples, "
+            f"{self.queries} queries, {len(self.layers)} layers"
+        )
+        return f"{head}\n{self.memory_table()}\nnext: {self.run}"

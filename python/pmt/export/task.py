@@ -1,0 +1,119 @@
+"""What the target will train: model, options, layers, steps and samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.export.card import Step
+from pmt.export.memory import WEIGHT_TILE_BYTES
+from pmt.loading import load
+from pmt.model import Model
+from pmt.options import TrainingOptions
+from pmt.run_folder import RunFolder
+from pmt.schedule import Schedule
+
+__all__ = ["Task", "make_task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A training task with its samples; ``layers`` are op indices, ascending."""
+
+    model: Model
+    options: _core.Options
+    layers: list[int]
+    batch: int
+    steps: tuple[Step, ...]
+    images: npt.NDArray[np.int8]
+    labels: npt.NDArray[np.int64]
+    inferences: int
+
+
+def make_task(
+    source: Model | RunFolder | str | Path,
+    *,
+    dataset: Dataset,
+    options: TrainingOptions | None,
+    layers: str | Sequence[str | int] | None,
+    steps: int,
+    batch: int | None,
+    learning_rates: Sequence[float] | None,
+    inferences: int,
+) -> Task:
+    """Resolve the arguments of :func:`pmt.export.export`; see there.
+
+    Returns
+    -------
+    Task
+        With only those samples of the data set that the steps use.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range or does not fit the others.
+    """
+    model, run_options, first = _read_source(source)
+    chosen = options or run_options or TrainingOptions()
+    if batch is not None:
+        chosen = chosen.replace(batch=batch)
+    if steps < 1:
+        raise ValueError(f"steps={steps!r} must be at least 1")
+    model.check_classes(dataset)
+    schedule = Schedule(chosen, len(dataset))
+    rates = _learning_rates(learning_rates, schedule, first, steps)
+    wanted = [schedule.indices(first + i) for i in range(steps)]
+    used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
+    rows = positions.reshape(steps, chosen.batch)
+    if not 0 <= inferences <= len(used):
+        raise ValueError(
+            f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
+        )
+    core_options = chosen.to_core()
+    core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    return Task(
+        model=model,
+        options=core_options,
+        layers=model.select_layers(chosen.layers if layers is None else layers),
+        batch=chosen.batch,
+        steps=tuple(
+            Step(first + i, rates[i], tuple(int(s) for s in rows[i])) for i in range(steps)
+        ),
+        images=model.prepare(dataset.images[used]),
+        labels=np.ascontiguousarray(dataset.labels[used], np.int64),
+        inferences=inferences,
+    )
+
+
+def _read_source(
+    source: Model | RunFolder | str | Path,
+) -> tuple[Model, TrainingOptions | None, int]:
+    """Return the model, the run's options, and the first step to take."""
+    if isinstance(source, Model):
+        return source.copy(), None, 0
+    folder = source if isinstance(source, RunFolder) else RunFolder(source)
+    if not folder.exists():
+        return load(folder.path if isinstance(source, RunFolder) else source), None, 0
+    model, step = folder.load_checkpoint()
+    return model, folder.read_config()[0], step
+
+
+def _learning_rates(
+    given: Sequence[float] | None, schedule: Schedule, first: int, steps: int
+) -> list[float]:
+    if given is None:
+        # A finished run goes on with its final rate.
+        return [schedule.learning_rate(min(first + i, schedule.steps)) for i in range(steps)]
+    rates = [float(rate) for rate in given]
+    if len(rates) != steps or not all(math.isfinite(r) and r >= 0.0 for r in rates):
+        raise ValueError(
+            f"learning_rates={list(given)!r} must be {steps} finite numbers >= 0, one for each step"
+        )
+    return rates
