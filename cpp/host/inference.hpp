@@ -13,6 +13,6 @@ void batch_logits(const HostModel& model, const int8_t* images, int32_t count, b
                   const std::function<bool()>& should_stop, float* logits);
 
 // Every tensor of one image, by tensor index.
-std::vector<std::vector<int8_t>> activations(const HostModel& model, const int8_t* image);
+std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image);
 
 }  // namespace pmt::host

@@ -1,0 +1,70 @@
+# make help shows the targets. Both `demo` and `test` set the machine up by themselves.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+ifndef PYTHON
+PYTHON := $(shell command -v python3 || echo python3)
+endif
+VENV := .venv
+JOBS := $(shell nproc 2> /dev/null || echo 2)
+CPP := $(shell find cpp firmware_export -name '*.?pp' 2> /dev/null)
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wildcard cmake/*) \
+	$(shell find cpp/core cpp/host cpp/bindings firmware_export python -type f \
+	  -not -name '*.so' -not -path '*/__pycache__/*' 2> /dev/null)
+
+export PYTHON
+export CMAKE_GENERATOR := Ninja
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: help demo test lint tidy cpp-test cortex-m7 python-test clean
+
+help:
+	@echo 'make demo       adapt the bundled int8 model to noisy images (3 minutes after set-up)'
+	@echo 'make test       everything below: lint, cpp-test, cortex-m7, python-test'
+	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
+	@echo 'make cpp-test   C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make cortex-m7  build the core for a Cortex-M7'
+	@echo 'make python-test [ARGS="tests/test_x.py -k name"]'
+	@echo 'make clean      remove what the above made, the virtual environment included'
+	@echo
+	@echo 'demo and test install what is missing with apt (as root or with sudo) and pip.'
+
+demo: $(VENV)/ready-for-demo
+	@$(VENV)/bin/python scripts/demo.py $(ARGS)
+
+test: lint cpp-test cortex-m7 python-test
+
+lint: $(VENV)/ready-for-test tidy
+	ruff check .
+	ruff format --check .
+	mypy
+	clang-format-14 --dry-run -Werror $(CPP)
+
+tidy: $(VENV)/ready-for-test
+	cmake --preset tidy --log-level=WARNING
+	cmake --build --preset tidy -j $(JOBS)
+
+cpp-test: $(VENV)/ready-for-test
+	cmake --preset asan --log-level=WARNING
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan
+
+cortex-m7: $(VENV)/ready-for-test
+	cmake --preset cortex-m7 --log-level=WARNING
+	cmake --build --preset cortex-m7 -j $(JOBS)
+
+python-test: $(VENV)/ready-for-test
+	$(VENV)/bin/python -m pytest $(ARGS)
+
+# Either stamp says that the sources as they are now are installed; `test` needs more packages.
+$(VENV)/ready-for-demo: $(SOURCES)
+	@scripts/setup.sh demo
+	@touch $@
+
+$(VENV)/ready-for-test: $(SOURCES)
+	@scripts/setup.sh test
+	@touch $@ $(VENV)/ready-for-demo
+
+clean:
+	rm -rf build dist fw runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,89 @@
+#!/bin/bash
+# Sets this machine up: scripts/setup.sh demo|test
+#
+# Installs what is missing with apt where it may (as root, or with sudo that asks nothing), makes a
+# virtual environment in .venv, and installs the package there, not editable: what runs is what a
+# user gets. A second call is quick.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+purpose=${1:-}
+case $purpose in
+  demo) extras=plot ;;
+  test) extras=plot,data,tflite,notebook,test,dev ;;
+  *)
+    echo "usage: scripts/setup.sh demo|test" >&2
+    exit 2
+    ;;
+esac
+python=${PYTHON:-python3}
+
+has() { command -v "$1" > /dev/null; }
+has_header() { echo "#include <$1>" | "${2:-g++}" -std=c++17 -x c++ -fsyntax-only - 2> /dev/null; }
+python_says() { "$python" -c "$1" 2> /dev/null; }
+
+missing=()
+need() {
+  local package=$1
+  shift
+  "$@" || missing+=("$package")
+}
+
+find_missing() {
+  missing=()
+  need g++ has g++
+  need python3 has "$python"
+  need python3-venv python_says 'import ensurepip, venv'
+  need python3-dev python_says \
+    'import os, sysconfig; assert os.path.exists(sysconfig.get_path("include") + "/Python.h")'
+  if [ "$purpose" = test ]; then
+    need libxtensor-dev has_header xtensor/xarray.hpp
+    need doctest-dev has_header doctest/doctest.h
+    need clang-14 has clang++-14
+    need clang-format-14 has clang-format-14
+    need clang-tidy-14 has clang-tidy-14
+    need gcc-arm-none-eabi has arm-none-eabi-g++
+    need libnewlib-arm-none-eabi has_header stdint.h arm-none-eabi-g++
+    need libstdc++-arm-none-eabi-newlib has_header cstdint arm-none-eabi-g++
+    need qemu-system-arm has qemu-system-arm
+  fi
+}
+
+install_missing() {
+  find_missing
+  [ ${#missing[@]} -eq 0 ] && return
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! sudo -n true 2> /dev/null; then
+      echo "Some packages are missing. Run this line, then call make again:" >&2
+      echo "  sudo apt-get install -y ${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo -n)
+  fi
+  if ! has apt-get; then
+    echo "Missing, by their Debian names: ${missing[*]}. Install them, then call make again." >&2
+    exit 1
+  fi
+  echo "Installing with apt: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+}
+
+make_environment() {
+  if ! python_says 'import sys; assert sys.version_info >= (3, 10)'; then
+    echo "$python is older than Python 3.10. Name a newer one: make PYTHON=/path/to/python3" >&2
+    exit 1
+  fi
+  # A folder without a working pip is left over from a set-up that was interrupted.
+  .venv/bin/python -m pip --version > /dev/null 2>&1 || "$python" -m venv --clear .venv
+  local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt)
+  echo "Installing Python packages into .venv"
+  "${pip[@]}" scikit-build-core pybind11 cmake ninja
+  echo "Building and installing pmt"
+  PATH=$PWD/.venv/bin:$PATH "${pip[@]}" --no-build-isolation ".[$extras]"
+}
+
+install_missing
+make_environment
