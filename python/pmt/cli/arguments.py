@@ -1,0 +1,119 @@
+"""Arguments that commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from pmt import corruptions
+
+__all__ = ["Parser", "add_data", "add_json", "add_model", "add_threads", "integer"]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and where help is; exit with 2."""
+        print(f"pmt: error: {message}; see `{self.prog} --help`", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return an argument type: whole numbers from ``low`` to ``high`` (or without end)."""
+    rule = f"{low} or more" if high is None else f"{low}..{high}"
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {rule}") from None
+        if value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"{text} must be {rule}")
+        return value
+
+    return convert
+
+
+def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the model and the options of its importer."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        nargs=None if required else "?",
+        help=".pmt, .tflite (full-integer) or .pkl (tiny-training) file, run folder, or the name "
+        "of the bundled model: fashion_mnist_dscnn",
+    )
+    group = parser.add_argument_group("import of a .pkl")
+    group.add_argument(
+        "--classes",
+        metavar="N",
+        type=integer(2, 65536),
+        help="replace the classifier by a new one of N classes (default: keep it)",
+    )
+    group.add_argument(
+        "--resolution",
+        metavar="N",
+        type=integer(32, 512),
+        help="height and width of the input in pixels (default: 128)",
+    )
+
+
+def add_data(
+    parser: argparse.ArgumentParser,
+    *,
+    required: bool,
+    seed_names: Sequence[str] = ("--corruption-seed",),
+) -> None:
+    """Add the data set and its corruption."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--data",
+        metavar="DIR",
+        required=required,
+        help="folder of CIFAR-10 (python or binary), of MNIST-like idx files, of train.npz and "
+        "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'. Images of "
+        "another size than the model's input are resized",
+    )
+    group.add_argument(
+        "--corruption",
+        metavar="NAME",
+        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none)",
+    )
+    group.add_argument(
+        "--severity",
+        metavar="S",
+        type=int,
+        help="severity of the corruption, 1..5, constants of CIFAR-10-C (default: 5)",
+    )
+    group.add_argument(
+        *seed_names,
+        metavar="S",
+        dest="corruption_seed",
+        type=integer(0, 2**31),
+        help="seed of the corruption: the train split is corrupted with S, the test split with "
+        "S + 1 (default: 0)",
+    )
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Add the number of threads."""
+    parser.add_argument(
+        "--threads",
+        metavar="T",
+        type=integer(0, 1024),
+        default=0,
+        help="threads to use, 0 = all; the result does not depend on it (default: 0)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the JSON file."""
+    parser.add_argument(
+        "--json",
+        metavar="PATH",
+        help="write the figures as JSON; '-' = standard output, and the text goes to standard "
+        "error",
+    )

@@ -1,0 +1,112 @@
+"""``pmt export``: a firmware project that goes on training the model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pmt.cli.arguments import add_data, add_json, add_model, integer
+from pmt.cli.output import Output
+from pmt.cli.sources import DataSource, data_source, load_model
+from pmt.cli.training_arguments import (
+    add_layers,
+    add_training_options,
+    given_options,
+    training_options,
+)
+from pmt.datasets import Dataset
+from pmt.export import export, targets
+from pmt.model import Model
+from pmt.options import TrainingOptions
+from pmt.run_folder import RunFolder
+
+USAGE = "pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]"
+SUMMARY = "a firmware project that trains the model on a microcontroller"
+DESCRIPTION = """\
+Write a project with the core's sources, the model, a board, and card.bin: the images and steps,
+and every result that the host computed from them. The firmware trains, compares with the host,
+and writes its checkpoint. For a run folder the options and the data are the run's, and its
+training goes on from its last step."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    parser.add_argument(
+        "--target", metavar="NAME", required=True, help=f"board: {', '.join(targets())}"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder to write: new, empty, or an earlier export, whose app/ is kept",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite a folder that is no earlier export"
+    )
+    parser.add_argument(
+        "--steps",
+        metavar="N",
+        type=integer(1),
+        default=5,
+        help="training steps of the firmware (default: 5)",
+    )
+    for name, what in (("--ram", "RAM"), ("--flash", "flash")):
+        parser.add_argument(
+            name,
+            metavar="SIZE",
+            help=f"{what} budget, in bytes or as 256K, 1M; what does not fit does not link "
+            "(default: the board's)",
+        )
+    add_layers(parser)
+    add_data(parser, required=False)
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=integer(1),
+        help="choose from at most N training images, always the same ones (default: all)",
+    )
+    add_training_options(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    folder = RunFolder(arguments.model)
+    is_run = Path(arguments.model).is_dir() and folder.exists()
+    model = folder.load_checkpoint()[0] if is_run else load_model(arguments)
+    options = _options(arguments, folder if is_run else None)
+    model.select_layers(options.layers)
+    report = export(
+        folder if is_run else model,
+        target=arguments.target,
+        out=arguments.out,
+        dataset=_images(arguments, folder if is_run else None, model),
+        options=options,
+        steps=arguments.steps,
+        ram=arguments.ram,
+        flash=arguments.flash,
+        force=arguments.force,
+    )
+    output.text(str(report))
+    output.figures(report.to_json())
+    return 0
+
+
+def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> TrainingOptions:
+    if run_folder is None or arguments.preset is not None:
+        return training_options(arguments)
+    return run_folder.read_config()[0].replace(**given_options(arguments))
+
+
+def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: Model) -> Dataset:
+    limit = arguments.limit or 0
+    if arguments.data is not None:
+        return data_source(arguments).load("train", model, limit=limit)
+    if arguments.corruption is not None or arguments.severity is not None:
+        raise ValueError("--corruption and --severity need --data DIR")
+    source = run_folder.read_config()[1] if run_folder is not None else {}
+    if "data" not in source:
+        raise ValueError("--data is missing: the firmware needs images; see `pmt export --help`")
+    where = DataSource.from_config(source)
+    return where.load("train", model, limit=limit or source["limit"])

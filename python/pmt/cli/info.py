@@ -1,0 +1,194 @@
+"""``pmt info``: what a model is, and what training it would take."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from pmt import _core
+from pmt.cli.arguments import add_json, add_model, integer
+from pmt.cli.output import Output
+from pmt.cli.sources import load_model
+from pmt.cli.tables import table
+from pmt.cli.training_arguments import add_layers, training_options
+from pmt.model import Model
+from pmt.options import TrainingOptions, preset
+
+USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"
+SUMMARY = "layers, shapes, weights, MACs, blocks and memory of a model"
+DESCRIPTION = """\
+Show a model: its layers, the estimator that training would use for each, its blocks, and the
+memory of inference and of training. MACs are multiply-accumulates of one image."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    add_layers(parser)
+    parser.add_argument("--preset", metavar="NAME", help="default or paper (default: default)")
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=integer(1),
+        help=f"images of a training step ({_preset_values('batch')})",
+    )
+    parser.add_argument(
+        "--queries",
+        metavar="Q",
+        type=integer(1, 4096),
+        help=f"queries for each image and layer ({_preset_values('queries')})",
+    )
+    parser.add_argument("--plan", action="store_true", help="print where every activation lives")
+    add_json(parser)
+
+
+def _preset_values(name: str) -> str:
+    return ", ".join(f"{p}: {getattr(preset(p), name)}" for p in ("default", "paper"))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes: activations of inference and of training, and all that the trainer needs."""
+
+    inference_activations: int
+    training_activations: int
+    training_arena: int
+    plan: list[dict[str, Any]]
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    options = training_options(arguments)
+    model = load_model(arguments)
+    every_layer = [layer.index for layer in model.layers]
+    chosen = model.select_layers(options.layers) if _names_layers(arguments) else every_layer
+    estimators = _estimators(model, options, every_layer)
+    memory = _memory(model, options, chosen)
+    output.text(_layer_table(model, estimators))
+    output.text("\n" + _summary(model, options, chosen, memory))
+    if arguments.plan:
+        output.text("\n" + _plan_table(memory.plan))
+    output.figures(_figures(model, options, chosen, estimators, memory))
+    return 0
+
+
+def _names_layers(arguments: argparse.Namespace) -> bool:
+    return arguments.layers is not None or arguments.block is not None
+
+
+def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> dict[int, str]:
+    trainer = _core.Trainer(model.core, options.to_core(), layers, 1, 1)
+    return {layer["op"]: layer["estimator"] for layer in trainer.layers()}
+
+
+def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
+    trainer = _core.Trainer(model.core, options.to_core(), layers, options.batch, 1)
+    plan = trainer.plan()
+    main = [buffer for buffer in plan if buffer["pass"] == "main"]
+    alive = [
+        sum(b["bytes"] for b in main if b["first"] <= op <= b["last"])
+        for op in range(model.core.op_count)
+    ]
+    return Memory(max(alive), trainer.activation_bytes, trainer.arena_bytes, plan)
+
+
+def _layer_table(model: Model, estimators: dict[int, str]) -> str:
+    layers = {layer.index: layer for layer in model.layers}
+    tensors = model.core.tensors()
+    rows = []
+    for op in model.core.ops():
+        out = tensors[op["output"]]
+        layer = layers.get(op["index"])
+        rows.append(
+            [
+                str(op["index"]),
+                op["name"],
+                op["kind"],
+                f"{out['height']}x{out['width']}x{out['channels']}",
+                f"{layer.weights:,}" if layer else "",
+                f"{layer.macs:,}" if layer else "",
+                str(layer.dead_channels) if layer else "",
+                estimators.get(op["index"], ""),
+                " ".join(name for name, members in model.blocks.items() if op["index"] in members),
+            ]
+        )
+    titles = ["op", "layer", "kind", "output", "weights", "MACs", "dead", "estimator", "blocks"]
+    return table(titles, rows, left=("layer", "kind", "output", "estimator", "blocks"))
+
+
+def _summary(model: Model, options: TrainingOptions, chosen: list[int], memory: Memory) -> str:
+    layers = model.layers
+    height, width, channels = model.input_shape
+    tensor = model.core.tensors()[model.core.input_tensor]
+    sign = "-" if tensor["zero_point"] < 0 else "+"
+    names = [layer.name for layer in layers if layer.index in chosen]
+    trained = "all layers" if len(names) == len(layers) else ", ".join(names)
+    lines = [
+        f"{len(layers)} layers, {sum(layer.weights for layer in layers):,} int8 weights, "
+        f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
+        f"{model.classes} classes",
+        f"input     {height}x{width}x{channels}: int8 = (pixel - {_list(model.core.input_mean)}) / "
+        f"{_list(model.core.input_std)} / {tensor['scale']:.6g} {sign} {abs(tensor['zero_point'])}",
+        f"image     {len(model.image()):,} bytes as .pmt",
+        f"inference {memory.inference_activations:,} bytes of activations alive at once",
+        f"training  {memory.training_activations:,} bytes of activations, "
+        f"{memory.training_arena:,} bytes in all, beside the model "
+        f"({trained}; batch {options.batch}, {options.queries} queries, one thread)",
+    ]
+    return "\n".join(lines)
+
+
+def _list(values: tuple[float, ...]) -> str:
+    distinct = values if len(set(values)) > 1 else values[:1]
+    return ", ".join(f"{value:g}" for value in distinct)
+
+
+def _plan_table(plan: list[dict[str, Any]]) -> str:
+    titles = ["tensor", "name", "pass", "offset", "bytes", "first op", "last op"]
+    keys = ["tensor", "name", "pass", "offset", "bytes", "first", "last"]
+    rows = [[str(buffer[key]) for key in keys] for buffer in plan]
+    return table(titles, rows, left=("name", "pass"))
+
+
+def _figures(
+    model: Model,
+    options: TrainingOptions,
+    chosen: list[int],
+    estimators: dict[int, str],
+    memory: Memory,
+) -> dict[str, Any]:
+    return {
+        "input_shape": list(model.input_shape),
+        "input_mean": list(model.core.input_mean),
+        "input_std": list(model.core.input_std),
+        "classes": model.classes,
+        "weights": sum(layer.weights for layer in model.layers),
+        "biases": sum(layer.biases for layer in model.layers),
+        "macs": model.macs,
+        "image_bytes": len(model.image()),
+        "layers": [
+            {
+                "op": layer.index,
+                "name": layer.name,
+                "kind": layer.kind,
+                "output_shape": list(layer.output_shape),
+                "weights": layer.weights,
+                "biases": layer.biases,
+                "macs": layer.macs,
+                "dead_channels": layer.dead_channels,
+                "estimator": estimators[layer.index],
+            }
+            for layer in model.layers
+        ],
+        "blocks": model.blocks,
+        "memory": {
+            "layers": chosen,
+            "batch": options.batch,
+            "queries": options.queries,
+            "inference_activation_bytes": memory.inference_activations,
+            "training_activation_bytes": memory.training_activations,
+            "training_arena_bytes": memory.training_arena,
+        },
+        "metadata": model.metadata,
+    }

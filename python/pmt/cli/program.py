@@ -1,0 +1,109 @@
+"""The program: commands, exit codes, and one line for each error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from pmt import __version__
+from pmt.cli import eval as eval_command
+from pmt.cli import export as export_command
+from pmt.cli import info as info_command
+from pmt.cli import train as train_command
+from pmt.cli.arguments import Parser
+from pmt.cli.output import Output
+
+__all__ = ["main"]
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+EXIT_OUTPUT_CLOSED = 141
+
+_COMMANDS = {
+    "info": info_command,
+    "eval": eval_command,
+    "train": train_command,
+    "export": export_command,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``pmt``.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0 on success, 2 for bad input, 130 after Ctrl-C, 141 if the reader of the
+        output went away. With the environment variable ``PMT_TRACEBACK=1`` errors are raised.
+    """
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OUTPUT_CLOSED
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, the version or an error
+        return int(stop.code or 0)
+    try:
+        output = Output(arguments.json)
+        code: int = arguments.run(arguments, output)
+        return code
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        print("pmt: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        if os.environ.get("PMT_TRACEBACK") == "1":
+            raise
+        print(f"pmt: error: {describe(error)}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+
+
+def describe(error: BaseException) -> str:
+    """Return an error as one line of text."""
+    if isinstance(error, MemoryError):
+        return "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        text = str(error) or type(error).__name__
+    return " ".join(text.split())
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="pmt",
+        usage="pmt COMMAND [arguments]",
+        description="Train int8 networks without back-propagation.",
+        epilog="`pmt COMMAND --help` explains a command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"pmt {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
+    for name, command in _COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            usage=command.USAGE,
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(sub)
+        sub.set_defaults(run=command.run)
+    return parser

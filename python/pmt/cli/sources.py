@@ -1,0 +1,161 @@
+"""Where a command's model and images come from, and how a run folder remembers it."""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import pmt
+from pmt import corruptions, datasets
+from pmt.datasets import Dataset
+from pmt.datasets.image_folder import resized
+from pmt.loading import BUNDLED_MODELS
+from pmt.model import Model
+
+__all__ = ["DataSource", "checksum", "data_source", "load_model", "model_path"]
+
+BUNDLED = "bundled"
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A data set, corrupted or not: ``severity`` 0 where it is not."""
+
+    data: str
+    corruption: str = ""
+    severity: int = 0
+    corruption_seed: int = 0
+
+    @classmethod
+    def from_config(cls, source: Mapping[str, Any]) -> DataSource:
+        """Read the source that a run folder holds."""
+        return cls(**{name: source[name] for name in cls.__dataclass_fields__ if name in source})
+
+    def to_config(self) -> dict[str, Any]:
+        """Return it as a run folder keeps it."""
+        return asdict(self)
+
+    @property
+    def description(self) -> str:
+        """The data set and its corruption in a few words."""
+        if not self.corruption:
+            return self.data
+        return f"{self.data}, {self.corruption} severity {self.severity}"
+
+    def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
+        """Read a split, corrupt it, and resize it to the model's input.
+
+        Images are corrupted at their own size, as CIFAR-10-C is, where they all have one.
+
+        Parameters
+        ----------
+        split : {"train", "test"}
+            The test split's corruption seed is the train split's plus 1.
+        model : Model
+            Whose input size and channels the images must have in the end.
+        limit : int
+            At most so many images, chosen evenly at random; 0 takes all. They are the same for
+            every run, and corrupted as within the whole split.
+
+        Returns
+        -------
+        Dataset
+            The images.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError, ImportError
+            As :func:`pmt.datasets.load`; or if the model takes another number of channels.
+        """
+        return self._prepared(self._read(split, model), split, model, limit)
+
+    def load_splits(
+        self, model: Model, *, limit: int = 0, valid_limit: int = 0
+    ) -> tuple[Dataset, Dataset | None]:
+        """Read the train and the test split; no test split where the data has only one part."""
+        train, test = self._read("train", model), self._read("test", model)
+        only_one = len(train) == len(test) and checksum(train) == checksum(test)
+        valid = None if only_one else self._prepared(test, "test", model, valid_limit)
+        return self._prepared(train, "train", model, limit), valid
+
+    def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
+        channels = data.images.shape[3]
+        if channels != model.input_shape[2]:
+            raise ValueError(
+                f"{self.data}: images have {channels} channels, the model takes "
+                f"{model.input_shape[2]}; convert the images or use another model"
+            )
+        chosen = _chosen(len(data), limit)
+        data = data.subset(chosen)
+        if self.corruption:
+            seed = self.corruption_seed + (split == "test")
+            data = corruptions.corrupt(
+                data, self.corruption, self.severity, seed=seed, indices=chosen
+            )
+        size = model.input_shape[:2]
+        if data.images.shape[1:3] != size:
+            data = replace(data, images=resized(data.images, size))
+        return data
+
+    def _read(self, split: str, model: Model) -> Dataset:
+        size = model.input_shape[:2]
+        if self.data == BUNDLED:
+            return datasets.bundled(split)
+        if not self.corruption:
+            return datasets.load(self.data, split=split, size=size)
+        try:
+            return datasets.load(self.data, split=split)
+        except ValueError:  # an image folder of several sizes can only be read resized
+            return datasets.load(self.data, split=split, size=size)
+
+
+def data_source(arguments: argparse.Namespace) -> DataSource:
+    """Return the data that the command line names; its options are checked before any file is."""
+    name = arguments.corruption
+    if name is None:
+        if arguments.severity is not None:
+            raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
+        return DataSource(_absolute(arguments.data))
+    if name not in corruptions.names():
+        known = ", ".join(corruptions.names())
+        raise ValueError(f"--corruption {name!r} is unknown; choose one of {known}")
+    severity = 5 if arguments.severity is None else arguments.severity
+    if severity not in corruptions.SEVERITIES:
+        raise ValueError(f"--severity {severity} must be 1..5")
+    return DataSource(_absolute(arguments.data), name, severity, arguments.corruption_seed or 0)
+
+
+def load_model(arguments: argparse.Namespace) -> Model:
+    """Load the model that the command line names."""
+    options = {"classes": arguments.classes, "resolution": arguments.resolution}
+    return pmt.load(arguments.model, **{k: v for k, v in options.items() if v is not None})
+
+
+def model_path(name: str) -> str:
+    """Return a model's name as a run folder keeps it: valid from any working directory."""
+    return name if name in BUNDLED_MODELS else str(Path(name).absolute())
+
+
+def checksum(data: Dataset) -> int:
+    """Return the CRC-32 of the images and labels: a resumed run must see the same."""
+    labels = zlib.crc32(data.labels.astype("<i8").tobytes())
+    return zlib.crc32(np.ascontiguousarray(data.images).data, labels)
+
+
+def _absolute(path: str) -> str:
+    return path if path == BUNDLED else str(Path(path).absolute())
+
+
+def _chosen(count: int, limit: int) -> npt.NDArray[np.int64]:
+    if limit == 0 or limit >= count:
+        return np.arange(count)
+    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
+    keys = np.random.PCG64(np.random.SeedSequence(0)).random_raw(count)
+    return np.sort(np.argsort(keys, kind="stable")[:limit])

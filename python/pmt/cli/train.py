@@ -1,0 +1,226 @@
+"""``pmt train``: adapt a model, in a run folder that can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.epoch_lines import EpochLines
+from pmt.cli.output import Output
+from pmt.cli.sources import DataSource, checksum, data_source, load_model, model_path
+from pmt.cli.training_arguments import (
+    add_layers,
+    add_training_options,
+    given_options,
+    training_options,
+)
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.options import TrainingOptions
+from pmt.progress import duration
+from pmt.result import RunResult
+from pmt.run_folder import RunFolder
+from pmt.schedule import Schedule
+from pmt.trainer import ZOTrainer
+
+EXIT_INTERRUPTED = 130
+
+USAGE = """\
+pmt train MODEL --data DIR [--corruption NAME --severity S] --out RUN [options]
+       pmt train --resume RUN"""
+SUMMARY = "adapt a model to data, with forward passes alone"
+DESCRIPTION = """\
+Train layers of a model on the train split. The test split, with another corruption seed, is only
+watched: nothing is chosen on it. Ctrl-C leaves a checkpoint; the same command, or --resume, goes
+on from there, bit for bit."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser, required=False)
+    parser.add_argument(
+        "--out",
+        metavar="RUN",
+        help="folder of the run: config.toml, metrics.jsonl, checkpoint.pmt, DONE. An unfinished "
+        "run of the same command is resumed",
+    )
+    parser.add_argument(
+        "--resume", metavar="RUN", help="go on with a run; all else is in its config.toml"
+    )
+    add_layers(parser)
+    add_data(parser, required=False)
+    for name, what in (("--limit", "training images"), ("--valid-limit", "test images")):
+        parser.add_argument(
+            name,
+            metavar="N",
+            type=integer(1),
+            help=f"at most N {what}, always the same ones (default: all)",
+        )
+    add_training_options(parser)
+    add_threads(parser)
+    add_json(parser)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a run needs."""
+
+    folder: RunFolder
+    model: Model
+    options: TrainingOptions
+    source: dict[str, Any]
+    data: Dataset
+    valid: Dataset | None
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    job = _resumed(arguments) if arguments.resume is not None else _started(arguments)
+    _describe(job, output)
+    lines = EpochLines(job.folder, Schedule(job.options, len(job.data)), output)
+    trainer = ZOTrainer(job.options, threads=arguments.threads)
+    try:
+        result = trainer.fit(
+            job.model,
+            job.data,
+            valid=job.valid,
+            out=job.folder.path,
+            source=job.source,
+            progress=lines.after_step,
+        )
+    except KeyboardInterrupt:
+        lines.stop()
+        command = shlex.join(["pmt", "train", "--resume", str(job.folder.path)])
+        print(f"pmt: interrupted; go on with: {command}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    lines.finish()
+    _report(job, result, output)
+    return 0
+
+
+def _started(arguments: argparse.Namespace) -> Job:
+    for name in ("model", "data", "out"):
+        if getattr(arguments, name) is None:
+            shown = "MODEL" if name == "model" else f"--{name}"
+            raise ValueError(f"{shown} is missing; see `pmt train --help`")
+    options = training_options(arguments)
+    data = data_source(arguments)
+    folder = RunFolder(arguments.out)
+    if not folder.exists():
+        _check_empty(folder.path)
+    model = load_model(arguments)
+    model.select_layers(options.layers)
+    source = {
+        "model": model_path(arguments.model),
+        "model_crc32": _core.crc32(model.image()),
+        **data.to_config(),
+        "limit": arguments.limit or 0,
+        "valid_limit": arguments.valid_limit or 0,
+    }
+    return _with_data(folder, model, options, source)
+
+
+def _resumed(arguments: argparse.Namespace) -> Job:
+    given = [*given_options(arguments)]
+    given += [
+        name
+        for name in ("model", "data", "out", "corruption", "severity", "limit", "valid_limit")
+        if getattr(arguments, name) is not None
+    ]
+    if given:
+        raise ValueError(
+            f"--resume takes no {given[0].replace('_', '-')}: the run's config.toml holds it"
+        )
+    folder = RunFolder(arguments.resume)
+    model, _ = folder.load_checkpoint()
+    options, source = folder.read_config()
+    if "data" not in source:
+        raise ValueError(
+            f"{folder.path}: config.toml names no data; resume the run with the program that "
+            "started it"
+        )
+    return _with_data(folder, model, options, source)
+
+
+def _check_empty(path: Path) -> None:
+    """Refuse a used folder before the work of loading; fit() refuses it as well."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(
+            f"--out {path} already exists and holds no run; choose another folder or empty it"
+        )
+
+
+def _with_data(
+    folder: RunFolder, model: Model, options: TrainingOptions, source: dict[str, Any]
+) -> Job:
+    where = DataSource.from_config(source)
+    data, valid = where.load_splits(model, limit=source["limit"], valid_limit=source["valid_limit"])
+    crc = checksum(data)
+    if source.get("data_crc32", crc) != crc:
+        raise ValueError(
+            f"{where.data}: the training images are no longer those that the run in "
+            f"{folder.path} began with; restore them or start another run"
+        )
+    return Job(folder, model, options, {**source, "data_crc32": crc}, data, valid)
+
+
+def _describe(job: Job, output: Output) -> None:
+    where = DataSource.from_config(job.source)
+    names = _layer_names(job)
+    held_out = f"{len(job.valid):,} test images" if job.valid else "no separate test images"
+    options = job.options
+    output.text(f"model   {job.source['model']}")
+    output.text(f"data    {where.description}: {len(job.data):,} training, {held_out}")
+    output.text(f"layers  {options.layers}: {', '.join(names)}")
+    output.text(
+        f"steps   {options.epochs} epochs of {len(job.data) // options.batch} steps of "
+        f"{options.batch} images, {options.queries} queries for each image and layer"
+    )
+
+
+def _layer_names(job: Job) -> list[str]:
+    chosen = job.model.select_layers(job.options.layers)
+    return [layer.name for layer in job.model.layers if layer.index in chosen]
+
+
+def _report(job: Job, result: RunResult, output: Output) -> None:
+    last = result.epochs[-1]
+    before = _measured(result.before)
+    after = _measured(last)
+    if before and after:
+        output.text(
+            f"accuracy {before['accuracy']:.4f} -> {after['accuracy']:.4f}, "
+            f"loss {before['loss']:.4f} -> {after['loss']:.4f} on the test images"
+        )
+    output.text(
+        f"{last['forwards']:,} perturbed forwards, {last['macs'] / 1e9:,.1f} GMAC in all, "
+        f"{duration(last['seconds'])}"
+    )
+    output.text(f"the model is {job.folder.checkpoint}")
+    output.figures(
+        {
+            "before": before,
+            "after": after,
+            "epochs": result.epochs,
+            "forwards": last["forwards"],
+            "macs": last["macs"],
+            "seconds": last["seconds"],
+            "model": str(job.folder.checkpoint),
+            "layers": _layer_names(job),
+            "options": dataclasses.asdict(job.options),
+            "source": job.source,
+        }
+    )
+
+
+def _measured(record: dict[str, Any]) -> dict[str, float] | None:
+    if "valid_accuracy" not in record:
+        return None
+    return {"accuracy": record["valid_accuracy"], "loss": record["valid_loss"]}

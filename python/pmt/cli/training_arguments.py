@@ -1,0 +1,132 @@
+"""The options of the trainer as arguments: one for each field of TrainingOptions."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from pmt.options import PRESETS, TrainingOptions, preset
+
+__all__ = ["add_layers", "add_training_options", "given_options", "training_options"]
+
+_HELP: dict[str, tuple[str, str]] = {
+    "epochs": ("N", "passes over the training images"),
+    "batch": ("N", "images of a step"),
+    "queries": ("Q", "perturbed forwards for each image and layer, 1..4096"),
+    "learning_rate": (
+        "R",
+        "with --step normalised the root mean square of a layer's update in weight steps; with "
+        "--step gradient the factor of the scaled gradient",
+    ),
+    "final_learning_rate": ("F", "end of the cosine schedule, as a fraction of --learning-rate"),
+    "seed": ("S", "seed of everything random in training, 0..2^32-1"),
+    "mu_weight": ("M", "size of a weight perturbation, in weight steps, 1..64"),
+    "mu_node": ("M", "size of a node perturbation, in output steps, 1..64"),
+    "generator": ("NAME", "random numbers of the perturbations: philox or xorshift32"),
+    "scope": ("NAME", "perturb one layer at a time or all of them: layer_wise or model_wise"),
+    "baseline": (
+        "NAME",
+        "what a query's loss is compared with, the unperturbed loss or the other queries' mean: "
+        "clean or leave_one_out",
+    ),
+    "rule": ("NAME", "which estimator a layer gets: by_dimension, weight or node"),
+    "node_dimension": (
+        "NAME",
+        "activation that counts as a layer's nodes in the rule by_dimension: output or input",
+    ),
+    "node_ratio": ("X", "node perturbation where nodes < X * weights"),
+    "sharing": (
+        "NAME",
+        "weight perturbations drawn for each image or for the batch: per_sample or batch",
+    ),
+    "gradient_norm_scaling": (
+        "NAME",
+        "factor k / (k + d - 1), k = images * queries or queries: none, queries_and_samples or "
+        "queries",
+    ),
+    "quantisation_aware_scaling": ("", "divide a gradient by its weight scale squared"),
+    "rounding": ("NAME", "rounding of an update to weight steps: nearest or stochastic"),
+    "step": ("NAME", "how the length of a step is chosen: gradient or normalised"),
+    "train_bias": ("", "train biases too"),
+    "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
+}
+
+
+def add_layers(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of what to train."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--layers",
+        metavar="SPEC",
+        help="names of blocks or layers, separated by commas, for example B2,head (default: all)",
+    )
+    group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Add the preset and every option of the trainer; unset ones are the preset's."""
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="default (what measured best) or paper (the method as printed) (default: default)",
+    )
+    for field in dataclasses.fields(TrainingOptions):
+        if field.name == "layers":
+            continue
+        metavar, text = _HELP[field.name]
+        flag = f"--{field.name.replace('_', '-')}"
+        if isinstance(field.default, bool):
+            group.add_argument(
+                flag,
+                dest=field.name,
+                action=argparse.BooleanOptionalAction,
+                help=f"{text} ({_defaults(field.name)})",
+            )
+        else:
+            group.add_argument(
+                flag,
+                dest=field.name,
+                metavar=metavar,
+                type=_converter(type(field.default)),
+                help=f"{text} ({_defaults(field.name)})",
+            )
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that the command line sets, by their field."""
+    given = {
+        field.name: getattr(arguments, field.name, None)
+        for field in dataclasses.fields(TrainingOptions)
+    }
+    if getattr(arguments, "block", None) is not None:
+        given["layers"] = f"B{arguments.block}"
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def training_options(arguments: argparse.Namespace) -> TrainingOptions:
+    """Return the preset with the options that the command line sets."""
+    return preset(arguments.preset or "default", **given_options(arguments))
+
+
+def _converter(kind: type) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
+
+    return convert
+
+
+def _defaults(name: str) -> str:
+    def shown(value: Any) -> str:
+        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+    default = shown(getattr(preset("default"), name))
+    if name not in PRESETS["paper"]:
+        return f"default: {default}"
+    return f"default: {default}; paper: {shown(getattr(preset('paper'), name))}"

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli_files import check_golden, program, write_data, write_model
+
+import pmt
+from pmt.cli import main
+from pmt.datasets import Dataset, load, save_npz
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_model(tmp_path)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_data(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["", "info", "eval", "train", "export"])
+def test_help_says_units_and_defaults(command, capsys):
+    assert main([*command.split(), "--help"]) == 0
+    check_golden(f"help_{command or 'pmt'}.txt", capsys.readouterr().out)
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pmt {pmt.__version__}\n"
+
+
+def test_info_is_a_table(model, capsys):
+    assert main(["info", str(model), "--layers", "B2,head", "--batch", "4", "--plan"]) == 0
+    check_golden("info.txt", capsys.readouterr().out)
+
+
+def test_info_as_json(model, capsys):
+    assert main(["info", str(model), "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    figures = json.loads(printed.out)
+    assert sorted(figures) == [
+        "biases", "blocks", "classes", "image_bytes", "input_mean", "input_shape", "input_std",
+        "layers", "macs", "memory", "metadata", "weights",
+    ]  # fmt: skip
+    assert figures["weights"] == 216 + 128 + 144 + 128 + 576 + 32
+    assert figures["macs"] == 64 * (216 + 128 + 144 + 128) + 16 * 576 + 32
+    assert figures["layers"][2] == {
+        "op": 2,
+        "name": "depth",
+        "kind": "depthwise_conv2d",
+        "output_shape": [8, 8, 16],
+        "weights": 144,
+        "biases": 16,
+        "macs": 64 * 144,
+        "dead_channels": 0,
+        "estimator": "node_perturbation",
+    }
+    assert figures["memory"]["layers"] == [0, 1, 2, 3, 5, 7]
+    # stem 512, expand 1024 and depth 1024 are alive at the depthwise convolution.
+    assert figures["memory"]["inference_activation_bytes"] == 512 + 1024 + 1024
+    assert printed.err.startswith("op  layer")
+
+
+def test_eval_gives_what_python_gives(model, data, capsys):
+    assert main(["eval", str(model), "--data", str(data), "--json", "-"]) == 0
+    expected = pmt.load(model).evaluate(load(data, split="test"))
+    assert json.loads(capsys.readouterr().out) == {
+        "accuracy": expected.accuracy,
+        "loss": expected.loss,
+        "n": 20,
+    }
+
+
+def test_eval_corrupts_the_test_split_with_the_next_seed(model, data, tmp_path, capsys):
+    noisy = ["--corruption", "gaussian_noise", "--severity", "3", "--seed", "6"]
+    path = tmp_path / "figures.json"
+    assert main(["eval", str(model), "--data", str(data), *noisy, "--json", str(path)]) == 0
+    images = pmt.corruptions.corrupt(load(data, split="test"), "gaussian_noise", 3, seed=7)
+    expected = pmt.load(model).evaluate(images)
+    assert json.loads(path.read_text())["loss"] == expected.loss
+    assert capsys.readouterr().out == (
+        f"20 test images of {data}, gaussian_noise severity 3\n"
+        f"accuracy {expected.accuracy:.4f}  loss {expected.loss:.4f}\n"
+    )
+
+
+def test_a_limit_takes_the_same_images_corrupted_as_in_the_whole_split(model, data, capsys):
+    whole = pmt.corruptions.corrupt(load(data, split="train"), "shot_noise", 5, seed=0)
+    noisy = ["--corruption", "shot_noise", "--split", "train", "--limit", "12", "--json", "-"]
+    losses = []
+    for _ in range(2):
+        assert main(["eval", str(model), "--data", str(data), *noisy]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["n"] == 12
+        losses.append(figures["loss"])
+    network = pmt.load(model)
+    single = [network.evaluate(whole.subset([i])).loss for i in range(60)]
+    chosen = [2, 3, 11, 13, 15, 20, 21, 32, 48, 53, 55, 59]
+    assert losses[0] == losses[1]
+    assert losses[0] == pytest.approx(np.mean([single[i] for i in chosen]), abs=1e-9)
+
+
+def test_images_of_another_size_are_resized(model, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    big = Dataset(
+        rng.integers(0, 256, (6, 20, 12, 3)).astype(np.uint8), np.arange(6) % 4, tuple("abcd"), "x"
+    )
+    save_npz(big, tmp_path / "big.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "big.npz"), "--json", "-"]) == 0
+    expected = pmt.load(model).evaluate(load(tmp_path / "big.npz", size=8))
+    assert json.loads(capsys.readouterr().out)["loss"] == expected.loss
+
+
+TRAIN = "train {model} --data {data} --out {out} "
+BAD_INPUT = {
+    "unknown layer": (
+        "info {model} --layers B2,nose",
+        "layers='B2,nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "`pmt info` lists the layers",
+    ),
+    "unknown block": (
+        TRAIN + "--block 9",
+        "layers='B9': 'B9' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "`pmt info` lists the layers",
+    ),
+    "unknown corruption": (
+        TRAIN + "--corruption snow",
+        "--corruption 'snow' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
+        "contrast, fog, brightness",
+    ),
+    "severity": ("eval {model} --data {data} --corruption fog --severity 6",
+                 "--severity 6 must be 1..5"),
+    "severity alone": (
+        "eval {model} --data {data} --severity 2", "--severity 2 needs --corruption NAME"
+    ),
+    "no data": ("eval {model} --data {out}", "{out}: no such file or folder; check the path"),
+    "no model": ("eval {out}.pmt --data {data}", "path='{out}.pmt': there is no such file"),
+    "split": ("eval {model} --data {data} --split valid",
+              "split = 'valid': must be 'train' or 'test'"),
+    "queries 0": (TRAIN + "--queries 0", "queries=0 must be 2..4096"),
+    "mu 0": (TRAIN + "--mu-node 0", "mu_node=0 must be 1..64"),
+    "preset": (TRAIN + "--preset best", "preset='best' is unknown; choose one of default, paper"),
+    "generator": (
+        TRAIN + "--generator mt19937",
+        "generator='mt19937' is unknown; choose one of philox, xorshift32",
+    ),
+    "large batch": (
+        TRAIN + "--batch 61",
+        "batch=61 is larger than the training set of 60 samples; use a smaller batch",
+    ),
+    "used folder": (
+        "train {model} --data {data} --out {data}",
+        "--out {data} already exists and holds no run; choose another folder or empty it",
+    ),
+    "no folder": ("train {model} --data {data}", "--out is missing; see `pmt train --help`"),
+    "resume nothing": ("train --resume {out}", "'{out}' holds no run: no checkpoint.pmt"),
+    "resume with options": (
+        "train --resume {out} --queries 4",
+        "--resume takes no queries: the run's config.toml holds it",
+    ),
+    "not a number": (
+        TRAIN + "--epochs many",
+        "argument --epochs: 'many' must be a whole number; see `pmt train --help`",
+    ),
+    "limit": (
+        "eval {model} --data {data} --limit 0",
+        "argument --limit: 0 must be 1 or more; see `pmt eval --help`",
+    ),
+    "required": (
+        "eval {model}", "the following arguments are required: --data; see `pmt eval --help`"
+    ),
+    "json folder": (
+        "info {model} --json {out}/x.json", "--json {out}/x.json: its folder does not exist; "
+        "create it"
+    ),
+    "target": ("export {model} --data {data} --target toaster --out {out}",
+               "target='toaster' is unknown; choose one of qemu-mps2-an500"),
+    "export without data": (
+        "export {model} --target qemu-mps2-an500 --out {out}",
+        "--data is missing: the firmware needs images; see `pmt export --help`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_code_2(name, model, data, tmp_path, capsys):
+    command, message = BAD_INPUT[name]
+    paths = {"model": model, "data": data, "out": tmp_path / "out"}
+    assert main(command.format(**paths).split()) == 2
+    printed = capsys.readouterr()
+    assert printed.err == f"pmt: error: {message.format(**paths)}\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_seed_0_is_refused_with_xorshift32(model, data, tmp_path, capsys):
+    command = ["train", str(model), "--data", str(data), "--out", str(tmp_path / "run")]
+    assert main([*command, "--generator", "xorshift32", "--seed", "0"]) == 2
+    assert capsys.readouterr().err.startswith("pmt: error: seed=0 must be 1..4294967295")
+
+
+def test_an_unknown_command_is_named(capsys):
+    assert main(["teach"]) == 2
+    assert "invalid choice: 'teach'" in capsys.readouterr().err
+
+
+def test_a_damaged_model_is_named(model, data, capsys):
+    damaged = bytearray(model.read_bytes())
+    damaged[200] ^= 1
+    model.write_bytes(damaged)
+    assert main(["eval", str(model), "--data", str(data)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"pmt: error: {model}: ")
+    assert error.count("\n") == 1
+
+
+def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
+    grey = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), ("a", "b"), "grey")
+    save_npz(grey, tmp_path / "grey.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "grey.npz")]) == 2
+    assert "images have 1 channels, the model takes 3" in capsys.readouterr().err
+    many = Dataset(np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 4]), tuple("abcde"), "many")
+    save_npz(many, tmp_path / "many.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "many.npz")]) == 2
+    assert "data set 'many' has label 4, the model has 4 classes" in capsys.readouterr().err
+
+
+def test_pmt_traceback_raises(monkeypatch, tmp_path):
+    monkeypatch.setenv("PMT_TRACEBACK", "1")
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        main(["info", str(tmp_path / "none.pmt")])
+
+
+def test_memory_and_full_disks_are_explained():
+    from pmt.cli.program import describe
+
+    assert describe(MemoryError()) == (
+        "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
+    )
+    assert describe(OSError(28, "No space left on device", "/x")) == "/x: No space left on device"
+    assert describe(ValueError("two\nlines")) == "two lines"
+
+
+def test_a_reader_that_goes_away_gives_no_traceback(model):
+    info = program("info", model, "--plan")
+    assert info.stdout is not None
+    assert info.stderr is not None
+    info.stdout.close()
+    assert info.stderr.read() == ""
+    assert info.wait() == 141
+    info.stderr.close()
+
+
+def test_the_module_runs_as_a_program(model):
+    info = program("info", model)
+    out, err = info.communicate()
+    assert (info.returncode, err) == (0, "")
+    assert out.splitlines()[1].split()[:5] == ["0", "stem", "conv2d", "8x8x8", "216"]
+
+
+def test_a_bundled_data_set_keeps_its_name(tmp_path):
+    from pmt.cli.sources import DataSource
+
+    source = DataSource("bundled", "fog", 2, 3)
+    assert DataSource.from_config({**source.to_config(), "limit": 0}) == source
+    assert source.description == "bundled, fog severity 2"

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli_files import write_data, write_model
+
+import pmt
+from pmt.cli import main
+
+TARGET = ["--target", "qemu-mps2-an500"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_model(tmp_path), write_data(tmp_path)
+
+
+def test_a_model_is_exported_with_the_options_given(files, tmp_path, capsys):
+    model, data = files
+    firmware = tmp_path / "fw"
+    command = ["export", str(model), "--data", str(data), "--out", str(firmware), *TARGET]
+    small = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]
+    assert main([*command, *small, "--json", "-"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["layers"] == ["down", "head"]
+    assert [figures[key] for key in ("steps", "batch", "queries")] == [2, 4, 6]
+    assert figures["run"] == f"make -C {firmware} qemu"
+    assert (firmware / "model" / "model.pmt").read_bytes() == model.read_bytes()
+
+
+def test_a_run_is_exported_with_its_own_options_and_images(files, tmp_path, capsys):
+    model, data = files
+    run = tmp_path / "run"
+    options = ["--layers", "B2", "--queries", "4", "--batch", "5", "--epochs", "1"]
+    noise = ["--corruption", "gaussian_noise", "--severity", "2", "--limit", "40"]
+    assert (
+        main(["train", str(model), "--data", str(data), "--out", str(run), *options, *noise]) == 0
+    )
+    firmware = tmp_path / "fw"
+    assert main(["export", str(run), "--out", str(firmware), *TARGET, "--steps", "3"]) == 0
+    assert "3 steps of 5 samples, 4 queries, 2 layers" in capsys.readouterr().out
+    exported = pmt.load(firmware / "model" / "model.pmt")
+    trained = pmt.load(run)
+    assert np.array_equal(exported.core.weights(2), trained.core.weights(2))
+    steps = json.loads((firmware / "expected.json").read_text())["steps"]
+    assert [step["step"] for step in steps] == [8, 9, 10]
+
+
+def test_a_folder_of_something_else_is_not_overwritten(files, tmp_path, capsys):
+    model, data = files
+    command = ["export", str(model), "--data", str(data), "--out", str(data), *TARGET]
+    assert main([*command, "--batch", "4"]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"pmt: error: out='{data}' exists and is no earlier export"
+    )
+    assert (data / "train.npz").is_file()

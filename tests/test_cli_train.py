@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+from cli_files import program, same_weights, write_data, write_model
+
+import pmt
+from pmt.cli import main
+
+OPTIONS = [
+    "--corruption", "gaussian_noise", "--severity", "5", "--block", "2", "--queries", "6",
+    "--epochs", "2", "--batch", "10", "--learning-rate", "0.2", "--seed", "7",
+]  # fmt: skip
+# As `pmt`, but a checkpoint after every step and a pause in it: time to be killed in mid-epoch.
+SLOW = """
+import sys, time
+import pmt.trainer
+from pmt.cli import main
+from pmt.cli.epoch_lines import EpochLines
+pmt.trainer._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+fast = EpochLines.after_step
+def slow(self, step, record):
+    fast(self, step, record)
+    time.sleep(0.1)
+EpochLines.after_step = slow
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_model(tmp_path), write_data(tmp_path)
+
+
+def command(files, out, *more: str) -> list[str]:
+    model, data = files
+    return ["train", str(model), "--data", str(data), "--out", str(out), *OPTIONS, *more]
+
+
+def steps_done(run) -> int:
+    metrics = pmt.RunFolder(run).read_metrics()
+    return sum(record["kind"] == "step" for record in metrics)
+
+
+def wait_for_steps(process, run, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while steps_done(run) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_train_reports_every_epoch_and_leaves_a_run(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"model   {files[0]}"
+    assert lines[1] == (
+        f"data    {files[1]}, gaussian_noise severity 5: 60 training, 20 test images"
+    )
+    assert lines[2] == "layers  B2: depth, project"
+    assert lines[3] == (
+        "steps   2 epochs of 6 steps of 10 images, 6 queries for each image and layer"
+    )
+    assert lines[4].split() == (
+        "epoch train loss train acc test loss test acc changed forwards seconds".split()
+    )
+    assert [line.split()[0] for line in lines[5:8]] == ["start", "1", "2"]
+    assert re.fullmatch(
+        r"accuracy 0\.\d{4} -> 0\.\d{4}, loss \d\.\d{4} -> \d\.\d{4} on the test images", lines[8]
+    )
+    # 12 steps of 10 images, 6 queries, 2 layers.
+    assert lines[9].startswith("1,440 perturbed forwards, 0.")
+    assert lines[10:] == [f"the model is {run / 'checkpoint.pmt'}"]
+    assert (run / "DONE").is_file()
+    assert not same_weights(pmt.load(run), pmt.load(files[0]))
+
+
+def test_train_as_json_is_what_the_run_and_python_say(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run, "--json", "-")) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert sorted(figures) == [
+        "after", "before", "epochs", "forwards", "layers", "macs", "model", "options", "seconds",
+        "source",
+    ]  # fmt: skip
+    train = pmt.corruptions.corrupt(pmt.datasets.load(files[1]), "gaussian_noise", 5, seed=0)
+    test = pmt.corruptions.corrupt(
+        pmt.datasets.load(files[1], split="test"), "gaussian_noise", 5, seed=1
+    )
+    model = pmt.load(files[0])
+    before = model.evaluate(test)
+    trainer = pmt.ZOTrainer(
+        layers="B2", queries=6, epochs=2, batch=10, learning_rate=0.2, seed=7, threads=1
+    )
+    result = trainer.fit(model, train, valid=test, progress=False)
+    assert figures["before"] == {"accuracy": before.accuracy, "loss": before.loss}
+    after = model.evaluate(test)
+    assert figures["after"] == {"accuracy": after.accuracy, "loss": after.loss}
+    assert len(figures["epochs"]) == 2
+    assert figures["forwards"] == 1440
+    assert figures["macs"] == result.epochs[-1]["macs"]
+    assert figures["layers"] == ["depth", "project"]
+    assert figures["options"]["queries"] == 6
+    assert same_weights(pmt.load(figures["model"]), model)
+
+
+def test_a_run_killed_in_mid_epoch_ends_with_the_same_bytes(files, tmp_path, capsys):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main(command(files, whole)) == 0
+    process = program(*command(files, killed), code=SLOW)
+    wait_for_steps(process, killed, 8)
+    process.kill()
+    process.communicate()
+    assert not (killed / "DONE").exists()
+    _, step = pmt.RunFolder(killed).load_checkpoint()
+    assert 7 <= step < 12
+    assert main(["train", "--resume", str(killed)]) == 0
+    assert (killed / "checkpoint.pmt").read_bytes() == (whole / "checkpoint.pmt").read_bytes()
+    assert (killed / "DONE").is_file()
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()[-6:-3]] == ["start", "1", "2"]
+
+
+def test_ctrl_c_stops_soon_and_the_same_command_goes_on(files, tmp_path, capsys):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    long = ["--queries", "4096", "--epochs", "1"]
+    short = ["--epochs", "1"]
+    process = program(*command(files, stopped, *long))
+    deadline = time.monotonic() + 60
+    while not (stopped / "checkpoint.pmt").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert time.monotonic() - start < 3.0
+    assert process.returncode == 130
+    assert error == f"pmt: interrupted; go on with: pmt train --resume {stopped}\n"
+    assert not (stopped / "DONE").exists()
+    pmt.RunFolder(stopped).load_checkpoint()
+
+    process = program(*command(files, tmp_path / "again", *short), code=SLOW)
+    wait_for_steps(process, tmp_path / "again", 2)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert main(command(files, tmp_path / "again", *short)) == 0
+    assert main(command(files, whole, *short)) == 0
+    final = [(run / "checkpoint.pmt").read_bytes() for run in (tmp_path / "again", whole)]
+    assert final[0] == final[1]
+    capsys.readouterr()
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(files, tmp_path, monkeypatch, capsys):
+    run = tmp_path / "run"
+    rename = os.replace
+
+    def full_after_the_first(source, destination):
+        if (run / "checkpoint.pmt").exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", full_after_the_first)
+    assert main(command(files, run)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"pmt: error: {run / 'checkpoint.pmt'}: could not write ")
+    assert "No space left on device" in error
+    model, step = pmt.RunFolder(run).load_checkpoint()
+    assert step == 0
+    assert same_weights(model, pmt.load(files[0]))
+    assert [path.name for path in run.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_finished_run_is_reported_again_and_not_changed(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run)) == 0
+    first = capsys.readouterr().out
+    weights = (run / "checkpoint.pmt").read_bytes()
+    assert main(command(files, run)) == 0
+    assert capsys.readouterr().out == first
+    assert main(["train", "--resume", str(run)]) == 0
+    assert capsys.readouterr().out == first
+    assert (run / "checkpoint.pmt").read_bytes() == weights
+
+
+def test_other_options_or_other_images_are_not_a_resumption(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run)) == 0
+    capsys.readouterr()
+    assert main(command(files, run, "--seed", "8")) == 2
+    assert "holds a run with other options or data; choose another folder" in (
+        capsys.readouterr().err
+    )
+    model, data = files
+    (data / "train.npz").unlink()
+    (data / "test.npz").rename(data / "train.npz")
+    pmt.datasets.save_npz(pmt.datasets.load(data), data / "test.npz")
+    assert main(["train", "--resume", str(run)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {data}: the training images are no longer those that the run in {run} began "
+        "with; restore them or start another run\n"
+    )
+
+
+def test_a_run_of_python_without_a_source_says_who_can_resume_it(files, tmp_path, capsys):
+    model, data = files
+    images = pmt.datasets.load(data)
+    pmt.ZOTrainer(queries=2, epochs=1, batch=30).fit(
+        pmt.load(model), images, out=tmp_path / "run", progress=False
+    )
+    assert main(["train", "--resume", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {tmp_path / 'run'}: config.toml names no data; resume the run with the "
+        "program that started it\n"
+    )
+
+
+def test_data_without_a_test_split_is_not_watched(files, tmp_path, capsys):
+    model, data = files
+    arguments = ["train", str(model), "--data", str(data / "train.npz"), *OPTIONS]
+    assert main([*arguments, "--out", str(tmp_path / "run"), "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert "60 training, no separate test images" in printed.err
+    figures = json.loads(printed.out)
+    assert figures["before"] is None
+    assert figures["after"] is None
