@@ -1,0 +1,157 @@
+"""Post-training quantisation: float graph and calibration images in, int8 graph out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.graph import Graph, Op, OpKind, Tensor
+from pmt.quantization.consistency import check_float_graph
+from pmt.quantization.float_graph import (
+    ACTIVATION_BOUNDS,
+    LAYER_KINDS,
+    Activation,
+    FloatGraph,
+    FloatOp,
+)
+from pmt.quantization.ranges import Range, activation_ranges
+
+# These only move or compare int8 values, so input and output share one quantisation.
+_SAME_QUANTISATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
+_LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
+_INT8_STEPS = 255
+_WEIGHT_STEPS = 127
+
+
+def quantize(
+    float_graph: FloatGraph,
+    calibration_images: npt.NDArray[Any],
+    *,
+    percentile: float = 100.0,
+) -> Graph:
+    """Quantise a float network to int8.
+
+    Weights are symmetric in [-127, 127] with one scale per output channel, activations asymmetric
+    with one scale and zero point per tensor, biases int32 with the scale of input times weights.
+    ReLU and ReLU6 become the clamp of their op. The input's quantisation follows from the pixel
+    range 0..255, not from the calibration images.
+
+    Parameters
+    ----------
+    float_graph : FloatGraph
+        The network, batch norm folded (:func:`fold_batch_norm`). It is not changed.
+    calibration_images : ndarray of uint8, shape (N, H, W, C)
+        Some hundred typical images, pixels 0..255, not used to report accuracy later.
+    percentile : float
+        100 (default) ranges activations by minimum and maximum; less cuts outliers, see
+        :func:`activation_ranges`.
+
+    Returns
+    -------
+    Graph
+        With the blocks and metadata of the float graph.
+
+    Raises
+    ------
+    ValueError
+        The graph contradicts itself, an activation is not finite, the images do not fit the
+        network, or the percentile is out of range.
+    """
+    check_float_graph(float_graph)
+    ranges = activation_ranges(float_graph, calibration_images, percentile=percentile)
+    tensors = _quantised_tensors(float_graph, ranges)
+    return Graph(
+        tensors=tensors,
+        ops=[_quantised_op(op, tensors) for op in float_graph.ops],
+        input=float_graph.input,
+        output=float_graph.output,
+        input_mean=float_graph.input_mean,
+        input_std=float_graph.input_std,
+        blocks={name: list(layers) for name, layers in float_graph.blocks.items()},
+        metadata=dict(float_graph.metadata),
+    )
+
+
+def _quantised_tensors(graph: FloatGraph, ranges: list[Range]) -> list[Tensor]:
+    parameters = [_scale_and_zero_point(*bounds) for bounds in ranges]
+    parameters[graph.input] = _scale_and_zero_point(*_pixel_range(graph))
+    for op in graph.ops:
+        if op.kind in _SAME_QUANTISATION:
+            parameters[op.output] = parameters[op.inputs[0]]
+    return [
+        Tensor(t.name, t.height, t.width, t.channels, scale, zero_point)
+        for t, (scale, zero_point) in zip(graph.tensors, parameters, strict=True)
+    ]
+
+
+def _pixel_range(graph: FloatGraph) -> Range:
+    mean, std = np.asarray(graph.input_mean), np.asarray(graph.input_std)
+    ends = np.concatenate([(0.0 - mean) / std, (255.0 - mean) / std])
+    return min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
+
+
+def _scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
+    """Spread [low, high], which holds zero, over -128..127; zero is met exactly."""
+    if high == low:
+        return 1.0, 0
+    # At the float32 precision of the file, so that a saved network is the same network.
+    scale = float(np.float32((high - low) / _INT8_STEPS))
+    if not 0.0 < scale < np.inf:
+        raise ValueError(
+            f"an activation ranges from {low} to {high}, which no float32 scale covers: "
+            "check the float weights"
+        )
+    return scale, int(np.clip(np.rint(-128 - low / scale), -128, 127))
+
+
+def _quantised_op(op: FloatOp, tensors: list[Tensor]) -> Op:
+    result = Op(
+        op.kind,
+        op.name,
+        op.inputs,
+        op.output,
+        kernel=op.kernel,
+        stride=op.stride,
+        padding=op.padding,
+        clamp=_clamp(op.activation, tensors[op.output]),
+    )
+    if op.kind in LAYER_KINDS:
+        _quantise_parameters(op, result, tensors[op.inputs[0]].scale)
+    return result
+
+
+def _clamp(activation: Activation, output: Tensor) -> tuple[int, int]:
+    low, high = ACTIVATION_BOUNDS[activation]
+    steps = np.rint(np.array([low, high]) / output.scale) + output.zero_point
+    clamped = np.clip(steps, -128, 127)
+    return int(clamped[0]), int(clamped[1])
+
+
+def _quantise_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
+    assert op.weights is not None  # by check_float_graph
+    channel_axis = op.weights.ndim - 1 if op.kind == "depthwise_conv2d" else 0
+    weights = np.moveaxis(op.weights, channel_axis, 0).astype(np.float64)
+    bias = np.zeros(len(weights)) if op.bias is None else op.bias.astype(np.float64)
+    scales = _weight_scales(weights.reshape(len(weights), -1), bias, input_scale)
+    column = scales.astype(np.float64).reshape(-1, *[1] * (weights.ndim - 1))
+    steps = np.clip(np.rint(weights / column), -_WEIGHT_STEPS, _WEIGHT_STEPS)
+    result.weights = np.ascontiguousarray(np.moveaxis(steps, 0, channel_axis).astype(np.int8))
+    result.weight_scales = scales
+    result.bias = np.rint(bias / (input_scale * scales.astype(np.float64))).astype(np.int32)
+
+
+def _weight_scales(
+    weights: npt.NDArray[np.float64], bias: npt.NDArray[np.float64], input_scale: float
+) -> npt.NDArray[np.float32]:
+    """One scale per output channel, ``weights`` being ``(out, rest)``.
+
+    A channel of zeros takes the layer's largest scale, because a tiny one would make the squared
+    inverse that scaled updates divide by explode, and its bias overflow int32.
+    """
+    scales = np.abs(weights).max(axis=1) / _WEIGHT_STEPS
+    largest = scales.max()
+    scales[scales == 0] = largest if largest > 0 else 1.0
+    for_bias = np.abs(bias) / (input_scale * _LARGEST_BIAS)
+    return np.asarray(np.maximum(scales, for_bias), np.float32)
