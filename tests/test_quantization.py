@@ -1,0 +1,388 @@
+"""Post-training quantisation: ranges, scales, folding, and int8 against float."""
+
+from __future__ import annotations
+
+import emulator
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmt.image import build_image, read_graph
+from pmt.quantization import (
+    FloatGraph,
+    FloatOp,
+    FloatTensor,
+    activation_ranges,
+    float_activations,
+    fold_batch_norm,
+    format_noise,
+    integer_activations,
+    normalise,
+    quantised_input,
+    quantize,
+    signal_to_noise,
+)
+
+
+def graph_of(
+    shape: tuple[int, int, int], *steps: tuple[FloatOp, tuple[int, int, int]]
+) -> FloatGraph:
+    """A network with pixels / 255 as input; op i writes tensor i + 1."""
+    tensors = [FloatTensor("image", *shape)]
+    for index, (op, output) in enumerate(steps):
+        op.output = index + 1
+        tensors.append(FloatTensor(op.name, *output))
+    ops = [op for op, _ in steps]
+    channels = shape[2]
+    return FloatGraph(tensors, ops, 0, len(ops), (0.0,) * channels, (255.0,) * channels)
+
+
+def dense(weights: list[list[float]], bias: list[float] | None = None, **options) -> FloatOp:
+    return FloatOp(
+        "fully_connected",
+        "dense",
+        (0,),
+        0,
+        weights=np.array(weights, np.float32),
+        bias=None if bias is None else np.array(bias, np.float32),
+        **options,
+    )
+
+
+def pixels(*values: int) -> np.ndarray:
+    """One image of one row, one value a channel."""
+    return np.array(values, np.uint8).reshape(1, 1, 1, -1)
+
+
+def every_kind(seed: int, side: int, channels: int) -> FloatGraph:
+    """Each op once (convolution with uneven padding at stride 2), random parameters."""
+    r = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> np.ndarray:
+        return r.normal(0, 0.5, shape).astype(np.float32)
+
+    half = -(-side // 2)
+    wide = channels * 2
+    return graph_of(
+        (side, side, channels),
+        (FloatOp("pad", "pad", (0,), 0, padding=(0, 0, 1, 1)), (side + 1, side + 1, channels)),
+        (
+            FloatOp(
+                "conv2d",
+                "conv",
+                (1,),
+                0,
+                kernel=(3, 3),
+                stride=(2, 2),
+                padding=(1, 1, 0, 0),
+                activation="relu6",
+                weights=normal(4, 3, 3, channels),
+                bias=normal(4),
+            ),
+            ((side - 1) // 2 + 1, (side - 1) // 2 + 1, 4),
+        ),
+        (
+            FloatOp(
+                "depthwise_conv2d",
+                "depthwise",
+                (2,),
+                0,
+                kernel=(3, 3),
+                padding=(1, 1, 1, 1),
+                weights=normal(3, 3, 4),
+                bias=normal(4),
+            ),
+            (half, half, 4),
+        ),
+        (FloatOp("add", "add", (2, 3), 0, activation="relu"), (half, half, 4)),
+        (
+            FloatOp("average_pool", "average", (4,), 0, kernel=(2, 2), padding=(0, 0, 1, 1)),
+            (half, half, 4),
+        ),
+        (
+            FloatOp("max_pool", "maximum", (5,), 0, kernel=(2, 2), padding=(1, 1, 0, 0)),
+            (half, half, 4),
+        ),
+        (
+            FloatOp(
+                "depthwise_conv2d",
+                "multiplier",
+                (6,),
+                0,
+                weights=normal(1, 1, 4 * wide),
+                bias=normal(4 * wide),
+            ),
+            (half, half, 4 * wide),
+        ),
+        (FloatOp("mean", "mean", (7,), 0), (1, 1, 4 * wide)),
+        (FloatOp("reshape", "reshape", (8,), 0), (1, wide, 4)),
+        (
+            FloatOp("fully_connected", "head", (9,), 0, weights=normal(3, 4 * wide)),
+            (1, 1, 3),
+        ),
+    )
+
+
+def random_images(seed: int, count: int, side: int, channels: int) -> np.ndarray:
+    shape = (count, side, side, channels)
+    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+
+
+def test_parameters_of_one_layer_are_the_hand_computed_ones():
+    # Channel 0: largest weight 1.27 -> scale 0.01; channel 1: 0.5 -> 0.5 / 127.
+    floating = graph_of((1, 1, 2), (dense([[1.27, -0.635], [0.25, 0.5]], [0.1, 0.0]), (1, 1, 2)))
+    calibration = np.concatenate([pixels(255, 0), pixels(0, 255), pixels(255, 255)])
+    quantised = quantize(floating, calibration)
+
+    (op,) = quantised.ops
+    assert op.weights.tolist() == [[127, -64], [64, 127]]  # 63.5 and 63.5 round half to even
+    assert op.weight_scales == pytest.approx([0.01, 0.5 / 127], rel=1e-6)
+    # 0.1 / (1/255 * 0.01) = 2550
+    assert op.bias.tolist() == [2550, 0]
+    # Outputs: 1.37, -0.535, 0.735, 0.25, 0.5, 0.75: the range is -0.535 .. 1.37.
+    output = quantised.tensors[1]
+    assert output.scale == pytest.approx(1.905 / 255, rel=1e-6)
+    assert output.zero_point == -56  # -128 + 0.535 / scale = -128 + 71.6
+    assert op.clamp == (-128, 127)
+
+
+def test_the_int8_input_is_the_pixel_minus_128():
+    floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
+    quantised = quantize(floating, pixels(10))
+    every_pixel = np.arange(256, dtype=np.uint8).reshape(-1, 1, 1, 1)
+    found = quantised_input(quantised, every_pixel).ravel()
+    assert found.tolist() == list(range(-128, 128))
+
+
+def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
+    floating = graph_of((1, 1, 3), (dense([[1.0, 1.0, 1.0]]), (1, 1, 1)))
+    floating.input_mean = (100.0, 100.0, 100.0)
+    floating.input_std = (50.0, 50.0, 50.0)
+    quantised = quantize(floating, pixels(90, 90, 90))
+    assert quantised.tensors[0].scale == pytest.approx(1 / 50)
+    assert quantised.tensors[0].zero_point == -28
+    found = quantised_input(quantised, pixels(0, 100, 255))
+    assert found.ravel().tolist() == [-128, -28, 127]
+
+
+@pytest.mark.parametrize(
+    ("activation", "bias", "clamp"),
+    [
+        ("none", 0.0, (-128, 127)),
+        ("relu", 0.0, (-128, 127)),
+        # Output 0 .. 6: every int8 value is used, and 6 is the greatest.
+        ("relu6", 9.0, (-128, 127)),
+    ],
+)
+def test_activations_become_clamps(activation, bias, clamp):
+    op = dense([[1.0]], [bias], activation=activation)
+    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), pixels(255))
+    assert quantised.ops[0].clamp == clamp
+    assert quantised.tensors[1].zero_point == -128
+
+
+def test_what_relu_cuts_is_exactly_zero():
+    op = dense([[1.0], [-1.0]], activation="relu")
+    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), pixels(255))
+    assert quantised.ops[0].clamp[0] == quantised.tensors[1].zero_point == -128
+    outputs = integer_activations(quantised, quantised_input(quantised, pixels(255)))[1]
+    assert outputs.ravel().tolist() == [127, -128]
+
+
+def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
+    op = dense([[0.0], [1.27], [1e-9]], [0.5, 0.0, 100.0])
+    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 3))), pixels(255))
+    layer = quantised.ops[0]
+    # The channel of zeros takes the largest scale of the layer.
+    assert layer.weight_scales[0] == pytest.approx(0.01)
+    assert layer.bias[0] == 12_750  # 0.5 * 255 / 0.01
+    # The tiny channel's bias would need 3.2e15 steps of its own scale: it gets 2^23.
+    assert layer.bias[2] == pytest.approx(2**23, abs=1)
+    real = layer.bias[2] * quantised.tensors[0].scale * layer.weight_scales[2]
+    assert real == pytest.approx(100.0, rel=1e-6)
+
+
+def test_a_layer_of_zeros_and_a_constant_zero_activation_quantise():
+    op = dense([[0.0], [0.0]])
+    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), pixels(255))
+    assert quantised.ops[0].weight_scales.tolist() == [1.0, 1.0]
+    assert (quantised.tensors[1].scale, quantised.tensors[1].zero_point) == (1.0, 0)
+    build_image(quantised)
+
+
+def test_ranges_are_minimum_and_maximum_and_hold_zero():
+    floating = graph_of((1, 1, 1), (dense([[2.0], [3.0]], [1.0, 1.0]), (1, 1, 2)))
+    images = np.concatenate([pixels(0), pixels(255)])
+    assert activation_ranges(floating, images) == [(0.0, 1.0), (0.0, 4.0)]
+
+
+def test_a_percentile_cuts_one_outlier_in_a_hundred():
+    floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
+    images = np.full((64, 1, 1, 1), 51, np.uint8)
+    images[0] = 255
+    assert activation_ranges(floating, images)[1] == (0.0, 1.0)
+    low, high = activation_ranges(floating, images, percentile=98.0)[1]
+    assert low == 0.0
+    assert high == pytest.approx(0.2)
+    assert quantize(floating, images, percentile=98.0).tensors[1].scale == pytest.approx(0.2 / 255)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), side=st.integers(2, 9), channels=st.integers(1, 3))
+def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side, channels):
+    floating = every_kind(seed, side, channels)
+    images = random_images(seed, 5, side, channels)
+    quantised = quantize(floating, images)
+    inputs = quantised_input(quantised, images)
+    assert np.array_equal(inputs, emulator.quantise_pixels(quantised, images))
+    reference = quantize(floating, images)
+    for op in reference.ops:
+        if op.kind == "fully_connected":
+            op.bias = np.zeros(len(op.weights), np.int32)
+    expected = emulator.run(reference, inputs)
+    for index, values in enumerate(integer_activations(quantised, inputs)):
+        assert np.array_equal(values, expected[index]), quantised.tensors[index].name
+    saved = read_graph(build_image(quantised))
+    assert [t.scale for t in saved.tensors] == [t.scale for t in quantised.tensors]
+
+
+def test_int8_stays_within_a_few_steps_of_float():
+    floating = every_kind(7, 8, 3)
+    images = random_images(7, 64, 8, 3)
+    quantised = quantize(floating, images)
+    exact = float_activations(floating, normalise(floating, images))[-1]
+    output = quantised.tensors[-1]
+    found = integer_activations(quantised, quantised_input(quantised, images))[-1]
+    error = (found.astype(float) - output.zero_point) * output.scale - exact
+    assert np.abs(error).max() < 0.06 * np.abs(exact).max()
+
+
+def test_the_noise_report_names_every_op_and_is_above_25_decibel():
+    floating = every_kind(7, 8, 3)
+    images = random_images(7, 64, 8, 3)
+    report = signal_to_noise(floating, quantize(floating, images), images)
+    assert [op.name for op in report] == [op.name for op in floating.ops]
+    assert min(op.signal_to_noise for op in report) > 25.0
+    table = format_noise(report).splitlines()
+    assert table[0].split() == ["op", "kind", "SNR/dB"]
+    assert len(table) == len(report) + 1
+
+
+def test_the_noise_report_is_infinite_without_error_and_sees_broken_weights():
+    floating = graph_of((1, 1, 1), (FloatOp("reshape", "same", (0,), 0), (1, 1, 1)))
+    # A pixel of 0 is exactly 0 in both networks.
+    (noise,) = signal_to_noise(floating, quantize(floating, pixels(255)), pixels(0))
+    assert noise.signal_to_noise == float("inf")
+
+    layer = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
+    broken = quantize(layer, pixels(255))
+    broken.ops[0].weights = -broken.ops[0].weights
+    (noise,) = signal_to_noise(layer, broken, pixels(255))
+    assert noise.signal_to_noise == pytest.approx(0.0, abs=0.1)  # found 0 instead of 1
+
+
+def test_folded_batch_norm_equals_layer_and_batch_norm():
+    r = np.random.default_rng(1)
+    weights, bias = r.normal(size=(5, 7)), r.normal(size=5)
+    gamma, beta, mean = r.normal(size=(3, 5))
+    variance = r.uniform(0.1, 2.0, 5)
+    x = r.normal(size=(4, 7))
+    expected = (x @ weights.T + bias - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+    folded, folded_bias = fold_batch_norm(
+        weights,
+        bias,
+        channel_axis=0,
+        gamma=gamma,
+        beta=beta,
+        mean=mean,
+        variance=variance,
+        epsilon=1e-3,
+    )
+    assert folded.dtype == folded_bias.dtype == np.float32
+    assert x @ folded.T + folded_bias == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_folding_scales_the_last_axis_of_depthwise_weights():
+    ones = np.ones(2)
+    folded, bias = fold_batch_norm(
+        np.ones((3, 3, 2)),
+        np.zeros(2),
+        channel_axis=2,
+        gamma=np.array([2.0, 4.0]),
+        beta=ones,
+        mean=ones,
+        variance=4 * ones,
+        epsilon=0.0,
+    )
+    assert folded[1, 2].tolist() == [1.0, 2.0]
+    assert bias.tolist() == [0.0, -1.0]  # 1 - 1 * gamma / 2
+
+
+def test_folding_names_the_vector_that_does_not_fit():
+    good = dict.fromkeys(("gamma", "beta", "mean", "variance"), np.ones(2))
+    weights = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"gamma has shape \(3,\).*2 output channels"):
+        fold_batch_norm(
+            weights, np.ones(2), channel_axis=0, epsilon=0.0, **{**good, "gamma": np.ones(3)}
+        )
+    with pytest.raises(ValueError, match=r"variance \+ epsilon .* must be positive"):
+        fold_batch_norm(
+            weights, np.ones(2), channel_axis=0, epsilon=0.0, **{**good, "variance": np.zeros(2)}
+        )
+
+
+def _with(change) -> FloatGraph:
+    floating = graph_of((1, 1, 1), (dense([[1.0]], [0.0]), (1, 1, 1)))
+    change(floating)
+    return floating
+
+
+def _set(**values):
+    return lambda floating: [setattr(floating.ops[0], name, v) for name, v in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set(weights=None), r"op 'dense' \(fully_connected\): weights are missing"),
+        (_set(weights=np.ones((2, 1), np.float32)), r"weights have shape \(2, 1\)"),
+        (_set(weights=np.ones((1, 1, 1), np.float32)), r"must have 2 axes"),
+        (_set(bias=np.ones(2, np.float32)), r"bias has shape \(2,\), but must have \(1,\)"),
+        (_set(weights=np.full((1, 1), np.nan, np.float32)), "weights hold a value that is not"),
+        (_set(bias=np.full(1, np.inf, np.float32)), "bias hold a value that is not finite"),
+        (_set(activation="tanh"), "activation 'tanh' is unknown, use one of 'none', 'relu'"),
+        (_set(kind="reshape", activation="relu"), "cannot be fused into reshape"),
+        (lambda floating: setattr(floating, "input_std", (0.0,)), "input_std .* must not be zero"),
+    ],
+)
+def test_a_graph_that_cannot_be_quantised_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        quantize(_with(change), pixels(255))
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.ones((1, 1, 1, 1), np.float32), "images are float32"),
+        (np.ones((1, 1, 1), np.uint8), r"of shape \(1, 1, 1\), but the network reads uint8"),
+        (np.ones((1, 2, 2, 1), np.uint8), r"images \(N, 1, 1, 1\)"),
+        (np.ones((0, 1, 1, 1), np.uint8), "with N at least 1"),
+    ],
+)
+def test_calibration_images_that_do_not_fit_are_refused(images, message):
+    with pytest.raises(ValueError, match=message):
+        quantize(_with(lambda floating: None), images)
+
+
+@pytest.mark.parametrize("percentile", [50.0, 100.1, -1.0, float("nan")])
+def test_a_percentile_out_of_range_is_refused(percentile):
+    with pytest.raises(ValueError, match=r"must be above 50 and at most 100"):
+        quantize(_with(lambda floating: None), pixels(255), percentile=percentile)
+
+
+def test_a_noise_report_of_another_network_is_refused():
+    floating = every_kind(7, 8, 3)
+    other = quantize(_with(lambda floating: None), pixels(255))
+    with pytest.raises(ValueError, match="1 ops that are not the 10 of float_graph"):
+        signal_to_noise(floating, other, random_images(7, 1, 8, 3))
