@@ -146,6 +146,7 @@ int Session::report() {
       .number(static_cast<int64_t>(arena_bytes_)).text(" bytes used").print();
   Line().text("stack: ").number(static_cast<int64_t>(stack.used)).text(" of ")
       .number(static_cast<int64_t>(stack.bytes)).text(" bytes used at most").print();
+  if (stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");
   return verify_.report() ? 0 : 1;
 }
 

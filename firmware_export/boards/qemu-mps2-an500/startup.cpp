@@ -92,7 +92,7 @@ __attribute__((used, noreturn)) void report_fault(const uint32_t* frame) {
   if (frame >= stack_limit && frame + 8 <= stack_top) {
     line.text(", pc ").hex(frame[6]);
   } else {
-    line.text(", the stack overflowed: raise STACK");
+    line.text(", the stack overflowed: export with a larger one");
   }
   line.text(", status ").hex(read_register(fault_status)).text(", address ").hex(read_register(fault_address));
   line.text(")").print();

@@ -1,0 +1,110 @@
+"""The core, compiled for a Cortex-M7: no warnings, no heap, no C++ run-time, no double."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from firmware_tools import COMPILER, need
+
+CORE = Path(__file__).resolve().parents[1] / "cpp" / "core"
+FLAGS = [
+    "-std=c++17", "-O2", "-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard",
+    "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit",
+    "-fno-math-errno", "-ffp-contract=off",
+    "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Werror",
+]  # fmt: skip
+
+# What the compiler itself may call: copies, and integer arithmetic of 64 bits from libgcc.
+RUN_TIME = {
+    "memcpy", "memmove", "memset", "memcmp",
+    "__aeabi_ldivmod", "__aeabi_uldivmod", "__aeabi_lmul",
+    "__aeabi_llsl", "__aeabi_llsr", "__aeabi_lasr",
+}  # fmt: skip
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    need(COMPILER, "arm-none-eabi-nm", "arm-none-eabi-objdump")
+    folder = tmp_path_factory.mktemp("core")
+    sources = sorted(CORE.rglob("*.cpp"))
+    assert {"trainer.cpp", "model.cpp", "portable_conv2d.cpp"} <= {s.name for s in sources}
+
+    def compile_one(source: Path) -> Path:
+        target = folder / f"{source.stem}.o"
+        run(COMPILER, *FLAGS, f"-I{CORE.parent}", "-c", source, "-o", target)
+        return target
+
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        return list(pool.map(compile_one, sources))
+
+
+@pytest.fixture(scope="module")
+def undefined(objects: list[Path]) -> set[str]:
+    """Symbols that the core needs and does not define."""
+    needed, defined = set(), set()
+    for line in run("arm-none-eabi-nm", *objects).splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[0] == "U":
+            needed.add(fields[1])
+        elif len(fields) == 3:
+            defined.add(fields[2])
+    return needed - defined
+
+
+@pytest.fixture(scope="module")
+def code(objects: list[Path]) -> str:
+    return run("arm-none-eabi-objdump", "-d", "--no-show-raw-insn", *objects)
+
+
+def test_needs_nothing_but_copies_and_integer_helpers(undefined: set[str]) -> None:
+    assert undefined <= RUN_TIME
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern"),
+    [
+        ("a heap", r"malloc|calloc|realloc|^free$|^_Zn[wa]|^_Zd[la]"),
+        ("exceptions or guards", r"__cxa|__gxx|_Unwind|__aeabi_unwind|__aeabi_atexit"),
+        ("iostream or the C library", r"^_ZNS|^_ZSt|printf|stdout"),
+        ("double arithmetic", r"__aeabi_(d|cd|[a-z0-9]+2d)|__(add|sub|mul|div)df3"),
+        ("libm", r"^(expf?|logf?|powf?|sqrtf?|lrintf?|roundf?|rintf?|floorf?)$"),
+    ],
+)
+def test_does_not_call(undefined: set[str], what: str, pattern: str) -> None:
+    found = sorted(symbol for symbol in undefined if re.search(pattern, symbol))
+    assert found == [], f"the core calls {what}"
+
+
+def test_has_no_static_constructor(objects: list[Path]) -> None:
+    assert ".init_array" not in run("arm-none-eabi-objdump", "-h", *objects)
+
+
+def test_computes_in_single_precision(code: str) -> None:
+    assert re.findall(r"\bv\w+(?:\.\w+)*\.f64\b", code) == []
+    assert "vmul.f32" in code  # the pattern's counterpart does occur
+
+
+def test_does_not_fuse_multiply_and_add(code: str) -> None:
+    assert re.findall(r"\bvf?n?m(?:la|ls|a|s)\.f32\b", code) == []
+
+
+def test_takes_a_square_root_with_one_instruction(code: str) -> None:
+    assert "vsqrt.f32" in code
+
+
+def test_flash_of_the_core_stays_small(objects: list[Path]) -> None:
+    total = run("arm-none-eabi-size", "-t", *objects).splitlines()[-1].split()
+    text, data, bss = (int(value) for value in total[:3])
+    assert text < 40 * 1024
+    assert (data, bss) == (0, 0)

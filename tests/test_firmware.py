@@ -1,0 +1,167 @@
+"""The emulated Cortex-M7 trains the bytes that the host trains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from firmware_tools import COMPILER, EMULATOR, TARGET, emulate, need, random_dataset
+from networks import residual_network
+
+import pmt
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.export import export
+from pmt.export.card import compute_expected
+from pmt.export.task import make_task
+from pmt.model import Model
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    need(COMPILER, EMULATOR, "make")
+
+
+def check_same_bytes(
+    folder: Path,
+    model: Model,
+    data: Dataset,
+    options: pmt.TrainingOptions,
+    *make_arguments: str,
+    inferences: int = 2,
+    **budgets: Any,
+) -> list[str]:
+    """Export, train on both sides, compare everything; return the estimators' names."""
+    report = export(
+        model,
+        target=TARGET,
+        out=folder,
+        dataset=data,
+        options=options,
+        inferences=inferences,
+        steps=5,
+        **budgets,
+    )
+    ok, log = emulate(folder, *make_arguments)
+    activations = inferences * model.core.op_count
+    layers = len(report.layers)
+    assert log[-1] == f"verify: ok (5 steps, {layers} layers, {activations} activations)", log
+    assert ok
+    assert f"arena: {report.arena_bytes} of {report.arena_bytes} bytes used" in log
+    task = make_task(
+        model,
+        dataset=data,
+        options=options,
+        layers=None,
+        steps=5,
+        batch=None,
+        learning_rates=None,
+        inferences=0,
+    )
+    expected = compute_expected(
+        model.image(),
+        task.options,
+        task.layers,
+        task.batch,
+        task.steps,
+        task.images,
+        task.labels,
+        0,
+    )
+    assert (folder / "checkpoint.pmt").read_bytes() == expected.image
+    assert expected.image != model.image()
+    assert sum(result["changed"] for result in expected.results) > 100
+    trainer = _core.Trainer(model.core, options.to_core(), task.layers, options.batch)
+    return [layer["estimator"] for layer in trainer.layers()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "estimators", "optimise"),
+    [
+        ({"rule": "node"}, {"node_perturbation", "closed_form"}, "-O2"),
+        (
+            {"rule": "node", "rounding": "nearest", "mu_node": 2},
+            {"node_perturbation", "closed_form"},
+            "-O3",
+        ),
+        ({"rule": "weight", "generator": "xorshift32"}, {"weight_perturbation"}, "-Os"),
+        (
+            {"rule": "weight", "rounding": "nearest", "sharing": "batch"},
+            {"weight_perturbation"},
+            "-O2",
+        ),
+        (
+            {"scope": "model_wise", "rule": "weight", "int8_logits": True},
+            {"weight_perturbation"},
+            "-O1",
+        ),
+    ],
+)
+def test_every_kind_of_step_gives_the_same_bytes(
+    tmp_path: Path, changes: dict[str, Any], estimators: set[str], optimise: str
+) -> None:
+    options = pmt.preset("default", batch=3, queries=6, learning_rate=0.3, **changes)
+    model = residual_network()
+    data = random_dataset(model, 12)
+    used = check_same_bytes(tmp_path / "fw", model, data, options, f"OPTIMISE={optimise}")
+    assert set(used) == estimators
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_the_bundled_network_gives_the_same_bytes(tmp_path: Path, preset: str) -> None:
+    model = pmt.load("fashion_mnist_dscnn")
+    data = pmt.corruptions.corrupt(
+        pmt.datasets.bundled("train").take(40), "gaussian_noise", severity=5, seed=1
+    )
+    options = pmt.preset(preset, batch=2, queries=3)
+    used = check_same_bytes(tmp_path / "fw", model, data, options, ram="256K", flash="1M")
+    assert set(used) == {"node_perturbation", "weight_perturbation", "closed_form"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "estimators"),
+    [
+        ("default", {"rule": "node"}, ["node_perturbation", "node_perturbation", "closed_form"]),
+        ("paper", {"rule": "weight"}, ["weight_perturbation"] * 3),
+    ],
+)
+def test_layers_of_resnet8_give_the_same_bytes(
+    tmp_path: Path,
+    resnet8_path: Path,
+    cifar10_dir: Path,
+    preset: str,
+    changes: dict[str, Any],
+    estimators: list[str],
+) -> None:
+    model = pmt.load(resnet8_path)
+    data = pmt.datasets.load(cifar10_dir, split="test").take(40)
+    options = pmt.preset(preset, layers="B4,head", batch=2, queries=4, **changes)
+    used = check_same_bytes(tmp_path / "fw", model, data, options, ram="512K", flash="1M")
+    assert used == estimators
+
+
+def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path) -> None:
+    options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9)
+    data = random_dataset(residual_network(), 16)
+    trainer = pmt.ZOTrainer(options)
+
+    def stop(step: int, _record: dict[str, Any]) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(residual_network(), data, out=tmp_path / "run", progress=stop)
+    _, done = pmt.RunFolder(tmp_path / "run").load_checkpoint()
+    assert 0 < done < 8
+    export(tmp_path / "run", target=TARGET, out=tmp_path / "fw", dataset=data, steps=8 - done)
+    ok, log = emulate(tmp_path / "fw")
+    assert ok, log
+
+    whole = residual_network()
+    trainer.fit(whole, data, progress=False)
+    device = pmt.load(tmp_path / "fw" / "checkpoint.pmt")
+    for layer in whole.layers:
+        assert np.array_equal(device.core.weights(layer.index), whole.core.weights(layer.index))
+        assert np.array_equal(device.core.bias(layer.index), whole.core.bias(layer.index))

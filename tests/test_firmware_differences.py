@@ -1,0 +1,209 @@
+"""What the board says when something is not as it should be."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from firmware_tools import COMPILER, EMULATOR, TARGET, emulate, make, need, random_dataset
+from networks import residual_network
+
+import pmt
+from pmt.export import export
+from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export.task import Task, make_task
+
+OPTIONS = pmt.preset("default", batch=3, queries=4)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need(COMPILER, EMULATOR, "make")
+    folder = tmp_path_factory.mktemp("firmware") / "fw"
+    model = residual_network()
+    data = random_dataset(model, 9)
+    export(model, target=TARGET, out=folder, dataset=data, options=OPTIONS)
+    return folder
+
+
+def make_card(change: Callable[[Expected], Expected]) -> bytes:
+    """The project's card with other expected results."""
+    model = residual_network()
+    data = random_dataset(model, 9)
+    t: Task = make_task(
+        model,
+        dataset=data,
+        options=OPTIONS,
+        layers=None,
+        steps=5,
+        batch=None,
+        learning_rates=None,
+        inferences=2,
+    )
+    image = model.image()
+    task = (image, t.options, t.layers, t.batch, t.steps, t.images, t.labels)
+    return build_card(*task, change(compute_expected(*task, 2)))
+
+
+def run_with(project: Path, card: bytes) -> tuple[bool, str]:
+    original = (project / "card.bin").read_bytes()
+    (project / "card.bin").write_bytes(card)
+    try:
+        ok, log = emulate(project)
+    finally:
+        (project / "card.bin").write_bytes(original)
+    return ok, log[-1]
+
+
+def test_the_rebuilt_card_is_the_exported_one(project: Path) -> None:
+    assert make_card(lambda expected: expected) == (project / "card.bin").read_bytes()
+
+
+def test_a_flipped_weight_is_named(project: Path) -> None:
+    def flip(expected: Expected) -> Expected:
+        weights, bias = expected.parameters[3][2]
+        expected.parameters[3][2] = (weights ^ 1, bias)
+        return expected
+
+    ok, verdict = run_with(project, make_card(flip))
+    assert not ok
+    device, host = re.fullmatch(
+        r"verify: step 3 layer depth weights differ \(device crc (\w{8}), host crc (\w{8})\)",
+        verdict,
+    ).groups()
+    assert int(device, 16) ^ int(host, 16) == 1
+
+
+def test_only_the_first_difference_is_named(project: Path) -> None:
+    def flip(expected: Expected) -> Expected:
+        for step in (1, 4):
+            weights, bias = expected.parameters[step][5]
+            expected.parameters[step][5] = (weights, bias ^ 0x80000000)
+        return expected
+
+    ok, verdict = run_with(project, make_card(flip))
+    assert not ok
+    assert verdict.startswith("verify: step 1 layer head biases differ (device crc ")
+
+
+def test_a_different_activation_is_named(project: Path) -> None:
+    def flip(expected: Expected) -> Expected:
+        expected.activations[1][4] ^= 1
+        return expected
+
+    ok, verdict = run_with(project, make_card(flip))
+    assert not ok
+    assert verdict.startswith("verify: inference 1 op sum activation differs (device crc ")
+
+
+def test_a_different_loss_is_named(project: Path) -> None:
+    sums = []
+
+    def change(expected: Expected) -> Expected:
+        sums.append(expected.results[2]["loss_sum"])
+        expected.results[2]["loss_sum"] += 1
+        return expected
+
+    ok, verdict = run_with(project, make_card(change))
+    assert not ok
+    assert verdict == f"verify: step 2 loss sum differs (device {sums[0]}, host {sums[0] + 1})"
+
+
+def test_a_different_checkpoint_is_named(project: Path) -> None:
+    other = residual_network(seed=5).image()
+    ok, verdict = run_with(project, make_card(lambda e: dataclasses.replace(e, image=other)))
+    assert not ok
+    assert verdict.startswith("verify: checkpoint after step 4 differs (device crc ")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda card: card[:-16], "the file is not as long as its header says"),
+        (lambda card: card[:100], "the file is shorter than its header"),
+        (lambda card: b"X" + card[1:], "this is no card of pmt export"),
+        (lambda card: card[:4] + b"\2" + card[5:], "a version that this firmware does not read"),
+        (lambda card: card[:40] + b"\xff" + card[41:], "the header is damaged"),
+        (lambda card: card[:-17] + bytes([card[-17] ^ 4]) + card[-16:], "the card is damaged"),
+        (lambda card: card[:300] + bytes([card[300] ^ 1]) + card[301:], "the card is damaged"),
+    ],
+)
+def test_a_damaged_card_is_refused(
+    project: Path, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    ok, verdict = run_with(project, damage((project / "card.bin").read_bytes()))
+    assert not ok
+    assert verdict.startswith("verify: card.bin: ")
+    assert message in verdict
+
+
+def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> None:
+    model = residual_network(seed=5)
+    data = random_dataset(model, 9)
+    export(model, target=TARGET, out=tmp_path / "other", dataset=data, options=OPTIONS)
+    ok, verdict = run_with(project, (tmp_path / "other" / "card.bin").read_bytes())
+    assert not ok
+    assert verdict == "verify: card.bin: the card was made for another model: export again"
+
+
+def exported(folder: Path, **budgets: int) -> pmt.export.ExportReport:
+    need(COMPILER, EMULATOR, "make")
+    model = residual_network()
+    data = random_dataset(model, 9)
+    return export(model, target=TARGET, out=folder, dataset=data, options=OPTIONS, **budgets)
+
+
+def test_an_arena_that_is_too_small_says_how_much_it_takes(tmp_path: Path) -> None:
+    size = exported(tmp_path / "fw").arena_bytes
+    config = tmp_path / "fw" / "model" / "config.hpp"
+    config.write_text(config.read_text().replace(f"{size};", f"{size - 16};"))
+    ok, log = emulate(tmp_path / "fw")
+    assert not ok
+    assert log[0] == f"arena: {size - 16} bytes, at least {size} needed"
+    assert log[-1] == "verify: trainer: the arena is smaller than the plan needs"
+
+
+def test_a_stack_that_is_too_small_is_reported(tmp_path: Path) -> None:
+    exported(tmp_path / "fw", stack=1024)
+    ok, log = emulate(tmp_path / "fw")
+    assert not ok
+    assert "export with a larger one" in log[-1]
+
+
+def test_what_does_not_fit_the_ram_does_not_link(tmp_path: Path) -> None:
+    report = exported(tmp_path / "fw")
+    exported(tmp_path / "fw", ram=report.arena_bytes + report.stack_bytes + 16)
+    built = make(tmp_path / "fw")
+    assert built.returncode != 0
+    assert "region `RAM' overflowed by" in built.stdout
+
+
+def test_what_does_not_fit_the_flash_does_not_link(tmp_path: Path) -> None:
+    exported(tmp_path / "fw", flash="8K")
+    built = make(tmp_path / "fw")
+    assert built.returncode != 0
+    assert "region `FLASH' overflowed by" in built.stdout
+
+
+def test_the_build_prints_the_use_of_memory(tmp_path: Path) -> None:
+    exported(tmp_path / "fw", ram="256K", flash="1M")
+    built = make(tmp_path / "fw")
+    assert built.returncode == 0, built.stdout
+    assert re.search(r"FLASH: +\d+ B +1 MB", built.stdout)
+    assert re.search(r"RAM: +\d+ B +256 KB", built.stdout)
+    assert "warning" not in built.stdout
+
+
+def test_a_heap_does_not_link(tmp_path: Path) -> None:
+    exported(tmp_path / "fw")
+    main = tmp_path / "fw" / "app" / "main.cpp"
+    text = main.read_text().replace(
+        "int main() {", "int* heap;\nint main() {\n  heap = new int[4];"
+    )
+    main.write_text(text)
+    built = make(tmp_path / "fw")
+    assert built.returncode != 0
+    assert "undefined reference to `operator new[](unsigned int)'" in built.stdout

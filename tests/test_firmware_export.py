@@ -1,0 +1,173 @@
+"""The exported folder, without the tools that build it."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from firmware_tools import TARGET, random_dataset
+from networks import residual_network
+
+import pmt
+from pmt.export import ExportReport, export, sources, targets
+from pmt.export.sizes import parse_size
+
+OPTIONS = pmt.preset("default", batch=3, queries=4)
+
+
+def write(out: Path, **arguments: Any) -> ExportReport:
+    model = residual_network()
+    given = {"target": TARGET, "dataset": random_dataset(model, 9), "options": OPTIONS}
+    return export(model, out=out, **{**given, **arguments})
+
+
+def test_the_core_is_copied_unchanged(tmp_path: Path) -> None:
+    write(tmp_path / "fw")
+    core = sources.core_folder()
+    files = [p.relative_to(core) for p in core.rglob("*") if p.suffix in (".cpp", ".hpp")]
+    assert len(files) > 30
+    same, different, missing = filecmp.cmpfiles(core, tmp_path / "fw" / "core", files, False)
+    assert (len(same), different, missing) == (len(files), [], [])
+
+
+def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None:
+    write(tmp_path / "fw")
+    names = {p.relative_to(tmp_path / "fw").as_posix() for p in (tmp_path / "fw").rglob("*")}
+    assert names >= {
+        "Makefile", "README.md", "app/main.cpp", "card.bin", "expected.json", "export.json",
+        f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", f"board/{TARGET}/startup.cpp",
+        "common/board.hpp", "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
+    }  # fmt: skip
+    root = str(sources.core_folder().parents[1])
+    for path in (tmp_path / "fw").rglob("*"):
+        if path.is_file() and path.suffix not in (".bin", ".pmt", ".json"):
+            text = path.read_text()
+            assert root not in text
+            assert not re.search(r"@[A-Z_]+@", text), path
+    assert [p.name for p in tmp_path.iterdir()] == ["fw"]
+
+
+def test_equal_exports_are_equal(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name)
+    for name in ("card.bin", "model/model.pmt", "model/config.hpp", "expected.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_model_itself_is_not_trained(tmp_path: Path) -> None:
+    model = residual_network()
+    before = model.image()
+    export(
+        model, target=TARGET, out=tmp_path / "fw", dataset=random_dataset(model, 9), options=OPTIONS
+    )
+    assert model.image() == before
+    assert (tmp_path / "fw" / "model" / "model.pmt").read_bytes() == before
+
+
+def test_budgets_reach_the_linker_script(tmp_path: Path) -> None:
+    report = write(tmp_path / "fw", ram="256K", flash="1M", stack="4K")
+    script = (tmp_path / "fw" / "board" / TARGET / "link.ld").read_text()
+    assert "FLASH (rx) : ORIGIN = 0x00000000, LENGTH = 1048576" in script
+    assert "RAM (rwx)  : ORIGIN = 0x20000000, LENGTH = 262144" in script
+    assert ". += 4096;" in script
+    assert (report.ram_bytes, report.flash_bytes, report.stack_bytes) == (262144, 1048576, 4096)
+
+
+def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
+    report = write(tmp_path / "fw", layers="B3,head", ram="64K", flash="128K")
+    lines = str(report).splitlines()
+    assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
+    assert lines[1] == "| what  | where |     bytes | of budget |"
+    assert lines[3] == "| model | flash |     2,864 |      2.2% |"
+    assert lines[5] == "| stack | RAM   |     8,192 |     12.5% |"
+    assert lines[6] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
+
+
+def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:
+    write(tmp_path / "fw")
+    main = tmp_path / "fw" / "app" / "main.cpp"
+    main.write_text("// mine\n" + main.read_text())
+    (tmp_path / "fw" / "build").mkdir()
+    write(tmp_path / "fw", steps=2)
+    assert main.read_text().startswith("// mine\n")
+    assert not (tmp_path / "fw" / "build").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["fw"]
+
+
+def test_another_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "fw").mkdir()
+    (tmp_path / "fw" / "letter.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match=r"out='.*fw' exists and is no earlier export"):
+        write(tmp_path / "fw")
+    assert (tmp_path / "fw" / "letter.txt").read_text() == "dear"
+    write(tmp_path / "fw", force=True)
+    assert not (tmp_path / "fw" / "letter.txt").exists()
+
+
+def test_a_failure_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "fw")
+    card = (tmp_path / "fw" / "card.bin").read_bytes()
+    write_bytes = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if path.name == "card.bin":
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="what was there is unchanged"):
+        write(tmp_path / "fw", steps=2)
+    assert (tmp_path / "fw" / "card.bin").read_bytes() == card
+    assert [p.name for p in tmp_path.iterdir()] == ["fw"]
+
+
+def test_targets() -> None:
+    assert targets() == ("qemu-mps2-an500",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "stm32"}, "target='stm32' is unknown; choose one of qemu-mps2-an500"),
+        ({"steps": 0}, "steps=0 must be at least 1"),
+        ({"batch": 10}, "batch=10 is larger than the training set of 9 samples"),
+        ({"layers": "B9"}, "'B9' is neither a block"),
+        ({"learning_rates": [0.1]}, r"learning_rates=\[0.1\] must be 5 finite numbers"),
+        ({"learning_rates": [float("nan")] * 5}, "must be 5 finite numbers"),
+        ({"inferences": 10}, r"inferences=10 must be 0..9"),
+        ({"ram": "8X"}, "ram='8X' must be a number of bytes"),
+        ({"ram": "8K"}, "ram=8192 is too small: training needs [0-9]+ bytes"),
+        ({"ram": "64M"}, "ram=67108864 is more than qemu-mps2-an500 has: 4194304 bytes"),
+        ({"flash": "2K"}, "flash=2048 is too small: the model alone has 2864 bytes"),
+        ({"stack": 1025}, "stack=1025 must be a multiple of 8"),
+    ],
+)
+def test_bad_arguments(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        write(tmp_path / "fw", **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_set_of_other_images_is_refused(tmp_path: Path) -> None:
+    other = random_dataset(residual_network(size=16), 9)
+    with pytest.raises(ValueError, match="images must have shape"):
+        write(tmp_path / "fw", dataset=other)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("262144", 262144), (1024, 1024), ("256K", 262144), ("1M", 1048576), ("320 KiB", 327680)],
+)
+def test_sizes(text: str | int, size: int) -> None:
+    assert parse_size("ram", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5M", "1G", "K"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a number of bytes"):
+        parse_size("flash", text)
