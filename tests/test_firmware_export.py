@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import filecmp
 import json
 import re
@@ -84,8 +85,22 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert lines[1] == "| what  | where |     bytes | of budget |"
     assert lines[3] == "| model | flash |     2,864 |      2.2% |"
     assert lines[5] == "| stack | RAM   |     8,192 |     12.5% |"
-    assert lines[6] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert lines[6] == "work: 3 million multiply-accumulates, about 0 s"
+    assert lines[7] == f"next: make -C {tmp_path / 'fw'} qemu"
     assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
+
+
+def test_the_work_is_that_of_the_trainer(tmp_path: Path) -> None:
+    model = residual_network()
+    report = write(tmp_path / "fw", inferences=0)
+    assert report.macs == 5 * pmt.ZOTrainer(OPTIONS).cost(model).macs
+
+
+def test_a_long_run_is_announced(tmp_path: Path) -> None:
+    report = write(tmp_path / "fw")
+    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[6]
+    assert told.endswith("about 90 min; a smaller batch, fewer queries or fewer steps take less")
+    assert not str(report).splitlines()[6].endswith("take less")
 
 
 def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.export import sources
 from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export.cost import task_macs
 from pmt.export.memory import arena_bytes
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
@@ -25,6 +26,7 @@ from pmt.run_folder import RunFolder
 __all__ = ["export"]
 
 _MANIFEST = "export.json"
+_LEAST_TIMEOUT = 300  # seconds
 
 
 def export(
@@ -107,6 +109,7 @@ def export(
         inferences=inferences,
     )
     image = task.model.image()
+    macs = task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
     report = ExportReport(
         path=out,
@@ -121,6 +124,8 @@ def export(
         arena_bytes=arena_bytes(task.model.core, task.options, task.layers, task.batch),
         stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
         card_bytes=0,
+        macs=macs,
+        seconds=macs / board.macs_per_second,
         run=board.run.replace("make", f"make -C {out}"),
     )
     _check_budgets(report, board)
@@ -254,6 +259,7 @@ def _fill(
         "FLASH_BYTES": report.flash_bytes,
         "RAM_BYTES": report.ram_bytes,
         "STACK_BYTES": report.stack_bytes,
+        "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
     }
     shutil.copytree(sources.core_folder(), folder / "core", ignore=_only_sources)
     shutil.copytree(firmware / "common", folder / "common", ignore=_only_sources)

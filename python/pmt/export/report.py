@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["ExportReport"]
 
+_LONG_RUN = 300.0  # seconds
+
 
 @dataclass(frozen=True)
 class ExportReport:
@@ -33,6 +35,10 @@ class ExportReport:
         Reserved for the stack.
     card_bytes : int
         The data file.
+    macs : int
+        Multiply-accumulates of the whole run on the target.
+    seconds : float
+        Rough time that they take on the target (under QEMU: on the emulating machine).
     run : str
         Command that builds, runs and compares.
     """
@@ -49,6 +55,8 @@ class ExportReport:
     arena_bytes: int
     stack_bytes: int
     card_bytes: int
+    macs: int
+    seconds: float
     run: str
 
     def memory_table(self) -> str:
@@ -77,4 +85,10 @@ class ExportReport:
             f"{self.path}: {self.target}, {self.steps} steps of {self.batch} samples, "
             f"{self.queries} queries, {len(self.layers)} layers"
         )
-        return f"{head}\n{self.memory_table()}\nnext: {self.run}"
+        work = f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about {self._time()}"
+        if self.seconds > _LONG_RUN:
+            work += "; a smaller batch, fewer queries or fewer steps take less"
+        return f"{head}\n{self.memory_table()}\n{work}\nnext: {self.run}"
+
+    def _time(self) -> str:
+        return f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"

@@ -13,7 +13,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Board:
-    """A target: its folder, its memory in bytes, and the command that runs the firmware."""
+    """A target: its folder, memory (bytes), rough speed, and the command that runs it."""
 
     name: str
     folder: Path
@@ -21,6 +21,7 @@ class Board:
     flash_bytes: int
     ram_bytes: int
     stack_bytes: int
+    macs_per_second: int
     run: str
 
 
