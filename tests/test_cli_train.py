@@ -68,8 +68,11 @@ def test_train_reports_every_epoch_and_leaves_a_run(files, tmp_path, capsys):
     assert lines[3] == (
         "steps   2 epochs of 6 steps of 10 images, 6 queries for each image and layer"
     )
-    assert lines[4].split() == (
-        "epoch train loss train acc test loss test acc changed forwards seconds".split()
+    assert (
+        lines[4].strip()
+        == (
+            "epoch  train loss  train acc  test loss  test acc    changed       forwards    seconds"
+        ).strip()
     )
     assert [line.split()[0] for line in lines[5:8]] == ["start", "1", "2"]
     assert re.fullmatch(
@@ -197,7 +200,7 @@ def test_other_options_or_other_images_are_not_a_resumption(files, tmp_path, cap
     assert "holds a run with other options or data; choose another folder" in (
         capsys.readouterr().err
     )
-    model, data = files
+    _, data = files
     (data / "train.npz").unlink()
     (data / "test.npz").rename(data / "train.npz")
     pmt.datasets.save_npz(pmt.datasets.load(data), data / "test.npz")
