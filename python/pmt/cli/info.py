@@ -122,8 +122,7 @@ def _summary(model: Model, options: TrainingOptions, chosen: list[int], memory: 
     height, width, channels = model.input_shape
     tensor = model.core.tensors()[model.core.input_tensor]
     sign = "-" if tensor["zero_point"] < 0 else "+"
-    names = [layer.name for layer in layers if layer.index in chosen]
-    trained = "all layers" if len(names) == len(layers) else ", ".join(names)
+    trained = "all layers" if len(chosen) == len(layers) else f"layers {options.layers}"
     lines = [
         f"{len(layers)} layers, {sum(layer.weights for layer in layers):,} int8 weights, "
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
