@@ -1,0 +1,132 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # First steps
+#
+# An int8 network has been trained on clean pictures and meets noisy ones. Here it learns from
+# them: no back-propagation, no float weights, nothing but its own forward pass. At the end it
+# leaves as a firmware project that goes on learning on a microcontroller.
+#
+# You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
+
+# %%
+import matplotlib.pyplot as plt
+
+import pmt
+
+# %% [markdown]
+# ## The model
+#
+# The package brings a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
+# `.tflite` files with full integer quantisation, and `.pmt`, the format that models are saved in.
+
+# %%
+model = pmt.load("fashion_mnist_dscnn")
+model
+
+# %%
+print("layer         weights       MACs   output")
+for layer in model.layers:
+    print(f"{layer.name:<12}{layer.weights:>9,}{layer.macs:>11,}   {layer.output_shape}")
+
+# %% [markdown]
+# ## The images
+#
+# `pmt.corruptions` has the corruptions of CIFAR-10-C, with their published constants and seeded.
+# Impulse noise turns pixels black or white, as a bad sensor does. Training and test images get
+# different seeds, hence different noise.
+
+# %%
+clean = pmt.datasets.bundled("test")
+train = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "impulse_noise", 5, seed=1)
+test = pmt.corruptions.corrupt(clean, "impulse_noise", 5, seed=2)
+
+figure, axes = plt.subplots(2, 8, figsize=(9, 2.7), layout="constrained")
+for i, column in enumerate(axes.T):
+    for ax, data in zip(column, (clean, test), strict=True):
+        ax.imshow(data.images[i, :, :, 0], cmap="gray")
+        ax.set_axis_off()
+    column[0].set_title(clean.class_names[clean.labels[i]], fontsize="small")
+
+# %% [markdown]
+# The network knows the pictures above, and gets many of those below wrong:
+
+# %%
+before = model.evaluate(test)
+print(f"clean  {model.evaluate(clean)}")
+print(f"noisy  {before}")
+
+# %% [markdown]
+# ## Adapting
+#
+# For every image and layer the trainer perturbs the weights by a few steps of their int8 grid,
+# up or down at random, or the layer's outputs where that is cheaper, and runs the rest of the
+# network. How the loss changes, over 10 such queries, estimates the gradient. The head's gradient
+# needs no queries: it has a closed form.
+#
+# `layers` takes names of blocks and layers. Here it is the first block, where the noise comes in,
+# and the head.
+
+# %%
+trainer = pmt.ZOTrainer(layers="B1,head", epochs=2, queries=10, learning_rate=0.5)
+trainer.cost(model)
+
+# %%
+result = trainer.fit(model, train, valid=test, out="runs/first_steps", progress=False)
+result
+
+# %%
+_ = result.plot()
+
+# %% [markdown]
+# `changed` counts the int8 weights that an epoch changed. The run folder holds the options, one
+# line of metrics a step, and the checkpoint; calling `fit` again with the same folder resumes an
+# unfinished run, bit for bit.
+#
+# The same seed gives the same bytes on every machine and with any number of threads:
+
+# %%
+after = model.evaluate(test)
+print(f"noisy images: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
+print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
+
+# %% [markdown]
+# Half of the noisy images that were wrong are now right. The network pays for it on clean
+# images, which it no longer sees.
+
+# %% [markdown]
+# ## To the microcontroller
+#
+# The export is a folder with everything: the core in C++, the model, the training data of the
+# next steps, and what the host computed from them. The board here is an emulated Cortex-M7.
+
+# %%
+from pmt.export import export
+
+report = export(
+    model,
+    target="qemu-mps2-an500",
+    out="fw",
+    dataset=train,
+    options=trainer.options,
+    steps=2,
+    batch=5,
+    ram="256K",
+    force=True,
+)
+print(report)
+
+# %% [markdown]
+# `make -C fw qemu` builds it, trains on the emulated board, and compares every activation, loss
+# and weight with the host's: they are the same, to the last bit.
