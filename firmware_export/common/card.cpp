@@ -14,9 +14,9 @@ bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && v
 
 }  // namespace
 
-#define PMT_RETURN_IF_PROBLEM(expression)          \
-  do {                                             \
-    const Problem pmt_problem = (expression);      \
+#define PMT_RETURN_IF_PROBLEM(expression)           \
+  do {                                              \
+    const Problem pmt_problem = (expression);       \
     if (pmt_problem != nullptr) return pmt_problem; \
   } while (0)
 

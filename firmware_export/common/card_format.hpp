@@ -27,14 +27,14 @@ struct CardHeader {
   int32_t steps;
   int32_t layers;
   int32_t ops;
-  int32_t inferences;  // samples 0 .. inferences-1 have expected activations
-  CardSection options;       // TrainerOptions
-  CardSection layer_list;    // int32 op index [layers]
-  CardSection step_list;     // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;   // int32 label and the image, padded to 4 bytes, for each sample
-  CardSection activations;   // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
-  CardSection results;       // expected ResultRecord [steps]
-  CardSection parameters;    // expected ParameterRecord [steps][layers], after the step
+  int32_t inferences;       // samples 0 .. inferences-1 have expected activations
+  CardSection options;      // TrainerOptions
+  CardSection layer_list;   // int32 op index [layers]
+  CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
+  CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
+  CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
+  CardSection results;      // expected ResultRecord [steps]
+  CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
 };
 static_assert(sizeof(CardHeader) == 136, "the header is part of the file format");
 

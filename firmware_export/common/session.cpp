@@ -49,8 +49,8 @@ bool Session::open_trainer(const board::Memory& arena) {
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
-      const TrainerSetup setup = {&model_, &portable_kernels(), &options_, layers, count, storage,
-                                  card_.header().batch, sequential_executor()};
+      const TrainerSetup setup = {
+          &model_, &portable_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
     }
@@ -58,8 +58,13 @@ bool Session::open_trainer(const board::Memory& arena) {
   arena_needed_ = taken;
   if (status.ok()) return true;
   if (status.code == Code::arena_too_small) {
-    Line().text("arena: ").number(static_cast<int64_t>(arena.bytes)).text(" bytes, at least ")
-        .number(static_cast<int64_t>(taken)).text(" needed").print();
+    Line()
+        .text("arena: ")
+        .number(static_cast<int64_t>(arena.bytes))
+        .text(" bytes, at least ")
+        .number(static_cast<int64_t>(taken))
+        .text(" needed")
+        .print();
   }
   return fail("trainer", status);
 }
@@ -67,8 +72,7 @@ bool Session::open_trainer(const board::Memory& arena) {
 bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage) {
   for (int32_t i = 0; i < card_.header().layers; ++i) {
     if (!card_.layer(i, &layers[i])) return fail("layers", {Code::sample_unreadable});
-    const bool trainable =
-        layers[i] >= 0 && layers[i] < model_.op_count() && has_weights(model_.op(layers[i]));
+    const bool trainable = layers[i] >= 0 && layers[i] < model_.op_count() && has_weights(model_.op(layers[i]));
     if (!trainable) return fail("layers", {Code::layer_not_trainable, layers[i]});
     const OpRecord& op = model_.op(layers[i]);
     const int32_t weights = weight_count(model_, op);
@@ -83,10 +87,24 @@ bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage)
 
 void Session::print_model() const {
   const CardHeader& h = card_.header();
-  Line().text("model: ").number(h.ops).text(" ops, ").number(static_cast<int64_t>(image_.count))
-      .text(" bytes in flash").print();
-  Line().text("train: ").number(h.layers).text(" layers, ").number(h.steps).text(" steps of up to ")
-      .number(h.batch).text(" samples, ").number(options_.queries).text(" queries").print();
+  Line()
+      .text("model: ")
+      .number(h.ops)
+      .text(" ops, ")
+      .number(static_cast<int64_t>(image_.count))
+      .text(" bytes in flash")
+      .print();
+  Line()
+      .text("train: ")
+      .number(h.layers)
+      .text(" layers, ")
+      .number(h.steps)
+      .text(" steps of up to ")
+      .number(h.batch)
+      .text(" samples, ")
+      .number(options_.queries)
+      .text(" queries")
+      .print();
 }
 
 bool Session::check_activations() {
@@ -121,10 +139,17 @@ bool Session::step(int32_t index) {
   const Status status =
       trainer_.step(record.step, record.learning_rate, record.samples, {&reader, read_sample}, &result);
   if (!status.ok()) return fail("step", status);
-  Line().text("step ").number(index).text(": loss ")
-      .ratio(result.loss_sum, int64_t{record.samples} << loss_fraction_bits, 4).text(", accuracy ")
-      .ratio(result.correct, record.samples, 3).text(", ").number(result.changed)
-      .text(" weights changed").print();
+  Line()
+      .text("step ")
+      .number(index)
+      .text(": loss ")
+      .ratio(result.loss_sum, int64_t{record.samples} << loss_fraction_bits, 4)
+      .text(", accuracy ")
+      .ratio(result.correct, record.samples, 3)
+      .text(", ")
+      .number(result.changed)
+      .text(" weights changed")
+      .print();
   verify_.result(index, result);
   for (int32_t i = 0; i < trainer_.layer_count(); ++i) verify_.parameters(index, i, trainer_.layer(i));
   return true;
@@ -142,10 +167,20 @@ bool Session::save(const char* name, const char* name_aside) {
 
 int Session::report() {
   const board::StackUse stack = board::stack_use();
-  Line().text("arena: ").number(static_cast<int64_t>(arena_needed_)).text(" of ")
-      .number(static_cast<int64_t>(arena_bytes_)).text(" bytes used").print();
-  Line().text("stack: ").number(static_cast<int64_t>(stack.used)).text(" of ")
-      .number(static_cast<int64_t>(stack.bytes)).text(" bytes used at most").print();
+  Line()
+      .text("arena: ")
+      .number(static_cast<int64_t>(arena_needed_))
+      .text(" of ")
+      .number(static_cast<int64_t>(arena_bytes_))
+      .text(" bytes used")
+      .print();
+  Line()
+      .text("stack: ")
+      .number(static_cast<int64_t>(stack.used))
+      .text(" of ")
+      .number(static_cast<int64_t>(stack.bytes))
+      .text(" bytes used at most")
+      .print();
   if (stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");
   return verify_.report() ? 0 : 1;
 }

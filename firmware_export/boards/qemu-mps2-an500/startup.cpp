@@ -102,10 +102,22 @@ __attribute__((used, noreturn)) void report_fault(const uint32_t* frame) {
 using Handler = void (*)();
 // Initial stack pointer, reset, then faults and interrupts.
 __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
-    reinterpret_cast<Handler>(stack_top), reset_handler, fault_handler, fault_handler,
-    fault_handler,                        fault_handler, fault_handler, fault_handler,
-    fault_handler,                        fault_handler, fault_handler, fault_handler,
-    fault_handler,                        fault_handler, fault_handler, fault_handler,
+    reinterpret_cast<Handler>(stack_top),
+    reset_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
+    fault_handler,
 };
 
 }  // extern "C"
