@@ -19,7 +19,6 @@ from pmt.quantization import (
     format_noise,
     integer_activations,
     normalise,
-    quantised_input,
     quantize,
     signal_to_noise,
 )
@@ -151,7 +150,7 @@ def test_the_int8_input_is_the_pixel_minus_128():
     floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
     quantised = quantize(floating, pixels(10))
     every_pixel = np.arange(256, dtype=np.uint8).reshape(-1, 1, 1, 1)
-    found = quantised_input(quantised, every_pixel).ravel()
+    found = integer_activations(quantised, every_pixel)[0].ravel()
     assert found.tolist() == list(range(-128, 128))
 
 
@@ -162,7 +161,7 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
     quantised = quantize(floating, pixels(90, 90, 90))
     assert quantised.tensors[0].scale == pytest.approx(1 / 50)
     assert quantised.tensors[0].zero_point == -28
-    found = quantised_input(quantised, pixels(0, 100, 255))
+    found = integer_activations(quantised, pixels(0, 100, 255))[0]
     assert found.ravel().tolist() == [-128, -28, 127]
 
 
@@ -186,7 +185,7 @@ def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
     quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), pixels(255))
     assert quantised.ops[0].clamp[0] == quantised.tensors[1].zero_point == -128
-    outputs = integer_activations(quantised, quantised_input(quantised, pixels(255)))[1]
+    outputs = integer_activations(quantised, pixels(255))[1]
     assert outputs.ravel().tolist() == [127, -128]
 
 
@@ -234,14 +233,13 @@ def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side
     floating = every_kind(seed, side, channels)
     images = random_images(seed, 5, side, channels)
     quantised = quantize(floating, images)
-    inputs = quantised_input(quantised, images)
-    assert np.array_equal(inputs, emulator.quantise_pixels(quantised, images))
+    inputs = emulator.quantise_pixels(quantised, images)
     reference = quantize(floating, images)
     for op in reference.ops:
         if op.kind == "fully_connected":
             op.bias = np.zeros(len(op.weights), np.int32)
     expected = emulator.run(reference, inputs)
-    for index, values in enumerate(integer_activations(quantised, inputs)):
+    for index, values in enumerate(integer_activations(quantised, images)):
         assert np.array_equal(values, expected[index]), quantised.tensors[index].name
     saved = read_graph(build_image(quantised))
     assert [t.scale for t in saved.tensors] == [t.scale for t in quantised.tensors]
@@ -253,7 +251,7 @@ def test_int8_stays_within_a_few_steps_of_float():
     quantised = quantize(floating, images)
     exact = float_activations(floating, normalise(floating, images))[-1]
     output = quantised.tensors[-1]
-    found = integer_activations(quantised, quantised_input(quantised, images))[-1]
+    found = integer_activations(quantised, images)[-1]
     error = (found.astype(float) - output.zero_point) * output.scale - exact
     assert np.abs(error).max() < 0.06 * np.abs(exact).max()
 

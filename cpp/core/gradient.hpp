@@ -19,7 +19,7 @@ struct GradientSums {
 void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums);
 
-// Node perturbation, paper Eq. 12, row by row: the node gradient of an output row, masked where the
+// Node perturbation, paper Eq. 12 and 13, row by row: the node gradient of an output row, masked where the
 // output is saturated, times the input patches. Needs the main pass up to and including the layer.
 void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                        const int32_t* differences, const GradientSums& sums);

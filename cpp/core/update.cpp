@@ -33,7 +33,7 @@ class RoundingBits {
   bool filled_ = false;
 };
 
-// Quantisation-aware scaling, paper Eq. 10 and its appendix: 1 / scale^2.
+// Quantisation-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
 float qas(const TrainerOptions& options, float scale) {
   return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
 }

@@ -1,4 +1,4 @@
-// From exact integer sums to new int8 weights and int32 biases, in place. Paper Eq. 10.
+// From exact integer sums to new int8 weights and int32 biases, in place. Paper Eq. 11.
 #pragma once
 
 #include "core/gradient.hpp"

@@ -50,7 +50,7 @@ class TrainingOptions:
     sharing : {"per_sample", "batch"}
         Weight perturbations drawn for each sample, or once for the batch.
     gradient_norm_scaling : {"none", "queries_and_samples", "queries"}
-        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 10) or ``k = Q``.
+        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 11) or ``k = Q``.
     quantisation_aware_scaling : bool
         Divide a gradient by its weight scale squared.
     rounding : {"nearest", "stochastic"}
@@ -67,7 +67,7 @@ class TrainingOptions:
     epochs: int = 10
     batch: int = 50
     queries: int = 100
-    learning_rate: float = 0.1
+    learning_rate: float = 0.5
     final_learning_rate: float = 0.1
     seed: int = 1
     mu_weight: int = 4
@@ -87,15 +87,17 @@ class TrainingOptions:
     int8_logits: bool = False
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("epochs", 1, 10**6),
-            ("batch", 1, 10**6),
-            ("queries", 2 if self.baseline == "leave_one_out" else 1, 4096),
-            ("mu_weight", 1, 64),
-            ("mu_node", 1, 64),
-            ("seed", 1 if self.generator == "xorshift32" else 0, 2**32 - 1),
+        loo = self.baseline == "leave_one_out"
+        xorshift = self.generator == "xorshift32"
+        for name, low, high, why in (
+            ("epochs", 1, 10**6, ""),
+            ("batch", 1, 10**6, ""),
+            ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
+            ("mu_weight", 1, 64, ""),
+            ("mu_node", 1, 64, ""),
+            ("seed", int(xorshift), 2**32 - 1, "XORShift32 cannot leave 0" if xorshift else ""),
         ):
-            _check_integer(name, getattr(self, name), low, high)
+            _check_integer(name, getattr(self, name), low, high, why)
         for name in ("learning_rate", "node_ratio"):
             value = getattr(self, name)
             if not math.isfinite(value) or value <= 0.0:
@@ -151,7 +153,7 @@ _ENUMERATIONS: dict[str, Any] = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    # As printed: sections 3.1 and 3.2, Eq. 8 and 10, section 4.1 for batch, rate and sharing.
+    # As printed: sections 3.1 and 3.2, Eq. 8 and 11, section 4.1 for batch, rate and sharing.
     "paper": {
         "batch": 100,
         "learning_rate": 0.01,
@@ -199,8 +201,9 @@ def preset(name: str, **changes: Any) -> TrainingOptions:
     return TrainingOptions(**{**PRESETS[name], **changes})
 
 
-def _check_integer(name: str, value: object, low: int, high: int) -> None:
+def _check_integer(name: str, value: object, low: int, high: int, why: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name}={value!r} must be an int")
     if not low <= value <= high:
-        raise ValueError(f"{name}={value!r} must be {low}..{high}")
+        reason = f" ({why})" if why else ""
+        raise ValueError(f"{name}={value!r} must be {low}..{high}{reason}")

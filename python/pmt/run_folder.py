@@ -73,19 +73,29 @@ class RunFolder:
         OSError
             If it cannot be written.
         """
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.path.exists() and not self._is_restartable():
             raise FileExistsError(
                 f"out={str(self.path)!r} already exists and is not empty; resume it "
                 "(pmt train --resume), or choose another folder"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        atomic_file.write_text(self.path / "config.toml", _toml(options, source))
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
         atomic_file.write_text(self.path / "env.json", environment + "\n")
         self.save_checkpoint(model, step=0)
+        # Last: a folder with a config.toml is a run that can be resumed.
+        atomic_file.write_text(self.path / "config.toml", _toml(options, source))
+
+    def _is_restartable(self) -> bool:
+        """Whether the folder is empty, or all that a run killed while it was created left."""
+        if not self.path.is_dir():
+            return False
+        names = [p.name for p in self.path.iterdir() if p.suffix != ".part"]
+        return set(names) <= {"env.json", "checkpoint.pmt"}
 
     def save_checkpoint(self, model: Model, *, step: int) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last one."""
+        for left_by_a_crash in self.path.glob(".checkpoint.pmt.*.part"):
+            left_by_a_crash.unlink(missing_ok=True)
         graph = model.to_graph()
         graph.metadata = {**graph.metadata, "training": {"step": step}}
         Model.from_graph(graph).save(self.checkpoint)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from pmt.cli.arguments import add_data, add_json, add_model, integer
 from pmt.cli.output import Output
-from pmt.cli.sources import DataSource, data_source, load_model
+from pmt.cli.sources import BUNDLED, DataSource, data_source, load_model
 from pmt.cli.training_arguments import (
     add_layers,
     add_training_options,
     given_options,
-    training_options,
 )
 from pmt.datasets import Dataset
 from pmt.export import export
+from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
-from pmt.options import TrainingOptions
+from pmt.options import TrainingOptions, preset
 from pmt.run_folder import RunFolder
 
 USAGE = "pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]"
@@ -26,7 +26,10 @@ DESCRIPTION = """\
 Write a project with the core's sources, the model, a board, and card.bin: the images and steps,
 and every result that the host computed from them. The firmware trains, compares with the host,
 and writes its checkpoint. For a run folder the options and the data are the run's, and its
-training goes on from its last step."""
+training goes on from its last step. A board steps in small batches: --batch and --queries are
+4 and 10 unless you give them."""
+
+_BOARD_SIZES = {"batch": 4, "queries": 10}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,9 +100,10 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> TrainingOptions:
+    given = {**_BOARD_SIZES, **given_options(arguments)}
     if run_folder is None or arguments.preset is not None:
-        return training_options(arguments)
-    return run_folder.read_config()[0].replace(**given_options(arguments))
+        return preset(arguments.preset or "default", **given)
+    return run_folder.read_config()[0].replace(**given)
 
 
 def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: Model) -> Dataset:
@@ -109,6 +113,8 @@ def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: 
     if arguments.corruption is not None or arguments.severity is not None:
         raise ValueError("--corruption and --severity need --data DIR")
     source = run_folder.read_config()[1] if run_folder is not None else {}
+    if not source and arguments.model in BUNDLED_MODELS:
+        source = {"data": BUNDLED, "limit": 0}
     if "data" not in source:
         raise ValueError("--data is missing: the firmware needs images; see `pmt export --help`")
     where = DataSource.from_config(source)

@@ -19,7 +19,7 @@ from pmt.datasets.image_folder import resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 
-__all__ = ["DataSource", "checksum", "data_source", "load_model", "model_path"]
+__all__ = ["BUNDLED", "DataSource", "checksum", "data_source", "load_model", "model_path"]
 
 BUNDLED = "bundled"
 

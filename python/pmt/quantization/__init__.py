@@ -3,7 +3,7 @@
 from pmt.quantization.batch_norm import fold_batch_norm
 from pmt.quantization.float_forward import float_activations, normalise
 from pmt.quantization.float_graph import FloatGraph, FloatOp, FloatTensor
-from pmt.quantization.integer_forward import integer_activations, quantised_input
+from pmt.quantization.integer_forward import integer_activations
 from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise
 from pmt.quantization.post_training import quantize
 from pmt.quantization.ranges import activation_ranges
@@ -19,7 +19,6 @@ __all__ = [
     "format_noise",
     "integer_activations",
     "normalise",
-    "quantised_input",
     "quantize",
     "signal_to_noise",
 ]

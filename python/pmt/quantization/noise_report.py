@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pmt.graph import Graph, OpKind
 from pmt.quantization.float_forward import float_activations, normalise
 from pmt.quantization.float_graph import FloatGraph
-from pmt.quantization.integer_forward import dequantised, integer_activations, quantised_input
+from pmt.quantization.integer_forward import dequantised, integer_activations
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def signal_to_noise(
             "float_graph: pass the graph that quantize() made of this float_graph"
         )
     exact = float_activations(float_graph, normalise(float_graph, images))
-    quantised = integer_activations(graph, quantised_input(graph, images))
+    quantised = integer_activations(graph, images)
     report = []
     for op in graph.ops:
         found = dequantised(graph.tensors[op.output], quantised[op.output])
