@@ -54,8 +54,9 @@ cortex-m7: $(VENV)/ready-for-test
 	cmake --preset cortex-m7 --log-level=WARNING
 	cmake --build --preset cortex-m7 -j $(JOBS)
 
+# Tests call make themselves: they shall find it as a user's shell does.
 python-test: $(VENV)/ready-for-test
-	$(VENV)/bin/python -m pytest $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python -m pytest $(ARGS)
 
 # Either stamp says that the sources as they are now are installed; `test` needs more packages.
 $(VENV)/ready-for-demo: $(SOURCES)
