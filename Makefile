@@ -68,4 +68,4 @@ $(VENV)/ready-for-test: $(SOURCES)
 	@touch $@ $(VENV)/ready-for-demo
 
 clean:
-	rm -rf build dist fw runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
