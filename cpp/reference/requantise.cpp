@@ -1,0 +1,19 @@
+#include "reference/requantise.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pmt::reference {
+
+int8_t quantise(float steps, const OutputRange& range) {
+  const float bounded = std::clamp(steps, -1e6f, 1e6f);
+  const auto rounded = static_cast<int32_t>(std::nearbyint(bounded));
+  return static_cast<int8_t>(std::clamp(rounded + range.zero_point, range.low, range.high));
+}
+
+int8_t requantise(int64_t accumulator, const Requantisation& to, int32_t channel) {
+  const float sum = static_cast<float>(accumulator) + static_cast<float>(to.bias(channel));
+  return quantise(sum * to.scales(channel), to.range);
+}
+
+}  // namespace pmt::reference
