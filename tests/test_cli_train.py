@@ -137,7 +137,7 @@ def test_ctrl_c_stops_soon_and_the_same_command_goes_on(files, tmp_path, capsys)
     short = ["--epochs", "1"]
     process = program(*command(files, stopped, *long))
     deadline = time.monotonic() + 60
-    while not (stopped / "checkpoint.pmt").exists():
+    while not (stopped / "config.toml").exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     start = time.monotonic()
@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(files, tmp_path, monkeypatch, cap
     rename = os.replace
 
     def full_after_the_first(source, destination):
-        if (run / "checkpoint.pmt").exists():
+        if (run / "config.toml").exists():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         rename(source, destination)
 
