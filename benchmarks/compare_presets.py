@@ -31,6 +31,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--train", type=int, default=1000, help="first N training images")
     parser.add_argument("--test", type=int, default=1000, help="first N test images")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PRESET.OPTION=VALUE",
+        help="an option of one preset, for example paper.learning_rate=1e-4; may be repeated",
+    )
     return parser.parse_args()
 
 
@@ -39,6 +46,12 @@ def corrupted(arguments: argparse.Namespace, split: str, count: int, seed: int):
     return clean, pmt.corruptions.corrupt(
         clean, arguments.corruption, arguments.severity, seed=seed
     )
+
+
+def changes(settings: list[str], preset: str) -> dict[str, float]:
+    """Options of one preset from --set; numbers only."""
+    split = [setting.replace("=", ".", 1).split(".", 2) for setting in settings]
+    return {option: float(value) for name, option, value in split if name == preset}
 
 
 def run(a: argparse.Namespace, preset: str, seed: int, data, valid) -> pmt.RunResult:
@@ -50,6 +63,7 @@ def run(a: argparse.Namespace, preset: str, seed: int, data, valid) -> pmt.RunRe
         epochs=a.epochs,
         queries=a.queries,
         seed=seed,
+        **changes(a.set, preset),
     )
     out = a.out / f"{preset}-{seed}"
     print(f"{out}: {trainer.options.epochs} epochs of {a.layers}", flush=True)
