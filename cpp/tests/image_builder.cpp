@@ -1,0 +1,101 @@
+#include "tests/image_builder.hpp"
+
+#include <cstddef>
+
+#include "core/crc32.hpp"
+
+namespace pmt::tests {
+namespace {
+
+void align(std::vector<uint8_t>& bytes) { bytes.resize((bytes.size() + 15) / 16 * 16); }
+
+template <typename Record>
+Section append(std::vector<uint8_t>& bytes, const std::vector<Record>& records) {
+  align(bytes);
+  const Section section = {static_cast<uint32_t>(bytes.size()), static_cast<uint32_t>(records.size())};
+  const auto* first = reinterpret_cast<const uint8_t*>(records.data());
+  bytes.insert(bytes.end(), first, first + records.size() * sizeof(Record));
+  return section;
+}
+
+}  // namespace
+
+OpRecord plain_op(OpKind kind, uint32_t input, uint32_t output) {
+  return {kind, 0, {input, no_tensor}, output, 1, 1, 1, 1, 0, 0, 0, 0, -128, 127, 0, 0, 0};
+}
+
+OpRecord window_op(OpKind kind, uint32_t input, uint32_t output, const Window& window, int32_t pad_bottom,
+                   int32_t pad_right) {
+  OpRecord op = plain_op(kind, input, output);
+  op.kernel_h = window.kernel_h;
+  op.kernel_w = window.kernel_w;
+  op.stride_h = window.stride_h;
+  op.stride_w = window.stride_w;
+  op.pad_top = window.pad_top;
+  op.pad_left = window.pad_left;
+  op.pad_bottom = pad_bottom;
+  op.pad_right = pad_right;
+  return op;
+}
+
+Shape ImageBuilder::shape(uint32_t index) const {
+  return {tensors_[index].height, tensors_[index].width, tensors_[index].channels};
+}
+
+uint32_t ImageBuilder::add_tensor(const Shape& shape, float scale, int32_t zero_point) {
+  tensors_.push_back({shape.height, shape.width, shape.channels, scale, zero_point, 0});
+  return static_cast<uint32_t>(tensors_.size() - 1);
+}
+
+int32_t ImageBuilder::add_op(const OpRecord& op) {
+  ops_.push_back(op);
+  return static_cast<int32_t>(ops_.size() - 1);
+}
+
+int32_t ImageBuilder::add_op(OpRecord op, const LinearData& data) {
+  op.weight_offset = add_data(data.weights);
+  op.bias_offset = add_data(data.bias);
+  op.scale_offset = add_data(data.scales);
+  return add_op(op);
+}
+
+template <typename Value>
+uint32_t ImageBuilder::add_data(const std::vector<Value>& values) {
+  return append(data_, values).offset;
+}
+
+void ImageBuilder::add_block(const std::vector<uint32_t>& layers) {
+  blocks_.push_back({0, static_cast<uint32_t>(block_layers_.size()), static_cast<uint32_t>(layers.size())});
+  block_layers_.insert(block_layers_.end(), layers.begin(), layers.end());
+}
+
+AlignedBytes ImageBuilder::build() const {
+  const std::vector<uint8_t> names = {'x', 0}, metadata = {'{', '}'};
+  ImageHeader header = {};
+  std::memcpy(header.magic, image_magic, sizeof image_magic);
+  header.version = image_version;
+  std::vector<uint8_t> bytes(sizeof header);
+  header.tensors = append(bytes, tensors_);
+  header.ops = append(bytes, ops_);
+  header.blocks = append(bytes, blocks_);
+  header.block_layers = append(bytes, block_layers_);
+  header.names = append(bytes, names);
+  header.metadata = append(bytes, metadata);
+  header.data = append(bytes, data_);
+  align(bytes);
+  header.image_bytes = static_cast<uint32_t>(bytes.size());
+  header.input_tensor = 0;
+  header.output_tensor = ops_.back().output;
+  for (float& deviation : header.input_std) deviation = 1.0f;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  AlignedBytes image(bytes.data(), bytes.size());
+  seal(image);
+  return image;
+}
+
+void seal(AlignedBytes& image) {
+  if (image.size() < 16) return;
+  image.set_word(offsetof(ImageHeader, crc32), crc32(image.data() + 16, image.size() - 16));
+}
+
+}  // namespace pmt::tests

@@ -1,0 +1,56 @@
+// Writes .pmt images for the tests.
+#pragma once
+
+#include <vector>
+
+#include "core/image_format.hpp"
+#include "core/kernels.hpp"
+#include "tests/aligned_bytes.hpp"
+
+namespace pmt::tests {
+
+struct LinearData {
+  std::vector<int8_t> weights;
+  std::vector<int32_t> bias;
+  std::vector<float> scales;
+};
+
+struct Padding {
+  int32_t top, left, bottom, right;
+};
+
+// An op without window and activation; kernel and stride are 1.
+OpRecord plain_op(OpKind kind, uint32_t input, uint32_t output);
+
+OpRecord window_op(OpKind kind, uint32_t input, uint32_t output, const Window& window, int32_t pad_bottom,
+                   int32_t pad_right);
+
+class ImageBuilder {
+ public:
+  // Return the index of what they add. The first tensor is the network's input, the last op's
+  // output its output.
+  uint32_t add_tensor(const Shape& shape, float scale = 0.05f, int32_t zero_point = 0);
+  int32_t add_op(const OpRecord& op);
+  int32_t add_op(OpRecord op, const LinearData& data);
+  void add_block(const std::vector<uint32_t>& layers);
+
+  const TensorRecord& tensor(uint32_t index) const { return tensors_[index]; }
+  Shape shape(uint32_t index) const;
+
+  AlignedBytes build() const;
+
+ private:
+  template <typename Value>
+  uint32_t add_data(const std::vector<Value>& values);
+
+  std::vector<TensorRecord> tensors_;
+  std::vector<OpRecord> ops_;
+  std::vector<BlockRecord> blocks_;
+  std::vector<uint32_t> block_layers_;
+  std::vector<uint8_t> data_;
+};
+
+// Makes the checksum right again after an edit, so that the other checks are what sees it.
+void seal(AlignedBytes& image);
+
+}  // namespace pmt::tests

@@ -1,0 +1,52 @@
+// One convolution or fully connected op with random data, for a kernel and for its definition.
+#pragma once
+
+#include <vector>
+
+#include "reference/tensors.hpp"
+#include "tests/image_builder.hpp"
+#include "tests/random_source.hpp"
+
+namespace pmt::tests {
+
+struct LinearShape {
+  OpKind kind;
+  Shape in;
+  int32_t out_channels;
+  Window window;
+  int32_t pad_bottom, pad_right;
+};
+
+struct LinearCase {
+  LinearShape shape;
+  Shape out;
+  int32_t input_zero;
+  std::vector<int8_t> input, weights;
+  reference::Requantisation to;
+};
+
+Shape output_shape(const LinearShape& shape);
+int64_t weight_count(const LinearShape& shape);
+
+// Scales that spread the outputs over int8; one channel in eight is dead: its weight scale is
+// 3.9e-9 and its bias stands at a limit of int32.
+LinearCase random_linear_case(RandomSource& random, const LinearShape& shape);
+
+std::vector<int8_t> expected_output(const LinearCase& linear);
+
+// Runs the kernel over ranges of `tile` output channels.
+std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& linear, int32_t tile);
+
+// Values in row-major order under a shape.
+template <typename Tensor, typename Value>
+Tensor tensor_of(const std::vector<Value>& values, const typename Tensor::shape_type& shape) {
+  Tensor tensor(shape);
+  std::copy(values.begin(), values.end(), tensor.begin());
+  return tensor;
+}
+
+reference::Image image_of(const int8_t* values, const Shape& shape);
+reference::Image image_of(const std::vector<int8_t>& values, const Shape& shape);
+std::vector<int8_t> values_of(const reference::Image& image);
+
+}  // namespace pmt::tests

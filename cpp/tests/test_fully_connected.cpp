@@ -1,0 +1,39 @@
+#include <doctest/doctest.h>
+
+#include "tests/linear_case.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+TEST_CASE("fully_connected gives the bytes of its definition") {
+  RandomSource random(5);
+  for (const Shape& in : {Shape{1, 1, 1}, Shape{1, 1, 3}, Shape{1, 1, 64}, Shape{4, 3, 17}, Shape{2, 7, 48}}) {
+    for (const int32_t out_channels : {1, 3, 10, 16, 17, 100}) {
+      const LinearCase linear =
+          random_linear_case(random, {OpKind::fully_connected, in, out_channels, {1, 1, 1, 1, 0, 0}, 0, 0});
+      const std::vector<int8_t> expected = expected_output(linear);
+      CAPTURE(in.channels);
+      for (const int32_t tile : {out_channels, 1, 7}) {
+        CAPTURE(tile);
+        CHECK(kernel_output(portable_kernels(), linear, tile) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("the largest accumulator that a model may have does not overflow") {
+  LinearCase linear;
+  linear.shape = {OpKind::fully_connected, {1, 1, 65535}, 2, {1, 1, 1, 1, 0, 0}, 0, 0};
+  linear.out = {1, 1, 2};
+  linear.input_zero = 127;
+  linear.input.assign(65535, -128);
+  linear.weights.assign(65535, -128);
+  linear.weights.resize(2 * 65535, 127);
+  linear.to.bias = {2147483647, -2147483647 - 1};
+  linear.to.scales = {2e-8f, 2e-8f};
+  linear.to.range = {0, -128, 127};
+  // (65535 * 255 * 128 + 2^31) * 2e-8 = 85.7; (-65535 * 255 * 127 - 2^31) * 2e-8 = -85.4.
+  const std::vector<int8_t> expected = {86, -85};
+  CHECK(kernel_output(portable_kernels(), linear, 2) == expected);
+  CHECK(expected_output(linear) == expected);
+}

@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/perturbation.hpp"
+#include "reference/perturbation.hpp"
+#include "reference/rademacher.hpp"
+#include "tests/random_source.hpp"
+
+using namespace pmt;
+using tests::RandomSource;
+
+namespace {
+
+constexpr Generator generators[] = {Generator::philox, Generator::xorshift32};
+
+StreamId random_stream(RandomSource& random) {
+  const auto word = [&] { return static_cast<uint32_t>(random.bits()); };
+  return {word(), word(), word() % 50, word() % 4096, word() % 100, static_cast<Purpose>(word() % 3)};
+}
+
+std::vector<int8_t> signs_of(Generator generator, const StreamId& id, const std::vector<int32_t>& chunks) {
+  std::vector<int8_t> signs;
+  SignStream stream(generator, id);
+  for (const int32_t chunk : chunks) {
+    std::vector<int8_t> part(static_cast<size_t>(chunk));
+    stream.next(chunk, part.data());
+    signs.insert(signs.end(), part.begin(), part.end());
+  }
+  return signs;
+}
+
+std::vector<int32_t> random_split(RandomSource& random, int32_t count) {
+  std::vector<int32_t> chunks;
+  while (count > 0) {
+    chunks.push_back(std::min(count, random.chance(3) ? 128 * random.integer(1, 3) : random.integer(0, 200)));
+    count -= chunks.back();
+  }
+  return chunks;
+}
+
+template <typename Value>
+reference::Vector<Value> vector_of(const std::vector<Value>& values) {
+  reference::Vector<Value> vector = reference::Vector<Value>::from_shape({values.size()});
+  std::copy(values.begin(), values.end(), vector.begin());
+  return vector;
+}
+
+}  // namespace
+
+TEST_CASE("signs are those of the definition, however the stream is split") {
+  RandomSource random(12);
+  for (const Generator generator : generators) {
+    for (int i = 0; i < 50; ++i) {
+      const StreamId id = random_stream(random);
+      const int32_t count = random.integer(1, 1500);
+      const reference::Vector<int8_t> defined = reference::rademacher(generator, id, count);
+      const std::vector<int8_t> expected(defined.begin(), defined.end());
+      CHECK(signs_of(generator, id, {count}) == expected);
+      CHECK(signs_of(generator, id, random_split(random, count)) == expected);
+    }
+  }
+}
+
+TEST_CASE("the first signs of one stream, literally") {
+  const StreamId id = {1, 0, 0, 0, 0, Purpose::weight_signs};
+  CHECK(signs_of(Generator::philox, id, {12}) == std::vector<int8_t>{1, 1, 1, 1, -1, -1, -1, 1, 1, -1, -1, 1});
+  CHECK(signs_of(Generator::xorshift32, id, {12}) == std::vector<int8_t>{1, -1, -1, 1, 1, -1, -1, -1, 1, -1, -1, -1});
+}
+
+TEST_CASE("signs are balanced and streams do not correlate") {
+  const int32_t count = 1 << 16;
+  for (const Generator generator : generators) {
+    const auto a = signs_of(generator, {7, 1, 2, 0, 0, Purpose::weight_signs}, {count});
+    const auto b = signs_of(generator, {7, 1, 2, 1, 0, Purpose::weight_signs}, {count});
+    int32_t sum = 0, product = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      sum += a[i];
+      product += a[i] * b[i];
+    }
+    CHECK(std::abs(sum) < 5 * 256);  // five standard deviations
+    CHECK(std::abs(product) < 5 * 256);
+  }
+}
+
+TEST_CASE("perturb gives the bytes of its definition") {
+  RandomSource random(13);
+  for (int i = 0; i < 100; ++i) {
+    const int32_t count = random.integer(1, 300), mu = random.integer(1, 64);
+    const int32_t low = random.integer(-128, 0), high = random.integer(1, 127);
+    const std::vector<int8_t> values = random.bytes(count);
+    const std::vector<int8_t> signs = signs_of(Generator::philox, random_stream(random), {count});
+    std::vector<int8_t> perturbed(values.size());
+    perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
+    const auto expected = reference::perturb(vector_of(values), vector_of(signs), mu, low, high);
+    CHECK(std::equal(perturbed.begin(), perturbed.end(), expected.begin()));
+  }
+}
+
+TEST_CASE("perturb of literal numbers") {
+  const int8_t values[] = {0, 127, -127, 100}, signs[] = {1, 1, -1, -1};
+  int8_t perturbed[4];
+  perturb(values, signs, 4, 4, -127, 127, perturbed);
+  CHECK(std::vector<int8_t>(perturbed, perturbed + 4) == std::vector<int8_t>{4, 127, -127, 96});
+}
+
+TEST_CASE("accumulate_signs adds the factor with its sign") {
+  const int8_t signs[] = {1, -1, 1};
+  int32_t sums[] = {10, 10, 0};
+  accumulate_signs(signs, 3, 7, sums);
+  accumulate_signs(signs, 3, -2, sums);
+  CHECK(std::vector<int32_t>(sums, sums + 3) == std::vector<int32_t>{15, 5, 5});
+}

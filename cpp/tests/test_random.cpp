@@ -1,0 +1,76 @@
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "core/random.hpp"
+#include "reference/random_numbers.hpp"
+#include "tests/random_source.hpp"
+
+using namespace pmt;
+
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+
+Words core_philox(const Words& counter, const std::array<uint32_t, 2>& key) {
+  const Random128 block = philox4x32(counter.data(), key.data());
+  return {block.word[0], block.word[1], block.word[2], block.word[3]};
+}
+
+}  // namespace
+
+TEST_CASE("philox4x32 gives the known answers of Random123") {
+  struct Vector {
+    Words counter;
+    std::array<uint32_t, 2> key;
+    Words expected;
+  };
+  const Vector vectors[] = {
+      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+       {0xffffffff, 0xffffffff},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  for (const Vector& vector : vectors) {
+    CHECK(core_philox(vector.counter, vector.key) == vector.expected);
+    CHECK(reference::philox4x32(vector.counter, vector.key) == vector.expected);
+  }
+}
+
+TEST_CASE("philox4x32 equals its definition in 32-bit arithmetic") {
+  tests::RandomSource random(11);
+  const auto word = [&] { return static_cast<uint32_t>(random.bits()); };
+  for (int i = 0; i < 2000; ++i) {
+    const Words counter = {word(), word(), word(), word()};
+    const std::array<uint32_t, 2> key = {word(), word()};
+    CHECK(core_philox(counter, key) == reference::philox4x32(counter, key));
+  }
+}
+
+TEST_CASE("xorshift32 starts from 1 as Marsaglia's 13, 17, 5 does") {
+  uint32_t state = 1;
+  for (const uint32_t expected : {270369u, 67634689u, 2647435461u, 307599695u, 2398689233u}) {
+    CHECK(reference::xorshift32(state) == expected);
+    state = xorshift32(state);
+    CHECK(state == expected);
+  }
+}
+
+TEST_CASE("every field of a stream's name changes its numbers") {
+  const StreamId base = {1, 2, 3, 4, 5, Purpose::weight_signs};
+  StreamId others[6] = {base, base, base, base, base, base};
+  others[0].seed = 9;
+  others[1].step = 9;
+  others[2].layer = 9;
+  others[3].query = 9;
+  others[4].sample = 9;
+  others[5].purpose = Purpose::rounding;
+  for (const StreamId& other : others) {
+    CHECK(random_block(other, 0).word[0] != random_block(base, 0).word[0]);
+    CHECK(xorshift_start(other) != xorshift_start(base));
+  }
+  CHECK(random_block(base, 1).word[0] != random_block(base, 0).word[0]);
+}

@@ -1,0 +1,43 @@
+#include <doctest/doctest.h>
+
+#include <climits>
+
+#include "core/kernels/requantise.hpp"
+#include "reference/requantise.hpp"
+#include "tests/random_source.hpp"
+
+using namespace pmt;
+
+TEST_CASE("requantise rounds halves to even and clamps after the zero point") {
+  CHECK(requantise(5, 0, 0.5f, 0, -128, 127) == 2);
+  CHECK(requantise(7, 0, 0.5f, 0, -128, 127) == 4);
+  CHECK(requantise(-5, 0, 0.5f, 0, -128, 127) == -2);
+  CHECK(requantise(-7, 0, 0.5f, 3, -128, 127) == -1);
+  CHECK(requantise(1000, 0, 1.0f, -128, -128, 127) == 127);
+  CHECK(requantise(1000, 0, 1.0f, -128, -128, 20) == 20);
+  CHECK(requantise(-1000, 0, 1.0f, 10, 10, 127) == 10);
+}
+
+TEST_CASE("the sum of accumulator and bias does not wrap at the int32 limits") {
+  CHECK(requantise(1000, INT_MAX, 1e-8f, 0, -128, 127) == 21);
+  CHECK(requantise(-1000, INT_MIN, 1e-8f, 0, -128, 127) == -21);
+  CHECK(requantise(INT_MAX, INT_MAX, 1e6f, 0, -128, 127) == 127);
+  CHECK(requantise(INT_MIN, INT_MIN, 1e6f, 127, -128, 127) == -128);
+}
+
+TEST_CASE("requantise gives the bytes of its definition") {
+  tests::RandomSource random(6);
+  int32_t different = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const int32_t shift = random.integer(0, 24);
+    const auto accumulator = static_cast<int32_t>(static_cast<uint32_t>(random.bits())) >> shift;
+    const auto bias = static_cast<int32_t>(static_cast<uint32_t>(random.bits())) >> random.integer(0, 31);
+    const auto scale = static_cast<float>(100.0 * (1 << shift) / 2147483648.0 * random.real(0.001, 8.0));
+    const int32_t low = random.integer(-128, 126), zero_point = random.integer(-128, 127);
+    const int32_t high = random.integer(low + 1, 127);
+    const reference::Requantisation to = {{bias}, {scale}, {zero_point, low, high}};
+    different +=
+        requantise(accumulator, bias, scale, zero_point, low, high) != reference::requantise(accumulator, to, 0);
+  }
+  CHECK(different == 0);
+}
