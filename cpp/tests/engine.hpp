@@ -1,0 +1,52 @@
+// A model ready to run on one worker, in memory of exactly the size it asks for.
+#pragma once
+
+#include <vector>
+
+#include "core/forward.hpp"
+#include "tests/aligned_bytes.hpp"
+
+namespace pmt::tests {
+
+class Engine {
+ public:
+  explicit Engine(const Model& model)
+      : parameters_(static_cast<size_t>(model.op_count())),
+        table_(static_cast<size_t>(Plan::table_size(model))),
+        network_{&model, &portable_kernels(), parameters_.data()},
+        memory_(measure()) {
+    Arena arena(memory_.data(), memory_.size());
+    workspace_ = take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{});
+  }
+
+  int8_t* tensor(uint32_t index) { return workspace_.tensor(plan_, Pass::main, index); }
+  const Network& network() const { return network_; }
+  const Plan& plan() const { return plan_; }
+  const Workspace& workspace() const { return workspace_; }
+
+  std::vector<float> logits(const std::vector<int8_t>& input, bool int8_logits) {
+    const Model& model = *network_.model;
+    std::memcpy(tensor(model.header().input_tensor), input.data(), input.size());
+    forward(network_, plan_, workspace_, 0, model.op_count() - 1);
+    main_logits(network_, plan_, workspace_, int8_logits);
+    return {workspace_.logits, workspace_.logits + model.classes()};
+  }
+
+ private:
+  size_t measure() {
+    bind_parameters(*network_.model, parameters_.data());
+    plan_.make(*network_.model, nullptr, 0, table_.data());
+    Arena arena;
+    take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{});
+    return arena.used();
+  }
+
+  std::vector<Parameters> parameters_;
+  std::vector<int32_t> table_;
+  Network network_;
+  Plan plan_;
+  AlignedBytes memory_;
+  Workspace workspace_ = {};
+};
+
+}  // namespace pmt::tests

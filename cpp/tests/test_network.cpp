@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include "tests/engine.hpp"
+#include "tests/linear_case.hpp"
+#include "tests/random_network.hpp"
+#include "tests/reference_network.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+void compare(RandomSource& random, const AlignedBytes& image) {
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).code == Code::ok);
+  Engine engine(model);
+  const std::vector<OpParameters> parameters = parameters_of(model);
+  std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
+  const uint32_t input = model.header().input_tensor;
+  const std::vector<int8_t> values = random.bytes(element_count(model.input()));
+  tensors[input] = image_of(values, {model.input().height, model.input().width, model.input().channels});
+  run_reference(model, 0, parameters, tensors);
+  std::copy(values.begin(), values.end(), engine.tensor(input));
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    CAPTURE(i);
+    forward(engine.network(), engine.plan(), engine.workspace(), i, i + 1);
+    const reference::Image& expected = tensors[model.op(i).output];
+    CHECK(std::equal(expected.begin(), expected.end(), engine.tensor(model.op(i).output)));
+  }
+  for (const bool int8_logits : {false, true}) {
+    CHECK(engine.logits(values, int8_logits) == reference_logits(model, parameters, tensors, int8_logits));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every tensor of random networks has the bytes of the definitions") {
+  RandomSource random(16);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    for (const Head head : {Head::fully_connected, Head::conv2d, Head::pool}) {
+      compare(random, random_network(random, random.integer(0, 8), head));
+    }
+  }
+}
+
+TEST_CASE("a linear head is the one whose window covers its input") {
+  const auto with_head = [](OpKind kind, const Window& window, const Shape& in, const Shape& out) {
+    ImageBuilder builder;
+    builder.add_tensor(in);
+    builder.add_tensor(out);
+    builder.add_op(window_op(kind, 0, 1, window, 0, 0),
+                   {std::vector<int8_t>(4096, 1), std::vector<int32_t>(64, 0), std::vector<float>(64, 0.1f)});
+    const AlignedBytes image = builder.build();
+    Model model;
+    REQUIRE(model.open(image.data(), image.size()).code == Code::ok);
+    return has_linear_head(model);
+  };
+  CHECK(with_head(OpKind::fully_connected, {1, 1, 1, 1, 0, 0}, {2, 2, 4}, {1, 1, 10}));
+  CHECK(with_head(OpKind::conv2d, {1, 1, 1, 1, 0, 0}, {1, 1, 4}, {1, 1, 10}));
+  CHECK(with_head(OpKind::conv2d, {3, 2, 1, 1, 0, 0}, {3, 2, 4}, {1, 1, 10}));
+  CHECK(!with_head(OpKind::conv2d, {1, 1, 1, 1, 0, 0}, {2, 2, 4}, {2, 2, 10}));
+  CHECK(!with_head(OpKind::conv2d, {1, 1, 2, 2, 0, 0}, {2, 2, 4}, {1, 1, 10}));
+  CHECK(!with_head(OpKind::depthwise_conv2d, {1, 1, 1, 1, 0, 0}, {1, 1, 4}, {1, 1, 4}));
+}
