@@ -52,11 +52,16 @@ def test_info_as_json(model, capsys):
     ]  # fmt: skip
     assert figures["weights"] == 216 + 128 + 144 + 128 + 576 + 32
     assert figures["macs"] == 64 * (216 + 128 + 144 + 128) + 16 * 576 + 32
+    scales = figures["layers"][2].pop("weight_scales")
+    assert len(scales) == 16
+    assert 0.002 <= min(scales) <= max(scales) <= 0.006
     assert figures["layers"][2] == {
         "op": 2,
         "name": "depth",
         "kind": "depthwise_conv2d",
         "output_shape": [8, 8, 16],
+        "output_scale": pytest.approx(0.02),
+        "output_zero_point": -128,
         "weights": 144,
         "biases": 16,
         "macs": 64 * 144,
@@ -262,7 +267,7 @@ def test_the_module_runs_as_a_program(model):
     info = program("info", model)
     out, err = info.communicate()
     assert (info.returncode, err) == (0, "")
-    assert out.splitlines()[1].split()[:5] == ["0", "stem", "conv2d", "8x8x8", "216"]
+    assert out.splitlines()[1].split()[:6] == ["0", "stem", "conv2d", "8x8x8", "0.02", "-128"]
 
 
 def test_a_bundled_data_set_keeps_its_name(tmp_path):

@@ -106,6 +106,9 @@ def _layer_table(model: Model, estimators: dict[int, str]) -> str:
                 op["name"],
                 op["kind"],
                 f"{out['height']}x{out['width']}x{out['channels']}",
+                f"{out['scale']:.3g}",
+                str(out["zero_point"]),
+                _scale_range(model, op) if layer else "",
                 f"{layer.weights:,}" if layer else "",
                 f"{layer.macs:,}" if layer else "",
                 str(layer.dead_channels) if layer else "",
@@ -113,8 +116,15 @@ def _layer_table(model: Model, estimators: dict[int, str]) -> str:
                 " ".join(name for name, members in model.blocks.items() if op["index"] in members),
             ]
         )
-    titles = ["op", "layer", "kind", "output", "weights", "MACs", "dead", "estimator", "blocks"]
+    titles = ["op", "layer", "kind", "output", "scale", "zero", "weight scales"]
+    titles += ["weights", "MACs", "dead", "estimator", "blocks"]
     return table(titles, rows, left=("layer", "kind", "output", "estimator", "blocks"))
+
+
+def _scale_range(model: Model, op: dict[str, Any]) -> str:
+    scales = model.core.weight_scales(op["index"])
+    low, high = f"{scales.min():.2g}", f"{scales.max():.2g}"
+    return low if low == high else f"{low}..{high}"
 
 
 def _summary(model: Model, options: TrainingOptions, chosen: list[int], memory: Memory) -> str:
@@ -157,6 +167,8 @@ def _figures(
     estimators: dict[int, str],
     memory: Memory,
 ) -> dict[str, Any]:
+    tensors = model.core.tensors()
+    outputs = {op["index"]: tensors[op["output"]] for op in model.core.ops()}
     return {
         "input_shape": list(model.input_shape),
         "input_mean": list(model.core.input_mean),
@@ -172,6 +184,9 @@ def _figures(
                 "name": layer.name,
                 "kind": layer.kind,
                 "output_shape": list(layer.output_shape),
+                "output_scale": outputs[layer.index]["scale"],
+                "output_zero_point": outputs[layer.index]["zero_point"],
+                "weight_scales": [float(s) for s in model.core.weight_scales(layer.index)],
                 "weights": layer.weights,
                 "biases": layer.biases,
                 "macs": layer.macs,
