@@ -1,0 +1,11 @@
+// What must hold of a model that open() accepted, checked in another way than open() does.
+#pragma once
+
+#include "core/model.hpp"
+
+namespace pmt::tests {
+
+// True when every op's geometry, order, data and clamp fit together.
+bool is_consistent(const Model& model, size_t image_bytes);
+
+}  // namespace pmt::tests

@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/model.hpp"
+#include "tests/image_builder.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+// conv2d 4x4x2 -> 4x4x3, average_pool -> 2x2x3, fully_connected -> 5.
+AlignedBytes small_image() {
+  ImageBuilder builder;
+  builder.add_tensor({4, 4, 2});
+  builder.add_tensor({4, 4, 3}, 0.1f, -7);
+  builder.add_tensor({2, 2, 3}, 0.1f, -7);
+  builder.add_tensor({1, 1, 5});
+  builder.add_op(window_op(OpKind::conv2d, 0, 1, {3, 3, 1, 1, 1, 1}, 1, 1),
+                 {std::vector<int8_t>(54, 3), {1, 2, 3}, {0.1f, 0.2f, 0.3f}});
+  builder.add_op(window_op(OpKind::average_pool, 1, 2, {2, 2, 2, 2, 0, 0}, 0, 0));
+  builder.add_op(plain_op(OpKind::fully_connected, 2, 3),
+                 {std::vector<int8_t>(60, 4), std::vector<int32_t>(5, 9), std::vector<float>(5, 0.5f)});
+  builder.add_block({0, 2});
+  return builder.build();
+}
+
+Status open(const AlignedBytes& image) {
+  Model model;
+  return model.open(image.data(), image.size());
+}
+
+Status open_with(size_t offset, uint32_t word) {
+  AlignedBytes image = small_image();
+  image.set_word(offset, word);
+  if (offset != offsetof(ImageHeader, crc32)) seal(image);
+  return open(image);
+}
+
+size_t tensor_at(uint32_t index, size_t field) {
+  return small_image().word(offsetof(ImageHeader, tensors)) + index * sizeof(TensorRecord) + field;
+}
+size_t op_at(uint32_t index, size_t field) {
+  return small_image().word(offsetof(ImageHeader, ops)) + index * sizeof(OpRecord) + field;
+}
+size_t data_at(uint32_t op, size_t field) {
+  return small_image().word(offsetof(ImageHeader, data)) + small_image().word(op_at(op, field));
+}
+
+uint32_t bits_of(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+}  // namespace
+
+TEST_CASE("a valid image opens and reads back") {
+  const AlignedBytes image = small_image();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  CHECK(model.tensor_count() == 4);
+  CHECK(model.op_count() == 3);
+  CHECK(model.classes() == 5);
+  CHECK(weight_count(model, model.op(0)) == 54);
+  CHECK(weight_count(model, model.op(1)) == 0);
+  CHECK(weight_count(model, model.op(2)) == 60);
+  CHECK(mac_count(model, model.op(0)) == 54 * 16);
+  CHECK(model.weights(model.op(2))[59] == 4);
+  CHECK(model.bias(model.op(0))[2] == 3);
+  CHECK(model.weight_scales(model.op(0))[1] == 0.2f);
+  CHECK(model.producer(0) == -1);
+  CHECK(model.producer(3) == 2);
+  CHECK(model.last_use(1) == 1);
+  CHECK(model.last_use(3) == 3);
+  CHECK(model.block_layer(model.block(0), 1) == 2);
+}
+
+TEST_CASE("channels below 1e-6 are dead") {
+  CHECK(channel_is_dead(3.9e-9f));
+  CHECK(!channel_is_dead(1e-6f));
+}
+
+TEST_CASE("damage to the header has a code of its own") {
+  CHECK(open_with(0, 0x12345678u).code == Code::image_magic);
+  CHECK(open_with(offsetof(ImageHeader, version), 2).code == Code::image_version);
+  CHECK(open_with(offsetof(ImageHeader, image_bytes), 1u << 20).code == Code::image_too_short);
+  CHECK(open_with(offsetof(ImageHeader, crc32), 1).code == Code::image_checksum);
+  CHECK(open_with(offsetof(ImageHeader, tensors), 130).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, tensors), 0).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, ops) + 4, 0).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, ops) + 4, 0xFFFFFFFFu).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, data), 0xFFFFFFF0u).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, names) + 4, 0).code == Code::name_range);
+  CHECK(open_with(offsetof(ImageHeader, names) + 4, 1).code == Code::name_range);  // no terminator
+  CHECK(open_with(offsetof(ImageHeader, input_tensor), 4).code == Code::op_tensor);
+  CHECK(open_with(offsetof(ImageHeader, output_tensor), 1).code == Code::op_tensor);
+  CHECK(open_with(offsetof(ImageHeader, input_std), 0).code == Code::tensor_quantisation);
+}
+
+TEST_CASE("a misplaced image is refused before it is read") {
+  AlignedBytes memory(small_image().size() + 16);
+  Model model;
+  CHECK(model.open(memory.data() + 4, memory.size() - 16).code == Code::image_alignment);
+  CHECK(model.open(memory.data(), 127).code == Code::image_too_short);
+}
+
+TEST_CASE("damage to a tensor names the tensor") {
+  const auto check = [](size_t field, uint32_t word, Code code) {
+    const Status status = open_with(tensor_at(1, field), word);
+    CHECK(status.code == code);
+    CHECK(status.op == 1);
+  };
+  check(offsetof(TensorRecord, height), 0, Code::tensor_shape);
+  check(offsetof(TensorRecord, width), 0xFFFFFFFFu, Code::tensor_shape);
+  check(offsetof(TensorRecord, channels), 1u << 20, Code::tensor_shape);
+  check(offsetof(TensorRecord, scale), bits_of(0.0f), Code::tensor_quantisation);
+  check(offsetof(TensorRecord, scale), bits_of(1e-13f), Code::tensor_quantisation);
+  check(offsetof(TensorRecord, scale), bits_of(2e6f), Code::tensor_quantisation);
+  check(offsetof(TensorRecord, scale), bits_of(std::numeric_limits<float>::quiet_NaN()), Code::tensor_quantisation);
+  check(offsetof(TensorRecord, zero_point), 128, Code::tensor_quantisation);
+  check(offsetof(TensorRecord, name), 2, Code::name_range);
+}
+
+TEST_CASE("damage to an op names the op") {
+  const auto check = [](uint32_t op, size_t field, uint32_t word, Code code) {
+    CAPTURE(field);
+    const Status status = open_with(op_at(op, field), word);
+    CHECK(status.code == code);
+    CHECK(status.op == static_cast<int32_t>(op));
+  };
+  check(0, offsetof(OpRecord, kind), 0, Code::op_kind);
+  check(0, offsetof(OpRecord, kind), 10, Code::op_kind);
+  check(0, offsetof(OpRecord, input), 2, Code::op_tensor);  // not made yet
+  check(0, offsetof(OpRecord, input), 99, Code::op_tensor);
+  check(0, offsetof(OpRecord, input) + 4, 0, Code::op_tensor);  // conv2d has one input
+  check(1, offsetof(OpRecord, output), 1, Code::op_tensor);     // made twice
+  check(0, offsetof(OpRecord, kernel_h), 5, Code::op_geometry);
+  check(0, offsetof(OpRecord, stride_w), 0, Code::op_geometry);
+  check(0, offsetof(OpRecord, pad_left), 0xFFFFFFFFu, Code::op_geometry);
+  check(0, offsetof(OpRecord, clamp_min), 127, Code::op_clamp);
+  check(0, offsetof(OpRecord, clamp_max), 128, Code::op_clamp);
+  check(0, offsetof(OpRecord, weight_offset), 1u << 20, Code::op_data);
+  check(0, offsetof(OpRecord, weight_offset), 0xFFFFFFF0u, Code::op_data);
+  check(2, offsetof(OpRecord, bias_offset), 8, Code::op_data);  // misaligned
+  check(0, offsetof(OpRecord, name), 7, Code::name_range);
+}
+
+TEST_CASE("a weight scale outside its bounds names the op") {
+  for (const float scale :
+       {0.0f, -1.0f, 1e-31f, 2e6f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const Status status = open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(scale));
+    CHECK(status.code == Code::op_quantisation);
+    CHECK(status.op == 2);
+  }
+  CHECK(open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(3.9e-9f)).ok());
+}
+
+TEST_CASE("a pool that rescales is refused") {
+  CHECK(open_with(tensor_at(2, offsetof(TensorRecord, zero_point)), 0).code == Code::op_quantisation);
+}
+
+TEST_CASE("a block that names an op without weights is refused") {
+  const size_t layers = small_image().word(offsetof(ImageHeader, block_layers));
+  CHECK(open_with(layers, 1).code == Code::block_layer);
+  CHECK(open_with(layers, 2).code == Code::block_layer);  // twice the same
+  CHECK(open_with(layers, 0xFFFFFFFFu).code == Code::block_layer);
+  CHECK(open_with(offsetof(ImageHeader, block_layers) + 4, 1).code == Code::block_layer);
+}
+
+TEST_CASE("every code has a message of its own") {
+  std::vector<std::string> messages;
+  for (int32_t code = 0; code <= static_cast<int32_t>(Code::cancelled); ++code) {
+    messages.emplace_back(message(static_cast<Code>(code)));
+  }
+  std::sort(messages.begin(), messages.end());
+  CHECK(std::adjacent_find(messages.begin(), messages.end()) == messages.end());
+  CHECK(std::find(messages.begin(), messages.end(), "unknown status") == messages.end());
+  CHECK(std::string(message(static_cast<Code>(999))) == "unknown status");
+}

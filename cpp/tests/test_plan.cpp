@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "core/plan.hpp"
+#include "tests/random_network.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+// conv2d 4x4x3 -> 4x4x8, depthwise -> 4x4x8, fully_connected -> 10.
+AlignedBytes small_chain() {
+  ImageBuilder builder;
+  builder.add_tensor({4, 4, 3});
+  builder.add_tensor({4, 4, 8});
+  builder.add_tensor({4, 4, 8});
+  builder.add_tensor({1, 1, 10});
+  const auto data = [](size_t weights, size_t channels) {
+    return LinearData{std::vector<int8_t>(weights, 1), std::vector<int32_t>(channels, 0),
+                      std::vector<float>(channels, 0.1f)};
+  };
+  builder.add_op(plain_op(OpKind::conv2d, 0, 1), data(24, 8));
+  builder.add_op(plain_op(OpKind::depthwise_conv2d, 1, 2), data(8, 8));
+  builder.add_op(plain_op(OpKind::fully_connected, 2, 3), data(1280, 10));
+  return builder.build();
+}
+
+std::vector<int32_t> random_layers(RandomSource& random, const Model& model) {
+  std::vector<int32_t> layers;
+  const int32_t one_in = random.integer(1, 4);
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (has_weights(model.op(i)) && random.chance(one_in)) layers.push_back(i);
+  }
+  return layers;
+}
+
+// Runs the pass on stamps instead of numbers: every buffer carries the name of what was written
+// last into each byte, and whoever reads a tensor must find that tensor whole.
+class StampedPass {
+ public:
+  StampedPass(const Model& model, const Plan& plan)
+      : model_(model), plan_(plan), stamps_(static_cast<size_t>(plan.bytes()), -1) {}
+
+  bool run(const std::vector<int32_t>& layers) {
+    write(Pass::main, model_.header().input_tensor, 0);
+    int32_t done = 0;
+    for (const int32_t layer : layers) {
+      for (; done <= layer; ++done) run_main(done);
+      for (int32_t query = 1; query <= 2; ++query) run_query(layer, query);
+    }
+    for (; done < model_.op_count(); ++done) run_main(done);
+    read(Pass::main, model_.header().output_tensor, 0);
+    return whole_;
+  }
+
+ private:
+  void run_main(int32_t index) {
+    const OpRecord& op = model_.op(index);
+    write(Pass::main, op.output, 0);  // before the reads: an op must not write over its inputs
+    for (const uint32_t input : op.input) {
+      if (input != no_tensor) read(Pass::main, input, 0);
+    }
+  }
+
+  void run_query(int32_t layer, int32_t query) {
+    read(Pass::main, model_.op(layer).output, 0);  // node perturbation starts from it
+    for (int32_t i = layer; i < model_.op_count(); ++i) {
+      const OpRecord& op = model_.op(i);
+      write(Pass::query, op.output, query);
+      for (const uint32_t input : op.input) {
+        if (input == no_tensor) continue;
+        const bool own = model_.producer(input) >= layer;
+        read(own ? Pass::query : Pass::main, input, own ? query : 0);
+      }
+    }
+  }
+
+  int64_t stamp(Pass pass, uint32_t tensor, int32_t query) const {
+    return (static_cast<int64_t>(pass) * 10 + query) * model_.tensor_count() + tensor;
+  }
+
+  void write(Pass pass, uint32_t tensor, int32_t query) {
+    for (int64_t& byte : bytes(pass, tensor)) byte = stamp(pass, tensor, query);
+  }
+
+  void read(Pass pass, uint32_t tensor, int32_t query) {
+    for (const int64_t& byte : bytes(pass, tensor)) whole_ = whole_ && byte == stamp(pass, tensor, query);
+  }
+
+  struct Range {
+    int64_t *first, *last;
+    int64_t* begin() const { return first; }
+    int64_t* end() const { return last; }
+  };
+  Range bytes(Pass pass, uint32_t tensor) {
+    int64_t* first = stamps_.data() + plan_.offset(pass, static_cast<int32_t>(tensor));
+    return {first, first + element_count(model_.tensor(static_cast<int32_t>(tensor)))};
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  std::vector<int64_t> stamps_;
+  bool whole_ = true;
+};
+
+}  // namespace
+
+TEST_CASE("the plan of a small net, byte for byte") {
+  const AlignedBytes image = small_chain();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
+  Plan plan;
+  plan.make(model, nullptr, 0, table.data());
+  CHECK(plan.bytes() == 256);
+  CHECK(table == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
+
+  const int32_t layers[] = {1};  // while op 1 is queried, its input and output stay
+  plan.make(model, layers, 1, table.data());
+  CHECK(plan.bytes() == 400);
+  CHECK(table == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
+  CHECK(plan.is_free_of_overlaps());
+}
+
+TEST_CASE("an overlap in the table is found") {
+  const AlignedBytes image = small_chain();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
+  const int32_t layers[] = {1};
+  Plan plan;
+  plan.make(model, layers, 1, table.data());
+  const std::vector<int32_t> good = table;
+  const auto moved = [&](size_t entry, int32_t offset) {
+    table = good;
+    table[entry] = offset;
+    return plan.is_free_of_overlaps();
+  };
+  CHECK(moved(2, 128));   // as planned
+  CHECK(!moved(2, 112));  // 16 bytes into the input of its own op
+  CHECK(!moved(6, 128));  // the query's output on the main pass's output
+  CHECK(!moved(7, 256));  // the query's logits on their own input
+  CHECK(moved(0, 256));   // the network's input is dead when the query runs
+}
+
+TEST_CASE("plans of random networks and layer sets lose no tensor") {
+  RandomSource random(22);
+  for (int i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    const Head head = random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool});
+    const AlignedBytes image = random_network(random, random.integer(0, 8), head);
+    Model model;
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    const std::vector<int32_t> layers = random_layers(random, model);
+    std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
+    Plan plan;
+    plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), table.data());
+    CHECK(plan.is_free_of_overlaps());
+    CHECK(StampedPass(model, plan).run(layers));
+    for (const int32_t offset : table) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
+  }
+}
