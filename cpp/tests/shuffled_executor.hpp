@@ -1,0 +1,52 @@
+// Several workers played by one thread: tasks in a random order, each by a random worker, and a
+// caller who may want to stop after some of them.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "core/executor.hpp"
+#include "tests/random_source.hpp"
+
+namespace pmt::tests {
+
+class ShuffledExecutor {
+ public:
+  ShuffledExecutor(uint64_t seed, int32_t workers) : random_(seed), workers_(workers) {}
+
+  Executor executor() { return {workers_, this, run, stopping}; }
+
+  // Stop at the n-th question, counted from now; the first is 0.
+  void stop_at(int32_t question) { stop_at_ = question; }
+  int32_t questions() const { return questions_; }
+
+ private:
+  static bool run(void* context, int32_t count, Executor::Task task, void* argument, bool may_stop) {
+    auto& self = *static_cast<ShuffledExecutor*>(context);
+    std::vector<int32_t> order(static_cast<size_t>(count));
+    for (int32_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = i;
+    for (int32_t i = count - 1; i > 0; --i) {
+      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(self.random_.integer(0, i))]);
+    }
+    for (const int32_t index : order) {
+      const int32_t worker = self.random_.integer(0, self.workers_ - 1);
+      if (may_stop && self.stopped_) return false;
+      task(argument, index, worker);
+    }
+    return !(may_stop && self.stopped_);
+  }
+
+  static bool stopping(void* context, int32_t) {
+    auto& self = *static_cast<ShuffledExecutor*>(context);
+    if (self.questions_++ == self.stop_at_) self.stopped_ = true;
+    return self.stopped_;
+  }
+
+  RandomSource random_;
+  int32_t workers_;
+  int32_t stop_at_ = -1;
+  int32_t questions_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace pmt::tests

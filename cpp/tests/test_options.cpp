@@ -1,0 +1,39 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "core/options.hpp"
+
+using namespace pmt;
+
+namespace {
+
+template <typename Edit>
+Code code_of(Edit edit) {
+  TrainerOptions options;
+  edit(options);
+  return check_options(options).code;
+}
+
+}  // namespace
+
+TEST_CASE("the default options are valid") { CHECK(check_options(TrainerOptions{}).ok()); }
+
+TEST_CASE("options outside their ranges are refused") {
+  using Options = TrainerOptions;
+  CHECK(code_of([](Options& o) { o.queries = 0; }) == Code::option_queries);
+  CHECK(code_of([](Options& o) { o.queries = 4097; }) == Code::option_queries);
+  CHECK(code_of([](Options& o) { o.queries = 1; }) == Code::ok);
+  CHECK(code_of([](Options& o) { o.queries = 1, o.baseline = Baseline::leave_one_out; }) == Code::option_queries);
+  CHECK(code_of([](Options& o) { o.mu_weight = 0; }) == Code::option_mu);
+  CHECK(code_of([](Options& o) { o.mu_node = 65; }) == Code::option_mu);
+  CHECK(code_of([](Options& o) { o.seed = 0; }) == Code::ok);
+  CHECK(code_of([](Options& o) { o.seed = 0, o.generator = Generator::xorshift32; }) == Code::option_seed);
+  CHECK(code_of([](Options& o) { o.generator = static_cast<Generator>(2); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.scope = static_cast<Scope>(2); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.step = static_cast<Step>(7); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.train_bias = 2; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.node_ratio = 0.0f; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.node_ratio = std::numeric_limits<float>::quiet_NaN(); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.weight_tile_bytes = -1; }) == Code::option_value);
+}

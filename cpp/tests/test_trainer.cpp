@@ -1,0 +1,211 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "core/trainer.hpp"
+#include "tests/random_network.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/training_run.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+TrainerOptions random_options(RandomSource& random) {
+  TrainerOptions options;
+  options.seed = static_cast<uint32_t>(random.integer(1, 1000));
+  options.queries = random.integer(2, 7);
+  options.mu_weight = random.integer(1, 6);
+  options.mu_node = random.integer(1, 4);
+  options.generator = static_cast<Generator>(random.integer(0, 1));
+  options.scope = static_cast<Scope>(random.integer(0, 1));
+  options.baseline = static_cast<Baseline>(random.integer(0, 1));
+  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.sharing = static_cast<Sharing>(random.integer(0, 1));
+  options.rounding = static_cast<Rounding>(random.integer(0, 1));
+  options.step = Step::normalised;
+  options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
+  options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
+  return options;
+}
+
+// A random network, samples of it, and options.
+struct Setting {
+  explicit Setting(RandomSource& random)
+      : image(random_network(random, random.integer(1, 5),
+                             random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
+        options(random_options(random)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    layers = trainable_layers(model);
+    samples = random_samples(random, model, random.integer(1, 5));
+  }
+
+  std::vector<int32_t> trained(const TrainerOptions& with, const Executor& executor) const {
+    TrainingRun run(model, with, layers, samples.count(), executor);
+    REQUIRE(run.train(samples, 3, 0.7f).ok());
+    return run.parameters();
+  }
+
+  AlignedBytes image;
+  Model model;
+  TrainerOptions options;
+  std::vector<int32_t> layers;
+  Samples samples;
+};
+
+// conv2d -> fully_connected, as small as a network gets.
+struct SmallSetting {
+  SmallSetting() {
+    ImageBuilder builder;
+    RandomSource random(30);
+    builder.add_tensor({2, 2, 2});
+    builder.add_tensor({2, 2, 3});
+    builder.add_tensor({2, 2, 3});
+    builder.add_tensor({1, 1, 4});
+    builder.add_op(plain_op(OpKind::conv2d, 0, 1), random_linear_data(random, 3, 2));
+    builder.add_op(plain_op(OpKind::reshape, 1, 2));
+    builder.add_op(plain_op(OpKind::fully_connected, 2, 3), random_linear_data(random, 4, 12));
+    image = std::make_unique<AlignedBytes>(builder.build());
+    REQUIRE(model.open(image->data(), image->size()).ok());
+    samples = random_samples(random, model, 3);
+    options.queries = 4;
+  }
+
+  std::unique_ptr<AlignedBytes> image;
+  Model model;
+  Samples samples;
+  TrainerOptions options;
+};
+
+}  // namespace
+
+TEST_CASE("tasks in any order on any number of workers give the same bytes") {
+  RandomSource random(31);
+  for (int i = 0; i < 40; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    const std::vector<int32_t> expected = setting.trained(setting.options, sequential_executor());
+    for (const int32_t workers : {1, 2, 5}) {
+      CAPTURE(workers);
+      ShuffledExecutor shuffled(random.bits(), workers);
+      CHECK(setting.trained(setting.options, shuffled.executor()) == expected);
+    }
+  }
+}
+
+TEST_CASE("training changes weights") {
+  RandomSource random(32);
+  int32_t changed = 0;
+  for (int i = 0; i < 20; ++i) {
+    const Setting setting(random);
+    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), sequential_executor());
+    changed += run.parameters() != setting.trained(setting.options, sequential_executor());
+  }
+  CHECK(changed >= 18);
+}
+
+TEST_CASE("the size of the weight tile does not change the bytes") {
+  RandomSource random(33);
+  for (int i = 0; i < 25; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    TrainerOptions options = setting.options;
+    options.rule = EstimatorRule::weight;
+    const std::vector<int32_t> expected = setting.trained(options, sequential_executor());
+    for (const int32_t bytes : {0, 1, 50, 1000}) {
+      CAPTURE(bytes);
+      options.weight_tile_bytes = bytes;
+      CHECK(setting.trained(options, sequential_executor()) == expected);
+    }
+  }
+}
+
+TEST_CASE("a cancelled step leaves every weight as it was, and the next step works") {
+  RandomSource random(34);
+  for (int i = 0; i < 25; ++i) {
+    CAPTURE(i);
+    Setting setting(random);
+    setting.options.rule = EstimatorRule::weight;
+    ShuffledExecutor counting(1, 3);
+    setting.trained(setting.options, counting.executor());
+    ShuffledExecutor stopping(2, 3);
+    stopping.stop_at(random.integer(0, counting.questions() / 3 - 1));  // in the first of three steps
+    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), stopping.executor());
+    const std::vector<int32_t> before = run.parameters();
+    CHECK(run.train(setting.samples, 1, 0.7f).code == Code::cancelled);
+    CHECK(run.parameters() == before);
+  }
+}
+
+TEST_CASE("a learning rate of 0 changes nothing") {
+  SmallSetting setting;
+  TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
+  const std::vector<int32_t> before = run.parameters();
+  CHECK(run.train(setting.samples, 2, 0.0f).ok());
+  CHECK(run.parameters() == before);
+}
+
+TEST_CASE("a step reports the loss from before its update") {
+  SmallSetting setting;
+  TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
+  const SampleSource source = source_of(setting.samples);
+  StepResult first = {}, second = {}, third = {};
+  CHECK(run.trainer().step(0, 0.0f, 3, source, &first).ok());
+  CHECK(run.trainer().step(1, 0.5f, 3, source, &second).ok());
+  CHECK(run.trainer().step(2, 0.0f, 3, source, &third).ok());
+  CHECK(first.loss_sum == second.loss_sum);
+  CHECK(first.loss_sum != third.loss_sum);
+  CHECK(first.changed == 0);
+  CHECK(second.changed > 0);
+}
+
+TEST_CASE("open refuses setups that cannot work") {
+  SmallSetting setting;
+  std::vector<int8_t> weights(64);
+  std::vector<int32_t> bias(8);
+  const LayerStorage storage[] = {{weights.data(), bias.data()}, {weights.data() + 16, bias.data() + 4}};
+  AlignedBytes memory(1 << 16);
+  const auto code = [&](std::vector<int32_t> layers, int32_t batch) {
+    Trainer trainer;
+    const auto count = static_cast<int32_t>(layers.size());
+    return trainer
+        .open({&setting.model, &portable_kernels(), &setting.options, layers.data(), count, storage, batch,
+               sequential_executor()},
+              memory.data(), memory.size())
+        .code;
+  };
+  CHECK(code({0, 2}, 3) == Code::ok);
+  CHECK(code({0, 2}, 0) == Code::batch_size);
+  CHECK(code({}, 3) == Code::layer_repeated);
+  CHECK(code({2, 0}, 3) == Code::layer_repeated);
+  CHECK(code({0, 0}, 3) == Code::layer_repeated);
+  CHECK(code({1}, 3) == Code::layer_not_trainable);
+  CHECK(code({3}, 3) == Code::layer_not_trainable);
+  CHECK(code({-1}, 3) == Code::layer_not_trainable);
+  CHECK(code({0, 2}, 1 << 20) == Code::arena_too_small);
+  setting.options.queries = 0;
+  CHECK(code({0, 2}, 3) == Code::option_queries);
+}
+
+TEST_CASE("a step refuses bad samples and leaves every weight as it was") {
+  SmallSetting setting;
+  TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
+  const std::vector<int32_t> before = run.parameters();
+  StepResult result = {};
+  const SampleSource source = source_of(setting.samples);
+  CHECK(run.trainer().step(0, 0.1f, 0, source, &result).code == Code::batch_size);
+  CHECK(run.trainer().step(0, 0.1f, 4, source, &result).code == Code::batch_size);
+  CHECK(run.trainer().step(0, -0.1f, 3, source, &result).code == Code::option_learning_rate);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(run.trainer().step(0, nan, 3, source, &result).code == Code::option_learning_rate);
+  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
+  CHECK(run.trainer().step(0, 0.1f, 3, unreadable, &result).code == Code::sample_unreadable);
+  setting.samples.labels[1] = 4;
+  CHECK(run.trainer().step(0, 0.1f, 3, source, &result).code == Code::label_range);
+  setting.samples.labels[1] = -1;
+  CHECK(run.trainer().step(0, 0.1f, 3, source, &result).code == Code::label_range);
+  CHECK(run.parameters() == before);
+}

@@ -1,0 +1,73 @@
+#include "tests/training_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace pmt::tests {
+
+Samples random_samples(RandomSource& random, const Model& model, int32_t count) {
+  Samples samples;
+  for (int32_t i = 0; i < count; ++i) {
+    samples.images.push_back(random.bytes(element_count(model.input())));
+    samples.labels.push_back(random.integer(0, model.classes() - 1));
+  }
+  return samples;
+}
+
+SampleSource source_of(const Samples& samples) {
+  const auto read = [](void* context, int32_t index, int8_t* image, int32_t* label) {
+    const auto& all = *static_cast<const Samples*>(context);
+    const std::vector<int8_t>& one = all.images[static_cast<size_t>(index)];
+    std::copy(one.begin(), one.end(), image);
+    *label = all.labels[static_cast<size_t>(index)];
+    return true;
+  };
+  return {const_cast<Samples*>(&samples), read};
+}
+
+TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
+                         const Executor& executor)
+    : layers_(std::move(layers)) {
+  for (const int32_t index : layers_) {
+    const OpRecord& op = model.op(index);
+    weights_.emplace_back(model.weights(op), model.weights(op) + weight_count(model, op));
+    biases_.emplace_back(model.bias(op), model.bias(op) + model.output_of(op).channels);
+  }
+  for (size_t i = 0; i < layers_.size(); ++i) storage_.push_back({weights_[i].data(), biases_[i].data()});
+  const auto count = static_cast<int32_t>(layers_.size());
+  const TrainerSetup setup = {&model, &portable_kernels(), &options, layers_.data(),
+                              count,  storage_.data(),     batch,    executor};
+  AlignedBytes tables(Trainer::table_bytes(model, count));
+  REQUIRE(trainer_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
+  const size_t bytes = trainer_.bytes_needed();
+  memory_ = std::make_unique<AlignedBytes>(bytes, 0xA5);
+  REQUIRE(trainer_.open(setup, memory_->data(), bytes - 1).code == Code::arena_too_small);
+  REQUIRE(trainer_.open(setup, memory_->data(), bytes).code == Code::ok);
+}
+
+Status TrainingRun::train(const Samples& samples, int32_t steps, float learning_rate) {
+  for (int32_t step = 0; step < steps; ++step) {
+    StepResult result = {};
+    PMT_RETURN_IF_ERROR(
+        trainer_.step(static_cast<uint32_t>(step), learning_rate, samples.count(), source_of(samples), &result));
+  }
+  return {};
+}
+
+std::vector<int32_t> TrainingRun::parameters() const {
+  std::vector<int32_t> all;
+  for (const auto& weights : weights_) all.insert(all.end(), weights.begin(), weights.end());
+  for (const auto& biases : biases_) all.insert(all.end(), biases.begin(), biases.end());
+  return all;
+}
+
+std::vector<int32_t> trainable_layers(const Model& model) {
+  std::vector<int32_t> layers;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    if (has_weights(model.op(i))) layers.push_back(i);
+  }
+  return layers;
+}
+
+}  // namespace pmt::tests

@@ -1,0 +1,48 @@
+// A trainer with everything it needs, in memory of exactly the size it asks for.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/trainer.hpp"
+#include "tests/aligned_bytes.hpp"
+#include "tests/random_source.hpp"
+
+namespace pmt::tests {
+
+struct Samples {
+  std::vector<std::vector<int8_t>> images;
+  std::vector<int32_t> labels;
+  int32_t count() const { return static_cast<int32_t>(labels.size()); }
+};
+
+Samples random_samples(RandomSource& random, const Model& model, int32_t count);
+
+SampleSource source_of(const Samples& samples);
+
+class TrainingRun {
+ public:
+  TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
+              const Executor& executor);
+
+  Trainer& trainer() { return trainer_; }
+
+  // Steps with the whole of `samples`; the status of the first that fails.
+  Status train(const Samples& samples, int32_t steps, float learning_rate);
+
+  // Weights and biases of all layers, one after another.
+  std::vector<int32_t> parameters() const;
+
+ private:
+  std::vector<int32_t> layers_;
+  std::vector<std::vector<int8_t>> weights_;
+  std::vector<std::vector<int32_t>> biases_;
+  std::vector<LayerStorage> storage_;
+  std::unique_ptr<AlignedBytes> memory_;
+  Trainer trainer_;
+};
+
+// Ops with weights.
+std::vector<int32_t> trainable_layers(const Model& model);
+
+}  // namespace pmt::tests
