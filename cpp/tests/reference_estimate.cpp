@@ -1,0 +1,217 @@
+#include "tests/reference_estimate.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <functional>
+
+#include "core/loss.hpp"
+#include "reference/gradient.hpp"
+#include "reference/perturbation.hpp"
+#include "reference/rademacher.hpp"
+#include "tests/linear_case.hpp"
+
+namespace pmt::tests {
+namespace {
+
+double halves_away_from_zero(double value) { return std::round(value); }
+
+// mu output steps in bias steps; at least 1, and 0 for a dead channel.
+double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t mu) {
+  const float weight_scale = model.weight_scales(op)[channel];
+  if (weight_scale < 1e-6f) return 0.0;
+  const float steps = static_cast<float>(mu) * model.output_of(op).scale / (model.input_of(op).scale * weight_scale);
+  return std::max(1.0, static_cast<double>(std::nearbyint(steps)));
+}
+
+template <typename Values>
+std::vector<double> in_order(const Values& values) {
+  return {values.begin(), values.end()};
+}
+
+void add(Sums& total, const Sums& more) {
+  if (total.weights.empty()) {
+    total = more;
+    return;
+  }
+  std::transform(more.weights.begin(), more.weights.end(), total.weights.begin(), total.weights.begin(), std::plus<>());
+  std::transform(more.bias.begin(), more.bias.end(), total.bias.begin(), total.bias.begin(), std::plus<>());
+}
+
+}  // namespace
+
+ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samples, uint32_t step)
+    : trainer_(trainer),
+      model_(*trainer.network().model),
+      options_(*trainer.estimation().options),
+      samples_(samples),
+      step_(step),
+      parameters_(parameters_of(model_)) {
+  for (const std::vector<int8_t>& image : samples.images) {
+    Tensors tensors(static_cast<size_t>(model_.tensor_count()));
+    const TensorRecord& in = model_.input();
+    tensors[model_.header().input_tensor] = image_of(image, {in.height, in.width, in.channels});
+    run_reference(model_, 0, parameters_, tensors);
+    clean_.push_back(std::move(tensors));
+  }
+}
+
+StreamId ReferenceEstimate::stream(const Layer& layer, const QueryId& id, Purpose purpose) const {
+  const bool shared = options_.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
+  return {options_.seed, step_, static_cast<uint32_t>(layer.op), id.query, shared ? 0 : id.sample, purpose};
+}
+
+std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRange& perturbed,
+                                                                  const QueryId& id) const {
+  std::vector<OpParameters> parameters = parameters_;
+  for (int32_t i = perturbed.first; i <= perturbed.last; ++i) {
+    const Layer& one = layer(i);
+    if (one.estimator != Estimator::weight_perturbation) continue;
+    const OpRecord& op = model_.op(one.op);
+    OpParameters& own = parameters[static_cast<size_t>(one.op)];
+    const auto signs =
+        reference::rademacher(options_.generator, stream(one, id, Purpose::weight_signs), one.weight_count);
+    const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
+    const auto moved = reference::perturb(weights, signs, options_.mu_weight, -127, 127);
+    std::copy(moved.begin(), moved.end(), own.weights.begin());
+    if (options_.train_bias == 0) continue;
+    const auto bias_signs =
+        reference::rademacher(options_.generator, stream(one, id, Purpose::bias_signs), one.channels);
+    for (size_t c = 0; c < own.bias.size(); ++c) {
+      const double bias = own.bias[c] + bias_signs(c) * bias_step(model_, op, c, options_.mu_weight);
+      own.bias[c] = static_cast<int32_t>(std::clamp<double>(bias, INT_MIN, INT_MAX));
+    }
+  }
+  return parameters;
+}
+
+void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const {
+  const OpRecord& op = model_.op(layer.op);
+  const auto signs =
+      reference::rademacher(options_.generator, stream(layer, id, Purpose::node_signs), layer.node_count);
+  const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
+  const auto moved = reference::perturb(values, signs, options_.mu_node, op.clamp_min, op.clamp_max);
+  std::copy(moved.begin(), moved.end(), nodes.begin());
+}
+
+int32_t ReferenceEstimate::loss_of(const std::vector<float>& logits, uint32_t sample) const {
+  return cross_entropy(logits.data(), static_cast<int32_t>(logits.size()), samples_.labels[sample]);
+}
+
+int32_t ReferenceEstimate::clean_loss(uint32_t sample) const {
+  return loss_of(reference_logits(model_, parameters_, clean_[sample], options_.int8_logits != 0), sample);
+}
+
+int32_t ReferenceEstimate::query_loss(const LayerRange& perturbed, const QueryId& id) const {
+  const std::vector<OpParameters> parameters = perturbed_parameters(perturbed, id);
+  Tensors tensors = clean_[id.sample];
+  bool from_int8 = options_.int8_logits != 0;
+  for (int32_t i = 0; i < model_.op_count(); ++i) {
+    reference::Image& output = tensors[model_.op(i).output];
+    output = run_reference_op(model_, i, parameters, tensors);
+    for (int32_t k = perturbed.first; k <= perturbed.last; ++k) {
+      if (layer(k).op != i || layer(k).estimator != Estimator::node_perturbation) continue;
+      perturb_nodes(layer(k), id, output);
+      from_int8 = from_int8 || i == model_.op_count() - 1;
+    }
+  }
+  return loss_of(reference_logits(model_, parameters, tensors, from_int8), id.sample);
+}
+
+Sums ReferenceEstimate::weight_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
+  const Layer& one = layer(index);
+  const auto queries = differences.size();
+  const auto sums_over = [&](Purpose purpose, int32_t count) {
+    xt::xtensor<int8_t, 2> signs = xt::zeros<int8_t>({queries, static_cast<size_t>(count)});
+    for (uint32_t q = 0; q < queries; ++q) {
+      xt::view(signs, q) = reference::rademacher(options_.generator, stream(one, {q, sample}, purpose), count);
+    }
+    const auto factors = tensor_of<reference::Vector<double>>(differences, {queries});
+    return in_order(reference::weight_gradient(factors, signs));
+  };
+  Sums sums = {sums_over(Purpose::weight_signs, one.weight_count),
+               std::vector<double>(static_cast<size_t>(one.channels), 0.0)};
+  if (options_.train_bias != 0) sums.bias = sums_over(Purpose::bias_signs, one.channels);
+  return sums;
+}
+
+Sums ReferenceEstimate::through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes,
+                                      const reference::Image& input) const {
+  const OpRecord& op = model_.op(layer.op);
+  const int32_t input_zero = model_.input_of(op).zero_point;
+  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const std::vector<double> bias = in_order(reference::bias_gradient(nodes));
+  if (op.kind == OpKind::depthwise_conv2d) {
+    return {in_order(reference::depthwise_gradient(nodes, input, input_zero, window)), bias};
+  }
+  // A fully connected op is a convolution whose kernel covers its input.
+  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
+  const bool dense = op.kind == OpKind::fully_connected;
+  return {in_order(reference::conv2d_gradient(nodes, input, input_zero, dense ? whole : window)), bias};
+}
+
+Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
+  const Layer& one = layer(index);
+  const OpRecord& op = model_.op(one.op);
+  const reference::Image& nodes = clean_[sample][op.output];
+  xt::xtensor<int8_t, 4> signs =
+      xt::zeros<int8_t>({differences.size(), nodes.shape(0), nodes.shape(1), nodes.shape(2)});
+  for (uint32_t q = 0; q < differences.size(); ++q) {
+    const auto drawn =
+        reference::rademacher(options_.generator, stream(one, {q, sample}, Purpose::node_signs), one.node_count);
+    std::copy(drawn.begin(), drawn.end(), signs.begin() + static_cast<std::ptrdiff_t>(q * drawn.size()));
+  }
+  const auto factors = tensor_of<reference::Vector<double>>(differences, {differences.size()});
+  const auto gradient = reference::node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
+  return through_layer(one, gradient, clean_[sample][op.input[0]]);
+}
+
+Sums ReferenceEstimate::head_sums(int32_t index, uint32_t sample) const {
+  const Layer& one = layer(index);
+  const std::vector<float> logits = reference_logits(model_, parameters_, clean_[sample], false);
+  std::vector<int32_t> gradient(logits.size());
+  cross_entropy_gradient(logits.data(), one.channels, samples_.labels[sample], gradient.data());
+  xt::xtensor<double, 3> nodes = xt::zeros<double>({size_t{1}, size_t{1}, logits.size()});
+  std::copy(gradient.begin(), gradient.end(), nodes.begin());
+  return through_layer(one, nodes, clean_[sample][model_.op(one.op).input[0]]);
+}
+
+std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sample) const {
+  const bool layer_wise = options_.scope == Scope::layer_wise;
+  const LayerRange perturbed = layer_wise ? LayerRange{index, index} : LayerRange{0, trainer_.layer_count() - 1};
+  std::vector<double> losses;
+  for (uint32_t q = 0; q < static_cast<uint32_t>(options_.queries); ++q) {
+    losses.push_back(query_loss(perturbed, {q, sample}));
+  }
+  double baseline = clean_loss(sample);
+  if (options_.baseline == Baseline::leave_one_out) {
+    baseline = 0.0;
+    for (const double loss : losses) baseline += loss;
+    baseline = halves_away_from_zero(baseline / options_.queries);
+  }
+  for (double& loss : losses) loss -= baseline;
+  return losses;
+}
+
+Sums ReferenceEstimate::sums(int32_t index) const {
+  const Layer& one = layer(index);
+  const auto samples = static_cast<uint32_t>(samples_.count());
+  const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation;
+  Sums total;
+  std::vector<double> together(static_cast<size_t>(options_.queries), 0.0);
+  for (uint32_t n = 0; n < samples; ++n) {
+    if (one.estimator == Estimator::closed_form) {
+      add(total, head_sums(index, n));
+      continue;
+    }
+    const std::vector<double> own = differences(index, n);
+    std::transform(own.begin(), own.end(), together.begin(), together.begin(), std::plus<>());
+    if (shared) continue;
+    add(total, one.estimator == Estimator::node_perturbation ? node_sums(index, n, own) : weight_sums(index, n, own));
+  }
+  if (!shared) return total;
+  for (double& sum : together) sum = halves_away_from_zero(sum / samples);
+  return weight_sums(index, 0, together);
+}
+
+}  // namespace pmt::tests

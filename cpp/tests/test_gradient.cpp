@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "core/gradient.hpp"
+#include "tests/random_network.hpp"
+#include "tests/reference_estimate.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+TrainerOptions random_options(RandomSource& random) {
+  TrainerOptions options;
+  options.seed = static_cast<uint32_t>(random.integer(1, 1000));
+  options.queries = random.integer(2, 6);
+  options.mu_weight = random.integer(1, 20);
+  options.mu_node = random.integer(1, 8);
+  options.generator = static_cast<Generator>(random.integer(0, 1));
+  options.scope = static_cast<Scope>(random.integer(0, 1));
+  options.baseline = static_cast<Baseline>(random.integer(0, 1));
+  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.node_dimension = static_cast<NodeDimension>(random.integer(0, 1));
+  options.sharing = static_cast<Sharing>(random.integer(0, 1));
+  options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
+  options.int8_logits = random.chance(3) ? 1 : 0;
+  options.weight_tile_bytes = random.pick<int32_t>({10, 100, 65536});
+  return options;
+}
+
+// A random network with some of its layers under training.
+struct Setting {
+  explicit Setting(RandomSource& random)
+      : image(random_network(random, random.integer(1, 5),
+                             random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
+        options(random_options(random)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    std::vector<int32_t> layers;
+    for (const int32_t layer : trainable_layers(model)) {
+      if (!random.chance(3)) layers.push_back(layer);
+    }
+    if (layers.empty()) layers = trainable_layers(model);
+    samples = random_samples(random, model, random.integer(1, 3));
+    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), sequential_executor());
+  }
+
+  const Trainer& trainer() const { return run->trainer(); }
+
+  // The main pass of a sample up to and including an op.
+  void run_to(uint32_t sample, int32_t op) const {
+    const Workspace& workspace = trainer().workspace(0);
+    int8_t* input = workspace.tensor(trainer().plan(), Pass::main, model.header().input_tensor);
+    std::copy(samples.images[sample].begin(), samples.images[sample].end(), input);
+    forward(trainer().network(), trainer().plan(), workspace, 0, op + 1);
+  }
+
+  AlignedBytes image;
+  Model model;
+  TrainerOptions options;
+  Samples samples;
+  std::unique_ptr<TrainingRun> run;
+};
+
+struct CoreSums {
+  explicit CoreSums(const Layer& layer)
+      : weights(static_cast<size_t>(layer.weight_count)), bias(static_cast<size_t>(layer.channels)) {}
+  GradientSums view() { return {weights.data(), bias.data()}; }
+  std::vector<int64_t> weights, bias;
+};
+
+std::vector<int64_t> whole(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
+}  // namespace
+
+TEST_CASE("the loss of a query is that of the perturbed network run from its start") {
+  RandomSource random(35);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    const uint32_t step = static_cast<uint32_t>(random.integer(0, 99));
+    const ReferenceEstimate reference(setting.trainer(), setting.samples, step);
+    Estimation estimation = setting.trainer().estimation();
+    estimation.step = step;
+    for (int32_t first = 0; first < estimation.layer_count; ++first) {
+      const LayerRange ranges[] = {{first, first}, {first, estimation.layer_count - 1}};
+      setting.run_to(0, estimation.layers[first].op);
+      for (const LayerRange& perturbed : ranges) {
+        for (uint32_t q = 0; q < 2; ++q) {
+          const int32_t loss =
+              query_loss(estimation, setting.trainer().workspace(0), perturbed, {q, 0}, setting.samples.labels[0]);
+          CHECK(loss == reference.query_loss(perturbed, {q, 0}));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a layer's gradient sums are those of the definition") {
+  RandomSource random(36);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    const ReferenceEstimate reference(setting.trainer(), setting.samples, 0);
+    const Estimation& estimation = setting.trainer().estimation();
+    const Workspace& workspace = setting.trainer().workspace(0);
+    std::vector<int32_t> differences;
+    for (int32_t q = 0; q < setting.options.queries; ++q) differences.push_back(random.integer(-(1 << 22), 1 << 22));
+    const std::vector<double> exact(differences.begin(), differences.end());
+    for (int32_t index = 0; index < estimation.layer_count; ++index) {
+      const Layer& layer = setting.trainer().layer(index);
+      CAPTURE(static_cast<int32_t>(layer.estimator));
+      CoreSums sums(layer);
+      Sums expected;
+      if (layer.estimator == Estimator::weight_perturbation) {
+        add_weight_gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
+        expected = reference.weight_sums(index, 0, exact);
+      } else if (layer.estimator == Estimator::node_perturbation) {
+        setting.run_to(0, layer.op);
+        add_node_gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
+        expected = reference.node_sums(index, 0, exact);
+      } else {
+        setting.run_to(0, layer.op - 1);
+        add_head_gradient(estimation, workspace, layer, setting.samples.labels[0], sums.view());
+        expected = reference.head_sums(index, 0);
+      }
+      CHECK(sums.weights == whole(expected.weights));
+      CHECK(sums.bias == whole(expected.bias));
+    }
+  }
+}
+
+TEST_CASE("Trainer::estimate is the definition over the batch") {
+  RandomSource random(37);
+  int32_t seen[3] = {0, 0, 0};
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    const uint32_t step = static_cast<uint32_t>(random.integer(0, 99));
+    const ReferenceEstimate reference(setting.trainer(), setting.samples, step);
+    for (int32_t index = 0; index < setting.trainer().layer_count(); ++index) {
+      const Layer& layer = setting.trainer().layer(index);
+      CAPTURE(static_cast<int32_t>(layer.estimator));
+      REQUIRE(setting.run->trainer().estimate(step, setting.samples.count(), source_of(setting.samples), index).ok());
+      const GradientSums sums = setting.trainer().sums();
+      const Sums expected = reference.sums(index);
+      CHECK(std::vector<int64_t>(sums.weights, sums.weights + layer.weight_count) == whole(expected.weights));
+      CHECK(std::vector<int64_t>(sums.bias, sums.bias + layer.channels) == whole(expected.bias));
+      ++seen[static_cast<size_t>(layer.estimator)];
+    }
+  }
+  for (const int32_t count : seen) CHECK(count > 10);
+}
