@@ -165,6 +165,21 @@ TEST_CASE("a pool that rescales is refused") {
   CHECK(open_with(tensor_at(2, offsetof(TensorRecord, zero_point)), 0).code == Code::op_quantisation);
 }
 
+TEST_CASE("a window of padding alone is refused") {
+  const auto code = [](const Window& window, int32_t pad_bottom, int32_t pad_right, const Shape& out) {
+    ImageBuilder builder;
+    builder.add_tensor({4, 4, 1});
+    builder.add_tensor(out);
+    builder.add_op(window_op(OpKind::average_pool, 0, 1, window, pad_bottom, pad_right));
+    return open(builder.build()).code;
+  };
+  CHECK(code({2, 2, 2, 2, 0, 0}, 0, 0, {2, 2, 1}) == Code::ok);
+  CHECK(code({2, 2, 2, 2, 0, 0}, 2, 0, {3, 2, 1}) == Code::op_geometry);
+  CHECK(code({2, 2, 2, 2, 0, 0}, 0, 2, {2, 3, 1}) == Code::op_geometry);
+  CHECK(code({2, 2, 2, 2, 2, 0}, 0, 0, {3, 2, 1}) == Code::op_geometry);
+  CHECK(code({2, 2, 2, 2, 0, 2}, 0, 0, {2, 3, 1}) == Code::op_geometry);
+}
+
 TEST_CASE("a block that names an op without weights is refused") {
   const size_t layers = small_image().word(offsetof(ImageHeader, block_layers));
   CHECK(open_with(layers, 1).code == Code::block_layer);

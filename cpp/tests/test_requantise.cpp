@@ -25,6 +25,11 @@ TEST_CASE("the sum of accumulator and bias does not wrap at the int32 limits") {
   CHECK(requantise(INT_MIN, INT_MIN, 1e6f, 127, -128, 127) == -128);
 }
 
+TEST_CASE("accumulator and bias become floats one by one, then are added") {
+  // 2^24 + 1 loses its 1, and so does 2^24 + the bias: 2.5 goes to 2. The exact sum would go to 3.
+  CHECK(requantise(16777217, 1, 2.5f / 16777216.0f, 0, -128, 127) == 2);
+}
+
 TEST_CASE("requantise gives the bytes of its definition") {
   tests::RandomSource random(6);
   int32_t different = 0;
