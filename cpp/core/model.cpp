@@ -100,6 +100,11 @@ Status Model::check_sections() const {
     const uint64_t end = sections[i].offset + static_cast<uint64_t>(sections[i].count) * record_bytes[i];
     const bool aligned = sections[i].offset % image_alignment == 0;
     if (!aligned || sections[i].offset < sizeof(ImageHeader) || end > header_->image_bytes) return {Code::image_layout};
+    // Weights are written to: no section may share a byte with another.
+    for (int k = 0; k < i; ++k) {
+      const uint64_t other_end = sections[k].offset + static_cast<uint64_t>(sections[k].count) * record_bytes[k];
+      if (sections[i].offset < other_end && sections[k].offset < end) return {Code::image_layout};
+    }
   }
   if (header_->tensors.count == 0 || header_->tensors.count > 8192) return {Code::image_layout};
   if (header_->ops.count == 0 || header_->ops.count > 4096) return {Code::image_layout};
@@ -115,11 +120,13 @@ Status Model::check_sections() const {
 bool Model::name_is_valid(uint32_t offset) const { return offset < header_->names.count; }
 
 Status Model::check_tensors() const {
+  int64_t elements = 0;
   for (int32_t i = 0; i < tensor_count(); ++i) {
     const TensorRecord& t = tensors_[i];
     const bool positive = t.height > 0 && t.width > 0 && t.channels > 0;
     if (!positive || t.height > 4096 || t.width > 4096 || t.channels > 65536) return {Code::tensor_shape, i};
-    if (static_cast<int64_t>(t.height) * t.width * t.channels > (1 << 28)) return {Code::tensor_shape, i};
+    elements += static_cast<int64_t>(t.height) * t.width * t.channels + image_alignment;
+    if (elements > largest_activations) return {Code::tensor_shape, i};
     if (!(t.scale >= smallest_tensor_scale && t.scale <= largest_scale)) return {Code::tensor_quantisation, i};
     if (t.zero_point < -128 || t.zero_point > 127) return {Code::tensor_quantisation, i};
     if (!name_is_valid(t.name)) return {Code::name_range, i};
@@ -159,7 +166,7 @@ Status Model::check_op(int32_t index) const {
   if (!geometry_is_valid(*this, op)) return {Code::op_geometry, index};
   if (!quantisation_agrees(*this, op)) return {Code::op_quantisation, index};
   if (!has_weights(op)) return {};
-  if (!data_is_inside(*this, op)) return {Code::op_data, index};
+  if (!data_is_inside(*this, op) || !data_is_its_own(*this, index)) return {Code::op_data, index};
   const float* scales = weight_scales(op);
   for (int32_t c = 0; c < output_of(op).channels; ++c) {
     const bool inside = scales[c] >= smallest_weight_scale && scales[c] <= largest_scale;

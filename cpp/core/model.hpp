@@ -19,6 +19,9 @@ constexpr float smallest_tensor_scale = 1e-12f;
 constexpr float smallest_weight_scale = 1e-30f;
 constexpr float largest_scale = 1e6f;
 
+// All tensors of a network together, in elements: every offset of a plan fits int32.
+constexpr int64_t largest_activations = int64_t{1} << 28;
+
 class Model {
  public:
   // `image` must be 16-byte aligned and outlive the view.

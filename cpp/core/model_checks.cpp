@@ -25,6 +25,24 @@ bool window_fits(const OpRecord& op, const TensorRecord& in, const TensorRecord&
   return room_h >= 0 && room_w >= 0 && room_h / op.stride_h + 1 == out.height && room_w / op.stride_w + 1 == out.width;
 }
 
+struct Range {
+  uint64_t begin, end;
+};
+
+struct OpData {
+  Range ranges[3];
+};
+
+OpData data_of(const Model& model, const OpRecord& op) {
+  const auto weights = static_cast<uint64_t>(weight_count(model, op));
+  const auto channels = static_cast<uint64_t>(model.output_of(op).channels);
+  return {{{op.weight_offset, op.weight_offset + weights},
+           {op.bias_offset, op.bias_offset + 4 * channels},
+           {op.scale_offset, op.scale_offset + 4 * channels}}};
+}
+
+bool share_bytes(const Range& a, const Range& b) { return a.begin < b.end && b.begin < a.end; }
+
 // int32 accumulators: 255 * 128 * taps must stay below 2^31.
 bool accumulator_fits(int64_t taps) { return taps <= 65535; }
 
@@ -71,6 +89,25 @@ bool data_is_inside(const Model& model, const OpRecord& op) {
   const bool aligned = op.weight_offset % 16 == 0 && op.bias_offset % 16 == 0 && op.scale_offset % 16 == 0;
   return aligned && op.weight_offset + weights <= end && op.bias_offset + 4 * out <= end &&
          op.scale_offset + 4 * out <= end;
+}
+
+bool data_is_its_own(const Model& model, int32_t index) {
+  const OpData own = data_of(model, model.op(index));
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < i; ++k) {
+      if (share_bytes(own.ranges[i], own.ranges[k])) return false;
+    }
+  }
+  for (int32_t other = 0; other < index; ++other) {
+    if (!has_weights(model.op(other))) continue;
+    const OpData others = data_of(model, model.op(other));
+    for (const Range& a : own.ranges) {
+      for (const Range& b : others.ranges) {
+        if (share_bytes(a, b)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace pmt

@@ -43,6 +43,8 @@ class Trainer {
   Status open(const TrainerSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 
+  // A sample that can be read at first and not again, for its gradient, leaves the layers behind the
+  // failing one updated: the caller goes back to its checkpoint.
   Status step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source, StepResult* result);
 
   // The first half of step(): fills the tables and the gradient sums of one layer, changes nothing.

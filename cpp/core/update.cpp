@@ -38,6 +38,12 @@ float qas(const TrainerOptions& options, float scale) {
   return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
 }
 
+// An overflow of extreme options times nothing is nothing, on every target.
+float update_of(int64_t sum, float factor) {
+  const float update = to_float(sum) * factor;
+  return update == update ? update : 0.0f;
+}
+
 struct Steps {
   float weights, bias;
 };
@@ -92,7 +98,7 @@ class LayerUpdate {
       const ChannelFactors direction = directions(c);
       weight_squares += channel_squares(c, direction.weight);
       const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
-      const float bias = to_float(sums_.bias[c]) * direction.bias * in_output_steps;
+      const float bias = update_of(sums_.bias[c], direction.bias) * in_output_steps;
       bias_squares += bias * bias;
     }
     const float taps = static_cast<float>(layer_.weight_count / layer_.channels);
@@ -109,7 +115,7 @@ class LayerUpdate {
     const ChannelWeights at = channel_weights(model_, op_, channel);
     float squares = 0.0f;
     for (int32_t k = 0; k < at.count; ++k) {
-      const float value = to_float(sums_.weights[at.first + k * at.stride]) * factor;
+      const float value = update_of(sums_.weights[at.first + k * at.stride], factor);
       squares += value * value;
     }
     return squares;
@@ -120,7 +126,7 @@ class LayerUpdate {
     int32_t changed = 0;
     for (int32_t k = 0; k < at.count; ++k) {
       const int32_t i = at.first + k * at.stride;
-      const float update = to_float(sums_.weights[i]) * factor;
+      const float update = update_of(sums_.weights[i], factor);
       const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
       const int32_t step = round_update(update, options_.rounding, random);
       const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);
@@ -132,7 +138,7 @@ class LayerUpdate {
 
   // A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
   void update_bias(int32_t channel, float factor) {
-    const int32_t step = round_saturating(to_float(sums_.bias[channel]) * factor);
+    const int32_t step = round_saturating(update_of(sums_.bias[channel], factor));
     const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - step;
     layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
   }

@@ -24,8 +24,8 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
 // Gradient-norm scaling k / (k + d - 1), 1 where it is off or the gradient is exact.
 float gradient_norm_scaling(const TrainerOptions& options, const Layer& layer, int32_t samples);
 
-// Rounds an update in steps, either to the nearest integer or up or down at random so that its
-// mean is exact; `random` holds 16 random bits.
+// Rounds an update in steps, either to the nearest integer (half to even) or up or down at random so
+// that its mean is the update, cut to 1/65536 of a step; `random` holds 16 random bits.
 int32_t round_update(float update, Rounding rounding, uint32_t random);
 
 // Updates the layer; returns the number of weights that changed. Dead channels stay.

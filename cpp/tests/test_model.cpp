@@ -161,6 +161,32 @@ TEST_CASE("a weight scale outside its bounds names the op") {
   CHECK(open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(3.9e-9f)).ok());
 }
 
+TEST_CASE("sections that share bytes are refused") {
+  const uint32_t ops = small_image().word(offsetof(ImageHeader, ops));
+  CHECK(open_with(offsetof(ImageHeader, data), ops).code == Code::image_layout);
+  CHECK(open_with(offsetof(ImageHeader, names), ops).code == Code::image_layout);
+}
+
+TEST_CASE("arrays that share bytes are refused: training writes to them") {
+  const auto offset_of = [](uint32_t op, size_t field) { return small_image().word(op_at(op, field)); };
+  const uint32_t bias = offset_of(0, offsetof(OpRecord, bias_offset));
+  CHECK(open_with(op_at(0, offsetof(OpRecord, scale_offset)), bias).code == Code::op_data);
+  CHECK(open_with(op_at(2, offsetof(OpRecord, bias_offset)), bias).code == Code::op_data);
+  CHECK(open_with(op_at(2, offsetof(OpRecord, weight_offset)), bias).op == 2);
+}
+
+TEST_CASE("tensors too large for a plan are refused") {
+  ImageBuilder builder;
+  builder.add_tensor({4096, 4096, 8});
+  builder.add_tensor({4096, 4096, 8});
+  builder.add_op(plain_op(OpKind::reshape, 0, 1));
+  Model model;
+  const AlignedBytes image = builder.build();
+  const Status status = model.open(image.data(), image.size());
+  CHECK(status.code == Code::tensor_shape);
+  CHECK(status.op == 1);
+}
+
 TEST_CASE("a pool that rescales is refused") {
   CHECK(open_with(tensor_at(2, offsetof(TensorRecord, zero_point)), 0).code == Code::op_quantisation);
 }

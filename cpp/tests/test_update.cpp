@@ -235,6 +235,23 @@ TEST_CASE("a normalised update has the root mean square that was asked for") {
   CHECK(one.weights == moved);
 }
 
+TEST_CASE("a learning rate at the end of float moves nothing without a gradient") {
+  for (const Step step : {Step::gradient, Step::normalised}) {
+    RandomSource random(30);
+    LayerCase one(random, OpKind::conv2d);
+    one.options.step = step;
+    const std::vector<int8_t> weights = one.weights;
+    const std::vector<int32_t> bias = one.bias;
+    std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
+    CHECK(update_layer(one.estimation, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
+    CHECK(one.weights == weights);
+    CHECK(one.bias == bias);
+    std::fill(sums.begin(), sums.end(), INT64_MAX / 4);
+    update_layer(one.estimation, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()});
+    for (const int8_t weight : one.weights) CHECK(weight >= -127);
+  }
+}
+
 TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by call") {
   RandomSource random(29);
   LayerCase one(random, OpKind::conv2d);
