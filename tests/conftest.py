@@ -11,7 +11,7 @@ import pytest
 def shared() -> Path:
     """The folder of models, data and golden outputs: ../shared, or PMT_SHARED."""
     beside = Path(__file__).resolve().parents[2] / "shared"
-    folder = Path(os.environ.get("PMT_SHARED", beside))
+    folder = Path(os.environ.get("PMT_SHARED") or beside)
     if not folder.is_dir():
         message = f"no folder {folder}: set PMT_SHARED to the one with models/, data/ and golden/"
         if os.environ.get("CI") == "true":
