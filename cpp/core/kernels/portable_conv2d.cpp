@@ -10,10 +10,23 @@ constexpr int32_t channel_tile = 32;  // accumulators of a tile live on the stac
 
 int32_t padded(int32_t taps) { return round_up(taps, 8); }
 
-inline int32_t dot(const int16_t* __restrict a, const int16_t* __restrict b, int32_t count) {
-  int32_t sum = 0;
-  for (int32_t k = 0; k < count; ++k) sum += static_cast<int32_t>(a[k]) * b[k];
-  return sum;
+// Four patches against one weight row: its values are loaded once for all four.
+inline void dot4(const int16_t* __restrict patches, int32_t stride, const int16_t* __restrict row, int32_t* sums) {
+  const int16_t* __restrict a = patches;
+  const int16_t* __restrict b = patches + stride;
+  const int16_t* __restrict c = patches + 2 * stride;
+  const int16_t* __restrict d = patches + 3 * stride;
+  int32_t sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
+  for (int32_t k = 0; k < stride; ++k) {
+    sum_a += static_cast<int32_t>(a[k]) * row[k];
+    sum_b += static_cast<int32_t>(b[k]) * row[k];
+    sum_c += static_cast<int32_t>(c[k]) * row[k];
+    sum_d += static_cast<int32_t>(d[k]) * row[k];
+  }
+  sums[0] = sum_a;
+  sums[1] = sum_b;
+  sums[2] = sum_c;
+  sums[3] = sum_d;
 }
 
 struct Tile {
@@ -29,8 +42,10 @@ void compute_channels(const LinearArgs& args, const Tile& tile, int32_t taps, in
   for (int32_t c = begin; c < end; ++c) {
     const int8_t* row = args.weights + (c - args.channel_begin) * taps;
     for (int32_t k = 0; k < taps; ++k) weight_row[k] = row[k];
-    for (int32_t p = 0; p < tile.pixels; ++p) {
-      sums[p][c - begin] = dot(tile.patches + p * tile.patch_stride, weight_row, tile.patch_stride);
+    for (int32_t p = 0; p < tile.pixels; p += 4) {  // patches beyond the last pixel are there, unused
+      int32_t four[4];
+      dot4(tile.patches + p * tile.patch_stride, tile.patch_stride, weight_row, four);
+      for (int32_t i = 0; i < 4; ++i) sums[p + i][c - begin] = four[i];
     }
   }
   for (int32_t p = 0; p < tile.pixels; ++p) {
