@@ -91,14 +91,14 @@ def plot(results: dict[tuple[str, int], pmt.RunResult], path: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
     colours = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(p for p, _ in results))}
     for (preset, seed), result in results.items():
-        x = np.array([0, *(record["forwards"] for record in result.epochs)])
+        x = np.array([0, *(record["forwards"] for record in result.epochs)]) / 1000
         for ax, key in zip(axes, ("valid_loss", "valid_accuracy"), strict=True):
             y = [result.before[key], *(record[key] for record in result.epochs)]
             label = preset if seed == min(s for p, s in results if p == preset) else None
             ax.plot(x, y, color=colours[preset], marker=".", alpha=0.7, label=label)
-            ax.set_xlabel("perturbed forwards")
+            ax.set_xlabel("thousand perturbed forwards")
             ax.set_ylabel(key.replace("valid_", "test "))
-    axes[0].set_yscale("log")
+    axes[0].set_ylim(bottom=0)
     axes[0].legend()
     figure.savefig(path, dpi=120)
     print(f"curves: {path}")
