@@ -128,5 +128,13 @@ class RunResult:
         right.set_ylabel("accuracy", color="tab:orange")
         right.set_ylim(0, 1)
         handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-        ax.legend(handles=handles, loc="center right", fontsize="small")
+        ax.legend(
+            handles=handles,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.16),
+            ncols=4,
+            fontsize="small",
+            frameon=False,
+        )
+        ax.xaxis.get_major_locator().set_params(integer=True)
         return ax
