@@ -102,6 +102,7 @@ class RunResult:
         """
         try:
             import matplotlib.pyplot as plt
+            from matplotlib.ticker import MaxNLocator
         except ImportError as error:
             raise ImportError(
                 'plots need matplotlib: pip install "poor-mans-training[plot]"'
@@ -136,5 +137,5 @@ class RunResult:
             fontsize="small",
             frameon=False,
         )
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         return ax
