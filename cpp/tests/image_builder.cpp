@@ -64,13 +64,18 @@ uint32_t ImageBuilder::add_data(const std::vector<Value>& values) {
   return append(data_, values).offset;
 }
 
-void ImageBuilder::add_block(const std::vector<uint32_t>& layers) {
-  blocks_.push_back({0, static_cast<uint32_t>(block_layers_.size()), static_cast<uint32_t>(layers.size())});
+void ImageBuilder::add_block(const std::vector<uint32_t>& layers, uint32_t name) {
+  blocks_.push_back({name, static_cast<uint32_t>(block_layers_.size()), static_cast<uint32_t>(layers.size())});
   block_layers_.insert(block_layers_.end(), layers.begin(), layers.end());
 }
 
+uint32_t ImageBuilder::add_name(const std::string& name) {
+  const auto offset = static_cast<uint32_t>(names_.size());
+  names_.insert(names_.end(), name.c_str(), name.c_str() + name.size() + 1);
+  return offset;
+}
+
 AlignedBytes ImageBuilder::build() const {
-  const std::vector<uint8_t> names = {'x', 0}, metadata = {'{', '}'};
   ImageHeader header = {};
   std::memcpy(header.magic, image_magic, sizeof image_magic);
   header.version = image_version;
@@ -79,8 +84,8 @@ AlignedBytes ImageBuilder::build() const {
   header.ops = append(bytes, ops_);
   header.blocks = append(bytes, blocks_);
   header.block_layers = append(bytes, block_layers_);
-  header.names = append(bytes, names);
-  header.metadata = append(bytes, metadata);
+  header.names = append(bytes, names_);
+  header.metadata = append(bytes, std::vector<uint8_t>(metadata_.begin(), metadata_.end()));
   header.data = append(bytes, data_);
   align(bytes);
   header.image_bytes = static_cast<uint32_t>(bytes.size());

@@ -1,6 +1,7 @@
 // Writes .pmt images for the tests.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/image_format.hpp"
@@ -32,7 +33,12 @@ class ImageBuilder {
   uint32_t add_tensor(const Shape& shape, float scale = 0.05f, int32_t zero_point = 0);
   int32_t add_op(const OpRecord& op);
   int32_t add_op(OpRecord op, const LinearData& data);
-  void add_block(const std::vector<uint32_t>& layers);
+  void add_block(const std::vector<uint32_t>& layers, uint32_t name = 0);
+
+  // Where the name is, for a record's `name`; records that set none are called "x".
+  uint32_t add_name(const std::string& name);
+  void name_tensor(uint32_t index, const std::string& name) { tensors_[index].name = add_name(name); }
+  void set_metadata(const std::string& json) { metadata_ = json; }
 
   const TensorRecord& tensor(uint32_t index) const { return tensors_[index]; }
   Shape shape(uint32_t index) const;
@@ -48,6 +54,8 @@ class ImageBuilder {
   std::vector<BlockRecord> blocks_;
   std::vector<uint32_t> block_layers_;
   std::vector<uint8_t> data_;
+  std::vector<uint8_t> names_ = {'x', 0};
+  std::string metadata_ = "{}";
 };
 
 // Makes the checksum right again after an edit, so that the other checks are what sees it.

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -79,6 +80,50 @@ TEST_CASE("a valid image opens and reads back") {
   CHECK(model.last_use(1) == 1);
   CHECK(model.last_use(3) == 3);
   CHECK(model.block_layer(model.block(0), 1) == 2);
+}
+
+TEST_CASE("names, blocks, metadata and shapes read back as they were written") {
+  ImageBuilder builder;
+  builder.add_tensor({6, 5, 2}, 0.25f, -3);
+  builder.add_tensor({3, 3, 4}, 0.5f, 7);
+  builder.add_tensor({1, 1, 4}, 0.5f, 7);
+  builder.name_tensor(0, "image");
+  builder.name_tensor(2, "scores");
+  OpRecord conv = window_op(OpKind::conv2d, 0, 1, {2, 3, 2, 2, 0, 1}, 0, 1);
+  conv.name = builder.add_name("conv/first");
+  conv.clamp_min = 7;
+  std::vector<int8_t> weights(48);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(2 * i - 40);
+  builder.add_op(conv, {weights, {-5, 6, INT_MIN, INT_MAX}, {1e-30f, 0.5f, 2.0f, 1e6f}});
+  builder.add_op(plain_op(OpKind::mean, 1, 2));
+  builder.add_block({}, builder.add_name("empty"));
+  builder.add_block({0}, builder.add_name("B1"));
+  builder.set_metadata("{\"classes\": 4}");
+  const AlignedBytes image = builder.build();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  CHECK(std::string(model.name(model.input().name)) == "image");
+  CHECK(std::string(model.name(model.output().name)) == "scores");
+  CHECK(std::string(model.name(model.tensor(1).name)) == "x");
+  CHECK(std::string(model.name(model.op(0).name)) == "conv/first");
+  CHECK(std::string(model.metadata(), model.header().metadata.count) == "{\"classes\": 4}");
+  CHECK(model.block_count() == 2);
+  CHECK(std::string(model.name(model.block(0).name)) == "empty");
+  CHECK(model.block(0).count == 0);
+  CHECK(std::string(model.name(model.block(1).name)) == "B1");
+  CHECK(model.block(1).count == 1);
+  CHECK(model.block_layer(model.block(1), 0) == 0);
+  const OpRecord& op = model.op(0);
+  CHECK(op.kind == OpKind::conv2d);
+  CHECK(model.input_of(op).height == 6);
+  CHECK(model.input_of(op).width == 5);
+  CHECK(model.input_of(op).scale == 0.25f);
+  CHECK(model.output_of(op).zero_point == 7);
+  CHECK(op.clamp_min == 7);
+  CHECK(std::vector<int8_t>(model.weights(op), model.weights(op) + 48) == weights);
+  CHECK(std::vector<int32_t>(model.bias(op), model.bias(op) + 4) == std::vector<int32_t>{-5, 6, INT_MIN, INT_MAX});
+  CHECK(std::vector<float>(model.weight_scales(op), model.weight_scales(op) + 4) ==
+        std::vector<float>{1e-30f, 0.5f, 2.0f, 1e6f});
 }
 
 TEST_CASE("channels below 1e-6 are dead") {
