@@ -7,6 +7,7 @@
 #include "tests/engine.hpp"
 #include "tests/model_consistency.hpp"
 #include "tests/random_network.hpp"
+#include "tests/training_run.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -20,6 +21,26 @@ bool small_enough_to_run(const Model& model) {
   }
   for (int32_t i = 0; i < model.tensor_count(); ++i) work += element_count(model.tensor(i));
   return work < 500000;
+}
+
+// Two steps with any options: scales at their bounds meet every estimator, scaling and rounding.
+void train(RandomSource& random, const Model& model) {
+  const std::vector<int32_t> layers = trainable_layers(model);
+  if (layers.empty()) return;
+  TrainerOptions options;
+  options.queries = 2;
+  options.mu_weight = options.mu_node = random.pick<int32_t>({1, 64});
+  options.scope = static_cast<Scope>(random.integer(0, 1));
+  options.baseline = static_cast<Baseline>(random.integer(0, 1));
+  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.sharing = static_cast<Sharing>(random.integer(0, 1));
+  options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
+  options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
+  options.rounding = static_cast<Rounding>(random.integer(0, 1));
+  options.step = static_cast<Step>(random.integer(0, 1));
+  options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
+  TrainingRun run(model, options, layers, 2, sequential_executor());
+  CHECK(run.train(random_samples(random, model, 2), 2, random.pick<float>({1e-30f, 1.0f, 3e38f})).ok());
 }
 
 struct Verdict {
@@ -38,6 +59,7 @@ void judge(RandomSource& random, const AlignedBytes& image, Verdict& verdict) {
   if (!small_enough_to_run(model)) return;
   Engine engine(model);
   engine.logits(random.bytes(element_count(model.input())), random.chance(2));
+  if (random.chance(4)) train(random, model);
 }
 
 AlignedBytes sample_image(RandomSource& random) {
@@ -93,17 +115,27 @@ TEST_CASE("an image cut at any byte whose header and checksum agree with the cut
   CHECK(verdict.inconsistent == 0);
 }
 
-TEST_CASE("any flipped bit is refused") {
+TEST_CASE("any flipped bit is refused by magic, version, size or checksum") {
   RandomSource random(19);
-  const AlignedBytes image = sample_image(random);
-  int32_t opened = 0;
-  for (size_t bit = 0; bit < 8 * image.size(); bit += static_cast<size_t>(random.integer(1, 8))) {
+  for (int i = 0; i < 3; ++i) {
+    const AlignedBytes image = sample_image(random);
     AlignedBytes flipped(image);
-    flipped.data()[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
-    Model model;
-    opened += model.open(flipped.data(), flipped.size()).ok();
+    int32_t missed = 0;
+    for (size_t bit = 0; bit < 8 * image.size(); ++bit) {
+      const auto mask = static_cast<uint8_t>(1u << (bit % 8));
+      flipped.data()[bit / 8] ^= mask;
+      Model model;
+      const Code code = model.open(flipped.data(), flipped.size()).code;
+      flipped.data()[bit / 8] ^= mask;
+      const size_t word = bit / 32;
+      const Code expected = word == 0   ? Code::image_magic
+                            : word == 1 ? Code::image_version
+                            : word == 2 ? Code::image_too_short
+                                        : Code::image_checksum;
+      missed += code != expected;
+    }
+    CHECK(missed == 0);
   }
-  CHECK(opened == 0);
 }
 
 TEST_CASE("flipped bits under a right checksum are refused or safe") {
