@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/trainer.hpp"
+#include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/training_run.hpp"
@@ -32,21 +33,25 @@ TrainerOptions random_options(RandomSource& random) {
   return options;
 }
 
-// A random network, samples of it, and options.
+// A network, random samples of it, and options.
 struct Setting {
-  explicit Setting(RandomSource& random)
-      : image(random_network(random, random.integer(1, 5),
-                             random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))),
-        options(random_options(random)) {
+  Setting(RandomSource& random, AlignedBytes network) : image(std::move(network)), options(random_options(random)) {
     REQUIRE(model.open(image.data(), image.size()).ok());
     layers = trainable_layers(model);
     samples = random_samples(random, model, random.integer(1, 5));
   }
+  explicit Setting(RandomSource& random)
+      : Setting(random, random_network(random, random.integer(1, 5),
+                                       random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))) {}
 
   std::vector<int32_t> trained(const TrainerOptions& with, const Executor& executor) const {
     TrainingRun run(model, with, layers, samples.count(), executor);
     REQUIRE(run.train(samples, 3, 0.7f).ok());
     return run.parameters();
+  }
+
+  std::vector<int32_t> start() const {
+    return TrainingRun(model, options, layers, samples.count(), sequential_executor()).parameters();
   }
 
   AlignedBytes image;
@@ -96,13 +101,33 @@ TEST_CASE("tasks in any order on any number of workers give the same bytes") {
   }
 }
 
+TEST_CASE("every combination of estimator, scope, generator, rounding and sharing is the same in any order") {
+  RandomSource random(36);
+  Setting setting(random, random_dag(random, 8));
+  int32_t learned = 0;
+  for (uint32_t choice = 0; choice < 3 * 2 * 2 * 2 * 2; ++choice) {
+    CAPTURE(choice);
+    TrainerOptions options = setting.options;
+    options.rule = static_cast<EstimatorRule>(choice / 16);
+    options.scope = static_cast<Scope>(choice / 8 % 2);
+    options.generator = static_cast<Generator>(choice / 4 % 2);
+    options.rounding = static_cast<Rounding>(choice / 2 % 2);
+    options.sharing = static_cast<Sharing>(choice % 2);
+    const std::vector<int32_t> expected = setting.trained(options, sequential_executor());
+    ShuffledExecutor reversed(choice, 5, TaskOrder::reversed), shuffled(choice, 5);
+    CHECK(setting.trained(options, reversed.executor()) == expected);
+    CHECK(setting.trained(options, shuffled.executor()) == expected);
+    learned += expected != setting.start();
+  }
+  CHECK(learned == 48);
+}
+
 TEST_CASE("training changes weights") {
   RandomSource random(32);
   int32_t changed = 0;
   for (int i = 0; i < 20; ++i) {
     const Setting setting(random);
-    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), sequential_executor());
-    changed += run.parameters() != setting.trained(setting.options, sequential_executor());
+    changed += setting.start() != setting.trained(setting.options, sequential_executor());
   }
   CHECK(changed >= 18);
 }
@@ -123,29 +148,27 @@ TEST_CASE("the size of the weight tile does not change the bytes") {
   }
 }
 
-TEST_CASE("a cancelled step leaves every weight as it was, and the next step works") {
-  RandomSource random(34);
-  for (int i = 0; i < 25; ++i) {
-    CAPTURE(i);
-    Setting setting(random);
-    setting.options.rule = EstimatorRule::weight;
-    ShuffledExecutor counting(1, 3);
-    setting.trained(setting.options, counting.executor());
-    ShuffledExecutor stopping(2, 3);
-    stopping.stop_at(random.integer(0, counting.questions() / 3 - 1));  // in the first of three steps
-    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), stopping.executor());
-    const std::vector<int32_t> before = run.parameters();
-    CHECK(run.train(setting.samples, 1, 0.7f).code == Code::cancelled);
-    CHECK(run.parameters() == before);
-  }
-}
-
 TEST_CASE("a learning rate of 0 changes nothing") {
   SmallSetting setting;
   TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());
   const std::vector<int32_t> before = run.parameters();
   CHECK(run.train(setting.samples, 2, 0.0f).ok());
   CHECK(run.parameters() == before);
+}
+
+TEST_CASE("an estimate changes nothing") {
+  RandomSource random(37);
+  for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    const Setting setting(random);
+    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), sequential_executor());
+    for (int32_t layer = 0; layer < run.trainer().layer_count(); ++layer) {
+      CHECK(run.trainer().estimate(5, setting.samples.count(), source_of(setting.samples), layer).ok());
+    }
+    CHECK(run.parameters() == setting.start());
+    CHECK(run.train(setting.samples, 3, 0.7f).ok());
+    CHECK(run.parameters() == setting.trained(setting.options, sequential_executor()));
+  }
 }
 
 TEST_CASE("a step reports the loss from before its update") {

@@ -1,0 +1,102 @@
+// The trainer stays inside the memory it asks for, and asks for no more than it needs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/random_dag.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/training_run.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+constexpr size_t guard_bytes = 4096;
+constexpr uint8_t guard = 0xC3;
+
+struct Setting {
+  explicit Setting(uint64_t seed) : random(seed), image(random_dag(random, 7)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    layers = trainable_layers(model);
+    for (const int32_t index : layers) {
+      const OpRecord& op = model.op(index);
+      weights.emplace_back(model.weights(op), model.weights(op) + weight_count(model, op));
+      biases.emplace_back(model.bias(op), model.bias(op) + model.output_of(op).channels);
+    }
+    for (size_t i = 0; i < layers.size(); ++i) storage.push_back({weights[i].data(), biases[i].data()});
+    samples = random_samples(random, model, 3);
+    options.queries = 3;
+  }
+
+  TrainerSetup setup(const Executor& executor) const {
+    return {
+        &model,  &portable_kernels(), &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(), 3,
+        executor};
+  }
+
+  RandomSource random;
+  AlignedBytes image;
+  Model model;
+  Samples samples;
+  TrainerOptions options;
+  std::vector<int32_t> layers;
+  std::vector<std::vector<int8_t>> weights;
+  std::vector<std::vector<int32_t>> biases;
+  std::vector<LayerStorage> storage;
+};
+
+bool is_untouched(const uint8_t* first, size_t count) {
+  return std::all_of(first, first + count, [](uint8_t byte) { return byte == guard; });
+}
+
+}  // namespace
+
+TEST_CASE("any smaller memory is refused, and not a byte behind it is written") {
+  const Setting setting(50);
+  const TrainerSetup setup = setting.setup(sequential_executor());
+  const size_t tables = Trainer::table_bytes(setting.model, setup.layer_count);
+  Trainer measuring;
+  AlignedBytes enough(tables);
+  REQUIRE(measuring.open(setup, enough.data(), tables).code == Code::arena_too_small);
+  const size_t needed = measuring.bytes_needed();
+  AlignedBytes memory(needed + guard_bytes, guard);
+  for (size_t size = 0; size < needed; size += size % 37 + 1) {
+    CAPTURE(size);
+    Trainer trainer;
+    CHECK(trainer.open(setup, memory.data(), size).code == Code::arena_too_small);
+    if (size >= tables) CHECK(trainer.bytes_needed() == needed);
+    CHECK(is_untouched(memory.data() + size, needed + guard_bytes - size));
+    std::fill_n(memory.data(), size, guard);
+  }
+  Trainer trainer;
+  CHECK(trainer.open(setup, memory.data(), needed - 1).code == Code::arena_too_small);
+  CHECK(trainer.open(setup, memory.data(), needed).ok());
+  CHECK(trainer.bytes_needed() == needed);
+}
+
+TEST_CASE("training writes nothing around its memory, nor to the image") {
+  for (uint64_t seed = 51; seed < 61; ++seed) {
+    for (const EstimatorRule rule : {EstimatorRule::by_dimension, EstimatorRule::weight, EstimatorRule::node}) {
+      CAPTURE(seed);
+      Setting setting(seed);
+      setting.options.rule = rule;
+      ShuffledExecutor executor(seed, 2);
+      const TrainerSetup setup = setting.setup(executor.executor());
+      AlignedBytes tables(Trainer::table_bytes(setting.model, setup.layer_count));
+      Trainer trainer;
+      REQUIRE(trainer.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
+      const size_t needed = trainer.bytes_needed();
+      AlignedBytes memory(needed + 2 * guard_bytes, guard);
+      REQUIRE(trainer.open(setup, memory.data() + guard_bytes, needed).ok());
+      const AlignedBytes image(setting.image);
+      StepResult result = {};
+      for (uint32_t step = 0; step < 2; ++step) {
+        REQUIRE(trainer.step(step, 0.5f, 3, source_of(setting.samples), &result).ok());
+      }
+      CHECK(is_untouched(memory.data(), guard_bytes));
+      CHECK(is_untouched(memory.data() + guard_bytes + needed, guard_bytes));
+      CHECK(std::equal(image.data(), image.data() + image.size(), setting.image.data()));
+    }
+  }
+}
