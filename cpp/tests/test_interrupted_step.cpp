@@ -74,6 +74,41 @@ TEST_CASE("a step cancelled at any question leaves every weight as it was, and r
   }
 }
 
+TEST_CASE("a step whose tasks stopped halfway is cancelled, though every task was begun") {
+  const Setting setting(43);
+  Executor executor = sequential_executor();
+  executor.run = [](void*, int32_t count, Executor::Task task, void* argument, bool) {
+    for (int32_t i = 0; i < count; ++i) task(argument, i, 0);
+    return true;
+  };
+  executor.stopping = [](void*, int32_t) { return true; };
+  TrainingRun run = setting.run(executor);
+  const std::vector<int32_t> before = run.parameters();
+  CHECK(run.train(setting.samples, 1, 0.7f).code == Code::cancelled);
+  CHECK(run.parameters() == before);
+}
+
+TEST_CASE("a stop that comes after the losses waits for the whole update") {
+  const Setting setting(44);
+  TrainingRun whole = setting.run(sequential_executor());
+  REQUIRE(whole.train(setting.samples, 1, 0.7f).ok());
+  bool wanted = false;
+  Executor executor = sequential_executor();
+  executor.context = &wanted;
+  executor.run = [](void* context, int32_t count, Executor::Task task, void* argument, bool may_stop) {
+    bool& stop = *static_cast<bool*>(context);
+    if (stop && may_stop) return false;
+    for (int32_t i = 0; i < count; ++i) task(argument, i, 0);
+    stop = true;
+    return true;
+  };
+  executor.stopping = [](void* context, int32_t) { return *static_cast<bool*>(context); };
+  TrainingRun run = setting.run(executor);
+  CHECK(run.train(setting.samples, 1, 0.7f).ok());
+  CHECK(run.parameters() == whole.parameters());
+  CHECK(run.train(setting.samples, 1, 0.7f).code == Code::cancelled);
+}
+
 TEST_CASE("a sample that cannot be read ends the step before any weight changes") {
   for (const int32_t workers : {1, 3}) {
     const Setting setting(41);

@@ -220,6 +220,31 @@ TEST_CASE("arrays that share bytes are refused: training writes to them") {
   CHECK(open_with(op_at(2, offsetof(OpRecord, weight_offset)), bias).op == 2);
 }
 
+TEST_CASE("arrays off their alignment are refused, though their bytes are free") {
+  // Each array is followed by padding of at least 8 bytes.
+  for (const size_t field : {offsetof(OpRecord, weight_offset), offsetof(OpRecord, bias_offset)}) {
+    for (const uint32_t step : {4u, 8u}) {
+      const uint32_t op = field == offsetof(OpRecord, weight_offset) ? 0 : 2;
+      const uint32_t offset = small_image().word(op_at(op, field));
+      CHECK(open_with(op_at(op, field), offset).ok());
+      CHECK(open_with(op_at(op, field), offset + step).code == Code::op_data);
+    }
+  }
+}
+
+TEST_CASE("a tensor that no op makes may lie unused, but not be read") {
+  const auto code = [](uint32_t read) {
+    ImageBuilder builder;
+    builder.add_tensor({2, 2, 1});
+    builder.add_tensor({2, 2, 1});  // made by nobody
+    builder.add_tensor({1, 1, 4});
+    builder.add_op(plain_op(OpKind::reshape, read, 2));
+    return open(builder.build()).code;
+  };
+  CHECK(code(0) == Code::ok);
+  CHECK(code(1) == Code::op_tensor);
+}
+
 TEST_CASE("tensors too large for a plan are refused") {
   ImageBuilder builder;
   builder.add_tensor({4096, 4096, 8});

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -50,9 +50,8 @@ struct Setting {
     return run.parameters();
   }
 
-  std::vector<int32_t> start() const {
-    return TrainingRun(model, options, layers, samples.count(), sequential_executor()).parameters();
-  }
+  TrainingRun run() const { return TrainingRun(model, options, layers, samples.count(), sequential_executor()); }
+  std::vector<int32_t> start() const { return run().parameters(); }
 
   AlignedBytes image;
   Model model;
@@ -156,12 +155,37 @@ TEST_CASE("a learning rate of 0 changes nothing") {
   CHECK(run.parameters() == before);
 }
 
+TEST_CASE("every layer's update is computed on the weights from before the step") {
+  RandomSource random(38);
+  for (int i = 0; i < 20; ++i) {
+    CAPTURE(i);
+    Setting setting(random, random_dag(random, 7));
+    setting.options.rule = EstimatorRule::node;
+    const int32_t count = setting.samples.count();
+    const SampleSource source = source_of(setting.samples);
+    TrainingRun whole = setting.run();
+    StepResult result = {};
+    REQUIRE(whole.trainer().step(9, 2.0f, count, source, &result).ok());
+    for (int32_t k = 0; k < whole.trainer().layer_count(); ++k) {
+      TrainingRun alone = setting.run();
+      Trainer& trainer = alone.trainer();
+      const Layer& layer = trainer.layer(k);
+      REQUIRE(trainer.estimate(9, count, source, k).ok());
+      update_layer(trainer.estimation(), layer, trainer.update_input(layer, 2.0f, count), trainer.sums());
+      const int8_t* weights = whole.trainer().layer(k).weights;
+      const int32_t* bias = whole.trainer().layer(k).bias;
+      CHECK(std::equal(weights, weights + layer.weight_count, layer.weights));
+      CHECK(std::equal(bias, bias + layer.channels, layer.bias));
+    }
+  }
+}
+
 TEST_CASE("an estimate changes nothing") {
   RandomSource random(37);
   for (int i = 0; i < 10; ++i) {
     CAPTURE(i);
     const Setting setting(random);
-    TrainingRun run(setting.model, setting.options, setting.layers, setting.samples.count(), sequential_executor());
+    TrainingRun run = setting.run();
     for (int32_t layer = 0; layer < run.trainer().layer_count(); ++layer) {
       CHECK(run.trainer().estimate(5, setting.samples.count(), source_of(setting.samples), layer).ok());
     }
