@@ -16,7 +16,9 @@ class Arena {
   template <typename T>
   T* take(int64_t count) {
     const size_t start = used_;
-    used_ += (static_cast<size_t>(count) * sizeof(T) + 15) / 16 * 16;
+    // In 64 bits, then saturated: a device's size_t could wrap and make too small an arena fit.
+    const uint64_t bytes = (static_cast<uint64_t>(count) * sizeof(T) + 15) / 16 * 16;
+    used_ = bytes > SIZE_MAX - used_ ? SIZE_MAX : used_ + static_cast<size_t>(bytes);
     if (memory_ == nullptr || used_ > capacity_) return nullptr;
     return reinterpret_cast<T*>(memory_ + start);
   }

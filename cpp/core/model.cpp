@@ -80,6 +80,7 @@ Status Model::open(const uint8_t* image, size_t bytes) {
   }
   if (header->version != image_version) return {Code::image_version};
   if (header->image_bytes != bytes) return {Code::image_too_short};
+  if (bytes > largest_image) return {Code::image_layout};
   if (crc32(image + 16, bytes - 16) != header->crc32) return {Code::image_checksum};
   image_ = image;
   header_ = header;
@@ -106,8 +107,8 @@ Status Model::check_sections() const {
       if (sections[i].offset < other_end && sections[k].offset < end) return {Code::image_layout};
     }
   }
-  if (header_->tensors.count == 0 || header_->tensors.count > 8192) return {Code::image_layout};
-  if (header_->ops.count == 0 || header_->ops.count > 4096) return {Code::image_layout};
+  if (header_->tensors.count == 0 || header_->tensors.count > most_tensors) return {Code::image_layout};
+  if (header_->ops.count == 0 || header_->ops.count > most_ops) return {Code::image_layout};
   if (header_->names.count == 0 || *(name(header_->names.count - 1)) != 0) return {Code::name_range};
   for (int i = 0; i < 4; ++i) {
     if (!is_finite(header_->input_mean[i]) || !is_finite(header_->input_std[i]) || header_->input_std[i] <= 0.0f) {

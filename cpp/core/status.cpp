@@ -21,6 +21,7 @@ const char* message(Code code) {
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
     case Code::block_layer: return "a block names an op that has no weights";
     case Code::name_range: return "a name lies outside the name section";
+    case Code::arena_alignment: return "the arena does not start at a 16-byte boundary";
     case Code::arena_too_small: return "the arena is smaller than the plan needs";
     case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
     case Code::option_mu: return "mu must be 1..64";

@@ -23,6 +23,7 @@ enum class Code : int32_t {
   op_clamp,              // clamp bounds outside int8 or the wrong way round
   block_layer,           // a block names an op that has no weights
   name_range,            // a name lies outside the name section or is not terminated
+  arena_alignment,       // the arena does not start at a 16-byte boundary
   arena_too_small,       // the memory handed over is smaller than the plan
   option_queries,        // queries outside 1..4096 (leave-one-out needs 2)
   option_mu,             // perturbation size outside 1..64

@@ -44,6 +44,8 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   options_ = *setup.options;
   PMT_RETURN_IF_ERROR(check_options(options_));
   if (setup.batch < 1) return {Code::batch_size};
+  if (setup.executor.workers < 1) return {Code::option_value};
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
   arena_ = Arena(memory, bytes);
   auto* parameters = arena_.take<Parameters>(model.op_count());

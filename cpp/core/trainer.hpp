@@ -40,6 +40,7 @@ class Trainer {
   // Enough memory for open() to tell the exact need through bytes_needed().
   static size_t table_bytes(const Model& model, int32_t layer_count);
 
+  // `memory` must be 16-byte aligned and outlive the trainer.
   Status open(const TrainerSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 

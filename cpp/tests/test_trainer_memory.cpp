@@ -73,6 +73,20 @@ TEST_CASE("any smaller memory is refused, and not a byte behind it is written") 
   CHECK(trainer.open(setup, memory.data(), needed - 1).code == Code::arena_too_small);
   CHECK(trainer.open(setup, memory.data(), needed).ok());
   CHECK(trainer.bytes_needed() == needed);
+  CHECK(trainer.open(setup, memory.data() + 4, needed).code == Code::arena_alignment);
+  TrainerSetup idle = setup;
+  idle.executor.workers = 0;
+  CHECK(trainer.open(idle, memory.data(), needed).code == Code::option_value);
+}
+
+TEST_CASE("sizes beyond memory never wrap around to fit") {
+  Arena arena(nullptr, 64);
+  arena.take<int32_t>(INT64_MAX / 8);
+  arena.take<int32_t>(INT64_MAX / 8);
+  arena.take<int32_t>(INT64_MAX / 8);
+  arena.take<int32_t>(INT64_MAX / 8);
+  arena.take<int32_t>(16);
+  CHECK(!arena.fits());
 }
 
 TEST_CASE("training writes nothing around its memory, nor to the image") {
