@@ -36,7 +36,7 @@ Int8Array signs(Generator generator, uint32_t seed, uint32_t step, uint32_t laye
                 uint32_t purpose, int32_t count) {
   Int8Array result(count);
   SignStream(generator, {seed, step, layer, query, sample, static_cast<Purpose>(purpose)})
-      .next(count, result.mutable_data());
+      .next(host::host_kernels(), count, result.mutable_data());
   return result;
 }
 
@@ -47,7 +47,8 @@ Int32Array add_signs(const py::object& signs_object, int32_t factor, const py::o
     throw py::value_error("signs and sum must be (n,); got " + shape_text(signs) + " and " + shape_text(sum));
   }
   Int32Array result = copy_array(sum.data(), {sum.size()});
-  accumulate_signs(signs.data(), static_cast<int32_t>(signs.size()), factor, result.mutable_data());
+  host::host_kernels().accumulate_signs(signs.data(), static_cast<int32_t>(signs.size()), factor,
+                                        result.mutable_data());
   return result;
 }
 

@@ -113,6 +113,7 @@ void set_parameters(HostModel& host, int32_t op, const py::object& weights_objec
   const LayerStorage storage = host.storage(op);
   std::memcpy(storage.weights, new_weights.data(), static_cast<size_t>(new_weights.nbytes()));
   std::memcpy(storage.bias, new_bias.data(), static_cast<size_t>(new_bias.nbytes()));
+  host.repack(op);
 }
 
 FloatArray logits(const HostModel& host, const py::object& object, int32_t threads, bool int8_logits) {

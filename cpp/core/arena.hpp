@@ -12,10 +12,13 @@ class Arena {
   Arena() = default;
   Arena(void* memory, size_t capacity) : memory_(static_cast<uint8_t*>(memory)), capacity_(capacity) {}
 
-  // `count` objects, 16-byte aligned; nullptr while measuring or once the arena is full.
+  // `count` objects, aligned as far as the arena's memory is; nullptr while measuring or once the
+  // arena is full. `alignment` is a power of two of at least 16.
   template <typename T>
-  T* take(int64_t count) {
-    const size_t start = used_;
+  T* take(int64_t count, size_t alignment = 16) {
+    const size_t gap = (alignment - used_ % alignment) % alignment;
+    const size_t start = gap > SIZE_MAX - used_ ? SIZE_MAX : used_ + gap;
+    used_ = start;
     // In 64 bits, then saturated: a device's size_t could wrap and make too small an arena fit.
     const uint64_t bytes = (static_cast<uint64_t>(count) * sizeof(T) + 15) / 16 * 16;
     used_ = bytes > SIZE_MAX - used_ ? SIZE_MAX : used_ + static_cast<size_t>(bytes);

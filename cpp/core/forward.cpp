@@ -1,48 +1,56 @@
 #include "core/forward.hpp"
 
 namespace pmt {
+namespace {
 
-void forward(const Network& network, const Plan& plan, const Workspace& workspace, int32_t begin, int32_t end) {
-  const Model& model = *network.model;
+OpImages main_images(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images,
+                     int32_t index) {
+  const OpRecord& op = network.model->op(index);
+  OpImages result = {images, {nullptr, nullptr}, {0, 0}, nullptr, 0};
+  for (int i = 0; i < 2; ++i) {
+    if (op.input[i] == no_tensor) continue;
+    result.input[i] = workspace.tensor(plan, Pass::main, op.input[i], images);
+    result.input_stride[i] = plan.size(static_cast<int32_t>(op.input[i]));
+  }
+  result.output = workspace.tensor(plan, Pass::main, op.output, images);
+  result.output_stride = plan.size(static_cast<int32_t>(op.output));
+  return result;
+}
+
+}  // namespace
+
+void forward(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images, int32_t begin,
+             int32_t end) {
   for (int32_t i = begin; i < end; ++i) {
-    const OpRecord& op = model.op(i);
-    const int8_t* first = workspace.tensor(plan, Pass::main, op.input[0]);
-    const int8_t* second = op.input[1] == no_tensor ? nullptr : workspace.tensor(plan, Pass::main, op.input[1]);
-    run_op(network, i, first, second, workspace.tensor(plan, Pass::main, op.output), workspace.scratch);
+    run_op(network, i, main_images(network, plan, workspace, images, i), workspace.scratch);
   }
 }
 
-const int8_t* query_input(const Model& model, const Plan& plan, const Workspace& workspace, uint32_t tensor,
-                          int32_t first) {
-  const bool own = model.producer(tensor) >= first;
-  return workspace.tensor(plan, own ? Pass::query : Pass::main, tensor);
-}
-
-void dequantise_logits(const Model& model, const int8_t* output, float* logits) {
+void dequantise_logits(const Model& model, const OpImages& images, float* logits) {
   const TensorRecord& out = model.output();
-  for (int32_t c = 0; c < model.classes(); ++c) {
-    logits[c] = static_cast<float>(output[c] - out.zero_point) * out.scale;
+  for (int32_t i = 0; i < images.images; ++i) {
+    const int8_t* output = images.output + i * images.output_stride;
+    for (int32_t c = 0; c < model.classes(); ++c) {
+      *logits++ = static_cast<float>(output[c] - out.zero_point) * out.scale;
+    }
   }
 }
 
-void head_logits(const Network& network, const Workspace& workspace, const HeadTensors& tensors, bool int8_logits) {
+void head_logits(const Network& network, const Workspace& workspace, const OpImages& images, bool int8_logits) {
   const Model& model = *network.model;
   const int32_t last = model.op_count() - 1;
   if (!int8_logits && has_linear_head(model)) {
-    run_logits(network, tensors.input[0], network.parameters[last], 0, model.classes(), workspace.logits);
+    run_logits(network, images, layer_input(network, last), 0, model.classes(), workspace.scratch, workspace.logits);
     return;
   }
-  run_op(network, last, tensors.input[0], tensors.input[1], tensors.output, workspace.scratch);
-  dequantise_logits(model, tensors.output, workspace.logits);
+  run_op(network, last, images, workspace.scratch);
+  dequantise_logits(model, images, workspace.logits);
 }
 
-void main_logits(const Network& network, const Plan& plan, const Workspace& workspace, bool int8_logits) {
-  const Model& model = *network.model;
-  const OpRecord& op = model.op(model.op_count() - 1);
-  HeadTensors tensors = {{workspace.tensor(plan, Pass::main, op.input[0]), nullptr},
-                         workspace.tensor(plan, Pass::main, op.output)};
-  if (op.input[1] != no_tensor) tensors.input[1] = workspace.tensor(plan, Pass::main, op.input[1]);
-  head_logits(network, workspace, tensors, int8_logits);
+void main_logits(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images,
+                 bool int8_logits) {
+  const int32_t last = network.model->op_count() - 1;
+  head_logits(network, workspace, main_images(network, plan, workspace, images, last), int8_logits);
 }
 
 }  // namespace pmt

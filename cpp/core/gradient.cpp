@@ -16,53 +16,65 @@ void open_streams(const Estimation& estimation, const Workspace& workspace, cons
 }
 
 // sign_sums[i] = sum_q differences[q] * signs_q[i] for the next `count` signs of every stream.
-void next_sign_sums(const Workspace& workspace, const int32_t* differences, int32_t queries, int32_t count) {
+void next_sign_sums(const Kernels& kernels, const Workspace& workspace, const int32_t* differences, int32_t queries,
+                    int32_t count) {
   for (int32_t i = 0; i < count; ++i) workspace.sign_sums[i] = 0;
   for (int32_t q = 0; q < queries; ++q) {
-    workspace.streams[q].next(count, workspace.signs);
-    accumulate_signs(workspace.signs, count, differences[q], workspace.sign_sums);
+    workspace.streams[q].next(kernels, count, workspace.signs);
+    kernels.accumulate_signs(workspace.signs, count, differences[q], workspace.sign_sums);
   }
 }
 
-void add_stream_sums(const Workspace& workspace, const int32_t* differences, int32_t queries, int32_t count,
-                     int64_t* sums) {
+void add_stream_sums(const Kernels& kernels, const Workspace& workspace, const int32_t* differences, int32_t queries,
+                     int32_t count, int64_t* sums) {
   for (int32_t done = 0; done < count; done += gradient_chunk) {
     const int32_t chunk = count - done < gradient_chunk ? count - done : gradient_chunk;
-    next_sign_sums(workspace, differences, queries, chunk);
+    next_sign_sums(kernels, workspace, differences, queries, chunk);
     for (int32_t i = 0; i < chunk; ++i) sums[done + i] += workspace.sign_sums[i];
   }
 }
 
-struct Position {
-  int32_t y, x;
+struct Row {
+  int32_t y, begin, end;  // output positions begin .. end-1 of row y
 };
 
-// Adds node_gradient[c] * patch to the weights of every channel c, at one output position.
-void add_outer_product(const Model& model, const Layer& layer, const OpRecord& op, const int8_t* input,
-                       const Position& position, const int32_t* node_gradient, int16_t* patch,
-                       const GradientSums& sums) {
+void add_depthwise_product(const Model& model, const Layer& layer, const OpRecord& op, const int32_t* gradient,
+                           const int16_t* patch, const GradientSums& sums) {
+  const int32_t in_channels = model.input_of(op).channels;
+  const int32_t taps = layer.weight_count / layer.channels;
+  const int32_t multiplier = layer.channels / in_channels;
+  for (int32_t k = 0; k < taps; ++k) {
+    for (int32_t c = 0; c < layer.channels; ++c) {
+      sums.weights[k * layer.channels + c] +=
+          static_cast<int64_t>(gradient[c]) * patch[k * in_channels + c / multiplier];
+    }
+  }
+}
+
+// Adds gradient[position][c] * patch[position] to the weights of every channel c.
+void add_outer_products(const Network& network, const Layer& layer, const int8_t* input, const Row& row,
+                        const int32_t* gradient, int16_t* patches, const GradientSums& sums) {
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(layer.op);
   const TensorRecord& in = model.input_of(op);
   const bool flat = op.kind == OpKind::fully_connected;
   const Shape shape = flat ? Shape{1, 1, element_count(in)} : Shape{in.height, in.width, in.channels};
   const Window window = flat ? Window{1, 1, 1, 1, 0, 0}
                              : Window{op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-  gather_patch(input, shape, window, in.zero_point, position.y, position.x, patch);
   const int32_t taps = layer.weight_count / layer.channels;
-  if (op.kind == OpKind::depthwise_conv2d) {
-    const int32_t multiplier = layer.channels / in.channels;
-    for (int32_t k = 0; k < taps; ++k) {
-      for (int32_t c = 0; c < layer.channels; ++c) {
-        sums.weights[k * layer.channels + c] +=
-            static_cast<int64_t>(node_gradient[c]) * patch[k * in.channels + c / multiplier];
-      }
+  const bool depthwise = op.kind == OpKind::depthwise_conv2d;
+  const int32_t at_once = depthwise ? 1 : network.kernels->outer_positions;
+  for (int32_t x = row.begin; x < row.end; x += at_once) {
+    const int32_t positions = row.end - x < at_once ? row.end - x : at_once;
+    for (int32_t p = 0; p < positions; ++p) {
+      gather_patch(input, shape, window, in.zero_point, row.y, x + p, patches + p * taps);
     }
-    return;
-  }
-  for (int32_t c = 0; c < layer.channels; ++c) {
-    const int64_t factor = node_gradient[c];
-    if (factor == 0) continue;
-    int64_t* row = sums.weights + c * taps;
-    for (int32_t k = 0; k < taps; ++k) row[k] += factor * patch[k];
+    const int32_t* first = gradient + (x - row.begin) * layer.channels;
+    if (depthwise) {
+      add_depthwise_product(model, layer, op, first, patches, sums);
+    } else {
+      network.kernels->outer_product({first, patches, positions, layer.channels, taps, sums.weights});
+    }
   }
 }
 
@@ -72,11 +84,12 @@ void add_weight_gradient(const Estimation& estimation, const Workspace& workspac
                          const int32_t* differences, const GradientSums& sums) {
   const int32_t queries = estimation.options->queries;
   open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
-  add_stream_sums(workspace, differences, queries, layer.weight_count, sums.weights);
+  const Kernels& kernels = *estimation.network->kernels;
+  add_stream_sums(kernels, workspace, differences, queries, layer.weight_count, sums.weights);
   if (estimation.options->train_bias == 0) return;
   // The signs of a bias were drawn as one run over all channels, as they are here.
   open_streams(estimation, workspace, layer, sample, Purpose::bias_signs);
-  add_stream_sums(workspace, differences, queries, layer.channels, sums.bias);
+  add_stream_sums(kernels, workspace, differences, queries, layer.channels, sums.bias);
 }
 
 void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
@@ -86,19 +99,18 @@ void add_node_gradient(const Estimation& estimation, const Workspace& workspace,
   const TensorRecord& out = model.output_of(op);
   const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
   const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output);
-  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
+  auto* patches = reinterpret_cast<int16_t*>(workspace.scratch);
   const int32_t row = out.width * out.channels;
   open_streams(estimation, workspace, layer, sample, Purpose::node_signs);
   for (int32_t y = 0; y < out.height; ++y) {
-    next_sign_sums(workspace, differences, estimation.options->queries, row);
+    next_sign_sums(*estimation.network->kernels, workspace, differences, estimation.options->queries, row);
     for (int32_t i = 0; i < row; ++i) {
       const int8_t node = nodes[y * row + i];
       if (node <= op.clamp_min || node >= op.clamp_max) workspace.sign_sums[i] = 0;
     }
+    add_outer_products(*estimation.network, layer, input, {y, 0, out.width}, workspace.sign_sums, patches, sums);
     for (int32_t x = 0; x < out.width; ++x) {
-      const int32_t* node_gradient = workspace.sign_sums + x * out.channels;
-      add_outer_product(model, layer, op, input, {y, x}, node_gradient, patch, sums);
-      for (int32_t c = 0; c < out.channels; ++c) sums.bias[c] += node_gradient[c];
+      for (int32_t c = 0; c < out.channels; ++c) sums.bias[c] += workspace.sign_sums[x * out.channels + c];
     }
   }
 }
@@ -108,11 +120,11 @@ void add_head_gradient(const Estimation& estimation, const Workspace& workspace,
   const Network& network = *estimation.network;
   const Model& model = *network.model;
   const OpRecord& op = model.op(layer.op);
-  main_logits(network, *estimation.plan, workspace, false);
+  main_logits(network, *estimation.plan, workspace, 1, false);
   cross_entropy_gradient(workspace.logits, model.classes(), label, workspace.head_gradient);
   const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
-  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
-  add_outer_product(model, layer, op, input, {0, 0}, workspace.head_gradient, patch, sums);
+  auto* patches = reinterpret_cast<int16_t*>(workspace.scratch);
+  add_outer_products(network, layer, input, {0, 0, 1}, workspace.head_gradient, patches, sums);
   for (int32_t c = 0; c < layer.channels; ++c) sums.bias[c] += workspace.head_gradient[c];
 }
 

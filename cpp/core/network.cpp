@@ -11,14 +11,19 @@ Window window_of(const OpRecord& op) {
   return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
 }
 
-void run_add(const Network& network, const OpRecord& op, const int8_t* a, const int8_t* b, int8_t* output) {
+Batch batch_of(const OpImages& images) { return {images.images, images.input_stride[0], images.output_stride}; }
+
+void run_add(const Network& network, const OpRecord& op, const OpImages& images) {
   const Model& model = *network.model;
   const TensorRecord& in0 = model.input_of(op, 0);
   const TensorRecord& in1 = model.input_of(op, 1);
   const TensorRecord& out = model.output_of(op);
-  network.kernels->add({{a, b},
-                        output,
+  network.kernels->add({{images.input[0], images.input[1]},
+                        images.output,
+                        images.images,
                         element_count(out),
+                        {images.input_stride[0], images.input_stride[1]},
+                        images.output_stride,
                         {in0.zero_point, in1.zero_point},
                         out.zero_point,
                         {in0.scale, in1.scale},
@@ -27,12 +32,13 @@ void run_add(const Network& network, const OpRecord& op, const int8_t* a, const 
                         op.clamp_max});
 }
 
-PoolArgs pool_args(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
+PoolArgs pool_args(const Model& model, const OpRecord& op, const OpImages& images) {
   const TensorRecord& in = model.input_of(op);
   const TensorRecord& out = model.output_of(op);
   const bool same = in.scale == out.scale && in.zero_point == out.zero_point;
-  return {input,          output, shape_of(in),         shape_of(out), window_of(op), in.zero_point,
-          out.zero_point, same,   in.scale / out.scale, op.clamp_min,  op.clamp_max};
+  return {images.input[0], images.output, batch_of(images), shape_of(in), shape_of(out),
+          window_of(op),   in.zero_point, out.zero_point,   same,         in.scale / out.scale,
+          op.clamp_min,    op.clamp_max};
 }
 
 void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
@@ -46,12 +52,33 @@ void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t
   }
 }
 
+template <typename Copy>
+void copy_images(const OpImages& images, Copy copy) {
+  for (int32_t i = 0; i < images.images; ++i) {
+    copy(images.input[0] + i * images.input_stride[0], images.output + i * images.output_stride);
+  }
+}
+
 // Kernel scratch comes first, the scales after it.
 int32_t kernel_scratch(const Network& network, const OpRecord& op) {
-  const Model& model = *network.model;
-  return round_up(network.kernels->scratch_bytes(op.kind, shape_of(model.input_of(op)), shape_of(model.output_of(op)),
-                                                 op.kernel_h, op.kernel_w),
-                  16);
+  return round_up(network.kernels->scratch_bytes(op_shape(*network.model, op)), 16);
+}
+
+float* scales_in(const Network& network, const OpRecord& op, void* scratch) {
+  return reinterpret_cast<float*>(static_cast<uint8_t*>(scratch) + kernel_scratch(network, op));
+}
+
+struct ChannelRange {
+  int32_t begin, end;
+};
+
+LinearArgs linear_args(const Model& model, const OpRecord& op, const OpImages& images, const LayerInput& parameters,
+                       const ChannelRange& channels, const float* scales, void* scratch) {
+  const TensorRecord& in = model.input_of(op);
+  const TensorRecord& out = model.output_of(op);
+  return {images.input[0],    images.output,   batch_of(images), shape_of(in),      shape_of(out),  window_of(op),
+          in.zero_point,      out.zero_point,  op.clamp_min,     op.clamp_max,      channels.begin, channels.end,
+          parameters.weights, parameters.bias, scales,           parameters.packed, scratch};
 }
 
 }  // namespace
@@ -67,8 +94,13 @@ void bind_parameters(const Model& model, Parameters* parameters) {
   }
 }
 
+OpShape op_shape(const Model& model, const OpRecord& op) {
+  return {op.kind, shape_of(model.input_of(op)), shape_of(model.output_of(op)), op.kernel_h, op.kernel_w};
+}
+
 int32_t op_scratch_bytes(const Network& network, const OpRecord& op) {
-  const int32_t scales = has_weights(op) ? 4 * network.model->output_of(op).channels : 0;
+  const bool computed = has_weights(op) && !packs(*network.kernels);
+  const int32_t scales = computed ? 4 * network.model->output_of(op).channels : 0;
   return kernel_scratch(network, op) + round_up(scales, 16);
 }
 
@@ -79,18 +111,23 @@ void output_scales(const Model& model, const OpRecord& op, float* scales) {
   for (int32_t c = 0; c < model.output_of(op).channels; ++c) scales[c] = input_scale * weight_scales[c] / output_scale;
 }
 
-void run_layer(const Network& network, int32_t index, const int8_t* input, int8_t* output, Parameters parameters,
+LayerInput layer_input(const Network& network, int32_t index) {
+  const Parameters& parameters = network.parameters[index];
+  if (network.packed == nullptr) return {parameters.weights, parameters.bias, nullptr};
+  return {parameters.weights, network.packed[index].bias, network.packed[index].weights};
+}
+
+void run_layer(const Network& network, int32_t index, const OpImages& images, const LayerInput& parameters,
                int32_t channel_begin, int32_t channel_end, void* scratch) {
   const Model& model = *network.model;
   const OpRecord& op = model.op(index);
-  const TensorRecord& in = model.input_of(op);
-  const TensorRecord& out = model.output_of(op);
-  auto* scales = reinterpret_cast<float*>(static_cast<uint8_t*>(scratch) + kernel_scratch(network, op));
-  output_scales(model, op, scales);
-  const LinearArgs args = {input,           output,        shape_of(in),   shape_of(out),
-                           window_of(op),   in.zero_point, out.zero_point, op.clamp_min,
-                           op.clamp_max,    channel_begin, channel_end,    parameters.weights,
-                           parameters.bias, scales,        scratch};
+  const float* scales = network.packed != nullptr ? network.packed[index].scales : nullptr;
+  if (scales == nullptr) {
+    float* computed = scales_in(network, op, scratch);
+    output_scales(model, op, computed);
+    scales = computed;
+  }
+  const LinearArgs args = linear_args(model, op, images, parameters, {channel_begin, channel_end}, scales, scratch);
   switch (op.kind) {
     case OpKind::conv2d: network.kernels->conv2d(args); break;
     case OpKind::depthwise_conv2d: network.kernels->depthwise_conv2d(args); break;
@@ -98,23 +135,26 @@ void run_layer(const Network& network, int32_t index, const int8_t* input, int8_
   }
 }
 
-void run_op(const Network& network, int32_t index, const int8_t* input0, const int8_t* input1, int8_t* output,
-            void* scratch) {
+void run_op(const Network& network, int32_t index, const OpImages& images, void* scratch) {
   const Model& model = *network.model;
   const OpRecord& op = model.op(index);
   switch (op.kind) {
     case OpKind::conv2d:
     case OpKind::depthwise_conv2d:
     case OpKind::fully_connected:
-      run_layer(network, index, input0, output, network.parameters[index], 0, model.output_of(op).channels, scratch);
+      run_layer(network, index, images, layer_input(network, index), 0, model.output_of(op).channels, scratch);
       break;
-    case OpKind::add: run_add(network, op, input0, input1, output); break;
-    case OpKind::average_pool: network.kernels->average_pool(pool_args(model, op, input0, output)); break;
-    case OpKind::max_pool: network.kernels->max_pool(pool_args(model, op, input0, output)); break;
-    case OpKind::mean: network.kernels->mean(pool_args(model, op, input0, output)); break;
-    case OpKind::pad: run_pad(model, op, input0, output); break;
+    case OpKind::add: run_add(network, op, images); break;
+    case OpKind::average_pool: network.kernels->average_pool(pool_args(model, op, images)); break;
+    case OpKind::max_pool: network.kernels->max_pool(pool_args(model, op, images)); break;
+    case OpKind::mean: network.kernels->mean(pool_args(model, op, images)); break;
+    case OpKind::pad:
+      copy_images(images, [&](const int8_t* input, int8_t* output) { run_pad(model, op, input, output); });
+      break;
     case OpKind::reshape:
-      __builtin_memcpy(output, input0, static_cast<uint32_t>(element_count(model.output_of(op))));
+      copy_images(images, [&](const int8_t* input, int8_t* output) {
+        __builtin_memcpy(output, input, static_cast<uint32_t>(element_count(model.output_of(op))));
+      });
       break;
   }
 }
@@ -128,20 +168,23 @@ bool has_linear_head(const Model& model) {
   return op.kind == OpKind::conv2d && whole && unpadded;
 }
 
-void run_logits(const Network& network, const int8_t* input, Parameters parameters, int32_t class_begin,
-                int32_t class_end, float* logits) {
+void run_logits(const Network& network, const OpImages& images, const LayerInput& parameters, int32_t class_begin,
+                int32_t class_end, void* scratch, float* logits) {
   const Model& model = *network.model;
   const OpRecord& op = model.op(model.op_count() - 1);
-  const TensorRecord& in = model.input_of(op);
-  const int32_t taps = element_count(in);
-  const float* weight_scales = model.weight_scales(op);
-  for (int32_t c = class_begin; c < class_end; ++c) {
-    const int8_t* row = parameters.weights + (c - class_begin) * taps;
-    int32_t sum = 0;
-    for (int32_t k = 0; k < taps; ++k) sum += (input[k] - in.zero_point) * row[k];
-    const float bias = static_cast<float>(parameters.bias[c - class_begin]);
-    logits[c] = (static_cast<float>(sum) + bias) * (in.scale * weight_scales[c]);
+  const float* scales = network.packed != nullptr ? network.packed[model.op_count() - 1].logit_scales : nullptr;
+  if (scales == nullptr) {
+    float* computed = scales_in(network, op, scratch);
+    for (int32_t c = class_begin; c < class_end; ++c) {
+      computed[c] = model.input_of(op).scale * model.weight_scales(op)[c];
+    }
+    scales = computed;
   }
+  OpImages inputs = images;
+  inputs.output = nullptr;
+  inputs.output_stride = 0;
+  network.kernels->logits(linear_args(model, op, inputs, parameters, {class_begin, class_end}, scales, scratch),
+                          logits);
 }
 
 }  // namespace pmt

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/kernels.hpp"
 #include "core/random.hpp"
 
 namespace pmt {
@@ -15,22 +16,16 @@ class SignStream {
   SignStream(Generator generator, const StreamId& id);
 
   // Writes the next `count` signs, each -1 or +1.
-  void next(int32_t count, int8_t* signs);
+  void next(const Kernels& kernels, int32_t count, int8_t* signs);
 
  private:
-  void next_philox(int32_t count, int8_t* signs);
+  void next_philox(const Kernels& kernels, int32_t count, int8_t* signs);
+  void next_xorshift(int32_t count, int8_t* signs);
 
   Generator generator_;
   StreamId id_;
   uint32_t state_ = 0;     // XORShift32
   uint32_t position_ = 0;  // Philox: signs read so far
 };
-
-// values[i] = clamp(values[i] + mu * signs[i]).
-void perturb(const int8_t* values, const int8_t* signs, int32_t count, int32_t mu, int32_t low, int32_t high,
-             int8_t* perturbed);
-
-// sum[i] += factor * signs[i].
-void accumulate_signs(const int8_t* signs, int32_t count, int32_t factor, int32_t* sum);
 
 }  // namespace pmt

@@ -13,9 +13,8 @@ constexpr int32_t buffer_alignment = 16;
 int32_t Plan::size(int32_t tensor) const { return round_up(element_count(model_->tensor(tensor)), buffer_alignment); }
 
 void Plan::lifetime(int32_t tensor, int32_t* first, int32_t* last) const {
-  const auto index = static_cast<uint32_t>(tensor);
-  const int32_t made_by = model_->producer(index);
-  const int32_t used_by = model_->last_use(index);
+  const int32_t made_by = producer(static_cast<uint32_t>(tensor));
+  const int32_t used_by = table_[3 * tensors_ + tensor];
   *first = made_by < 0 ? 0 : made_by;
   *last = used_by < *first ? *first : used_by;
 }
@@ -26,7 +25,7 @@ Plan::Buffer Plan::buffer_at(int32_t entry) const {
 
 bool Plan::exists(const Buffer& buffer) const {
   if (buffer.pass == Pass::main) return true;
-  const int32_t made_by = model_->producer(static_cast<uint32_t>(buffer.tensor));
+  const int32_t made_by = producer(static_cast<uint32_t>(buffer.tensor));
   return layer_count_ > 0 && made_by >= layers_[0];
 }
 
@@ -35,6 +34,7 @@ bool Plan::conflict(const Buffer& a, const Buffer& b) const {
   lifetime(a.tensor, &a_first, &a_last);
   lifetime(b.tensor, &b_first, &b_last);
   if (a.pass == b.pass) return a_first <= b_last && b_first <= a_last;
+  if (memory_ == QueryMemory::apart) return false;
   if (a.pass == Pass::query) return conflict(b, a);
   for (int32_t i = 0; i < layer_count_; ++i) {
     const int32_t layer = layers_[i];
@@ -61,18 +61,24 @@ void Plan::place(const Buffer& buffer) {
       moved = true;
     }
   }
+  if (buffer.pass == Pass::query && memory_ == QueryMemory::apart) return;
   const int32_t end = place + size(buffer.tensor);
   bytes_ = end > bytes_ ? end : bytes_;
 }
 
-void Plan::make(const Model& model, const int32_t* layers, int32_t layer_count, int32_t* table) {
+void Plan::make(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table) {
   model_ = &model;
   layers_ = layers;
   layer_count_ = layer_count;
+  memory_ = memory;
   table_ = table;
   tensors_ = model.tensor_count();
   bytes_ = 0;
   for (int32_t i = 0; i < 2 * tensors_; ++i) table_[i] = unplaced;
+  for (int32_t i = 0; i < tensors_; ++i) {
+    table_[2 * tensors_ + i] = model.producer(static_cast<uint32_t>(i));
+    table_[3 * tensors_ + i] = model.last_use(static_cast<uint32_t>(i));
+  }
   for (;;) {
     int32_t largest = -1;
     for (int32_t i = 0; i < 2 * tensors_; ++i) {
@@ -82,6 +88,16 @@ void Plan::make(const Model& model, const int32_t* layers, int32_t layer_count, 
     if (largest < 0) return;
     place(buffer_at(largest));
   }
+}
+
+int32_t Plan::query_bytes(int32_t first) const {
+  int32_t bytes = 0;
+  for (int32_t i = 0; i < tensors_; ++i) {
+    if (offset(Pass::query, i) == unplaced || producer(static_cast<uint32_t>(i)) < first) continue;
+    const int32_t end = offset(Pass::query, i) + size(i);
+    bytes = end > bytes ? end : bytes;
+  }
+  return bytes;
 }
 
 bool Plan::is_free_of_overlaps() const {

@@ -8,14 +8,18 @@ namespace {
 
 constexpr int32_t largest_weight = 127;  // weights are symmetric
 
-class Query {
+class Queries {
  public:
-  Query(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed, const QueryId& id)
+  Queries(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+          const QueryBatch& queries)
       : estimation_(estimation),
+        network_(*estimation.network),
         model_(*estimation.network->model),
+        plan_(*estimation.plan),
+        options_(*estimation.options),
         workspace_(workspace),
         perturbed_(perturbed),
-        id_(id),
+        queries_(queries),
         first_op_(estimation.layers[perturbed.first].op) {}
 
   void run() {
@@ -31,91 +35,131 @@ class Query {
     return nullptr;
   }
 
-  const int8_t* input(const OpRecord& op, int which) const {
-    if (op.input[which] == no_tensor) return nullptr;
-    return query_input(model_, *estimation_.plan, workspace_, op.input[which], first_op_);
+  // A tensor that no query has made is the main pass's, the same for all.
+  OpImages op_images(const OpRecord& op) const {
+    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0};
+    for (int i = 0; i < 2; ++i) {
+      if (op.input[i] == no_tensor) continue;
+      const bool own = plan_.producer(op.input[i]) >= first_op_;
+      images.input[i] = own ? workspace_.tensor(plan_, Pass::query, op.input[i], queries_.count)
+                            : workspace_.tensor(plan_, Pass::main, op.input[i]);
+      images.input_stride[i] = own ? plan_.size(static_cast<int32_t>(op.input[i])) : 0;
+    }
+    images.output = workspace_.tensor(plan_, Pass::query, op.output, queries_.count);
+    images.output_stride = plan_.size(static_cast<int32_t>(op.output));
+    return images;
   }
-
-  int8_t* output(const OpRecord& op) const { return workspace_.tensor(*estimation_.plan, Pass::query, op.output); }
 
   void run_one(int32_t index) {
     const OpRecord& op = model_.op(index);
     const Layer* layer = perturbed_layer(index);
+    const OpImages images = op_images(op);
     const bool node = layer != nullptr && layer->estimator == Estimator::node_perturbation;
     const bool is_last = index == model_.op_count() - 1;
     if (node && index == first_op_) {  // the clean output is in the main pass
-      perturb_nodes(*layer, op, workspace_.tensor(*estimation_.plan, Pass::main, op.output));
+      perturb_nodes(*layer, op, {workspace_.tensor(plan_, Pass::main, op.output), 0}, images);
     } else if (layer != nullptr && !node) {
-      run_perturbed_weights(*layer, op, is_last && logits_from_accumulators());
+      run_perturbed_weights(*layer, op, images, is_last && logits_from_accumulators());
     } else if (is_last && !node) {
-      head_logits(*estimation_.network, workspace_, {{input(op, 0), input(op, 1)}, output(op)},
-                  estimation_.options->int8_logits != 0);
+      head_logits(network_, workspace_, images, options_.int8_logits != 0);
       return;
     } else {
-      run_op(*estimation_.network, index, input(op, 0), input(op, 1), output(op), workspace_.scratch);
-      if (node) perturb_nodes(*layer, op, output(op));
+      run_op(network_, index, images, workspace_.scratch);
+      if (node) perturb_nodes(*layer, op, {images.output, images.output_stride}, images);
     }
     const bool have_logits = !node && logits_from_accumulators();
-    if (is_last && !have_logits) dequantise_logits(model_, output(op), workspace_.logits);
+    if (is_last && !have_logits) dequantise_logits(model_, images, workspace_.logits);
   }
 
-  bool logits_from_accumulators() const { return estimation_.options->int8_logits == 0 && has_linear_head(model_); }
+  bool logits_from_accumulators() const { return options_.int8_logits == 0 && has_linear_head(model_); }
+
+  SignStream stream(const Layer& layer, int32_t query, Purpose purpose) const {
+    const QueryId id = {static_cast<uint32_t>(queries_.first + query), queries_.sample};
+    return {options_.generator, perturbation_stream(estimation_, layer, id, purpose)};
+  }
+
+  struct Nodes {
+    const int8_t* first;
+    int32_t stride;  // from a query to the next
+  };
 
   // query output = clamp(nodes + mu * signs), row by row.
-  void perturb_nodes(const Layer& layer, const OpRecord& op, const int8_t* nodes) {
+  void perturb_nodes(const Layer& layer, const OpRecord& op, const Nodes& nodes, const OpImages& images) {
     const TensorRecord& out = model_.output_of(op);
     const int32_t row = out.width * out.channels;
-    SignStream stream(estimation_.options->generator,
-                      perturbation_stream(estimation_, layer, id_, Purpose::node_signs));
-    int8_t* perturbed = output(op);
-    for (int32_t y = 0; y < out.height; ++y) {
-      stream.next(row, workspace_.signs);
-      perturb(nodes + y * row, workspace_.signs, row, estimation_.options->mu_node, op.clamp_min, op.clamp_max,
-              perturbed + y * row);
+    for (int32_t i = 0; i < images.images; ++i) {
+      SignStream signs = stream(layer, i, Purpose::node_signs);
+      const int8_t* clean = nodes.first + i * nodes.stride;
+      int8_t* perturbed = images.output + i * images.output_stride;
+      for (int32_t y = 0; y < out.height; ++y) {
+        signs.next(*network_.kernels, row, workspace_.signs);
+        network_.kernels->perturb(clean + y * row, workspace_.signs, row, options_.mu_node, op.clamp_min, op.clamp_max,
+                                  perturbed + y * row);
+      }
     }
   }
 
   void perturb_bias(const Layer& layer, const OpRecord& op, SignStream& stream, int32_t begin, int32_t end) {
-    if (estimation_.options->train_bias != 0) stream.next(end - begin, workspace_.signs);
+    if (options_.train_bias != 0) stream.next(*network_.kernels, end - begin, workspace_.signs);
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
-      if (estimation_.options->train_bias != 0) {
-        value +=
-            bias_mu(model_, op, c, estimation_.options->mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
+      if (options_.train_bias != 0) {
+        value += bias_mu(model_, op, c, options_.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
       value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
       workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
     }
   }
 
-  void run_perturbed_weights(const Layer& layer, const OpRecord& op, bool to_logits) {
-    const Network& network = *estimation_.network;
+  // The perturbed weights and biases of channels begin .. end-1.
+  LayerInput perturb_tile(const Layer& layer, const OpRecord& op, SignStream& weights, SignStream& biases,
+                          int32_t begin, int32_t end) {
+    const Kernels& kernels = *network_.kernels;
     const int32_t taps = layer.weight_count / layer.channels;
-    const int32_t tile = weight_tile_channels(model_, layer, *estimation_.options);
-    const Generator generator = estimation_.options->generator;
-    SignStream weights(generator, perturbation_stream(estimation_, layer, id_, Purpose::weight_signs));
-    SignStream biases(generator, perturbation_stream(estimation_, layer, id_, Purpose::bias_signs));
-    for (int32_t begin = 0; begin < layer.channels; begin += tile) {
-      const int32_t end = begin + tile < layer.channels ? begin + tile : layer.channels;
-      const int32_t count = (end - begin) * taps;
-      weights.next(count, workspace_.signs);
-      perturb(layer.weights + begin * taps, workspace_.signs, count, estimation_.options->mu_weight, -largest_weight,
-              largest_weight, workspace_.weight_tile);
+    const int32_t count = (end - begin) * taps;
+    weights.next(kernels, count, workspace_.signs);
+    if (packs(kernels)) {
+      kernels.pack({op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
+                    options_.mu_weight, workspace_.weight_tile});
       perturb_bias(layer, op, biases, begin, end);
-      const Parameters parameters = {workspace_.weight_tile, workspace_.bias_tile};
-      if (to_logits) {
-        run_logits(network, input(op, 0), parameters, begin, end, workspace_.logits);
-      } else {
-        run_layer(network, layer.op, input(op, 0), output(op), parameters, begin, end, workspace_.scratch);
+      return {nullptr, workspace_.bias_tile, workspace_.weight_tile};
+    }
+    kernels.perturb(layer.weights + begin * taps, workspace_.signs, count, options_.mu_weight, -largest_weight,
+                    largest_weight, workspace_.weight_tile);
+    perturb_bias(layer, op, biases, begin, end);
+    return {workspace_.weight_tile, workspace_.bias_tile, nullptr};
+  }
+
+  void run_perturbed_weights(const Layer& layer, const OpRecord& op, const OpImages& images, bool to_logits) {
+    const int32_t tile = weight_tile_channels(network_, layer, options_);
+    for (int32_t i = 0; i < images.images; ++i) {
+      SignStream weights = stream(layer, i, Purpose::weight_signs);
+      SignStream biases = stream(layer, i, Purpose::bias_signs);
+      OpImages image = images;
+      image.images = 1;
+      image.input[0] += i * images.input_stride[0];
+      image.output += i * images.output_stride;
+      for (int32_t begin = 0; begin < layer.channels; begin += tile) {
+        const int32_t end = begin + tile < layer.channels ? begin + tile : layer.channels;
+        const LayerInput parameters = perturb_tile(layer, op, weights, biases, begin, end);
+        if (to_logits) {
+          run_logits(network_, image, parameters, begin, end, workspace_.scratch,
+                     workspace_.logits + i * model_.classes());
+        } else {
+          run_layer(network_, layer.op, image, parameters, begin, end, workspace_.scratch);
+        }
       }
     }
   }
 
   const Estimation& estimation_;
+  const Network& network_;
   const Model& model_;
+  const Plan& plan_;
+  const TrainerOptions& options_;
   const Workspace& workspace_;
   const LayerRange perturbed_;
-  const QueryId id_;
+  const QueryBatch queries_;
   const int32_t first_op_;
 };
 
@@ -127,10 +171,13 @@ StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, c
   return {options.seed, estimation.step, static_cast<uint32_t>(layer.op), id.query, shared ? 0u : id.sample, purpose};
 }
 
-int32_t query_loss(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
-                   const QueryId& id, int32_t label) {
-  Query(estimation, workspace, perturbed, id).run();
-  return cross_entropy(workspace.logits, estimation.network->model->classes(), label);
+void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+                  const QueryBatch& queries, int32_t* losses) {
+  Queries(estimation, workspace, perturbed, queries).run();
+  const int32_t classes = estimation.network->model->classes();
+  for (int32_t i = 0; i < queries.count; ++i) {
+    losses[i] = cross_entropy(workspace.logits + i * classes, classes, queries.label);
+  }
 }
 
 }  // namespace pmt

@@ -1,4 +1,5 @@
-// One query: the loss of one sample with one layer (or, model-wise, every layer) perturbed.
+// Queries: the loss of one sample with one layer (or, model-wise, every layer) perturbed. Several
+// queries of a sample run at once, as a batch over the suffix of the network.
 #pragma once
 
 #include "core/forward.hpp"
@@ -25,11 +26,19 @@ struct QueryId {
   uint32_t sample;
 };
 
+// `count` queries of one sample from `first`, at most queries_at_once().
+struct QueryBatch {
+  int32_t first, count;
+  uint32_t sample;
+  int32_t label;
+};
+
 // The stream of a layer's perturbation in a query.
 StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose);
 
-// Needs the main pass up to and including the first layer's op. Fixed-point, see loss.hpp.
-int32_t query_loss(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
-                   const QueryId& id, int32_t label);
+// Writes one loss per query, fixed-point (see loss.hpp). Needs the main pass up to and including the
+// first layer's op.
+void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+                  const QueryBatch& queries, int32_t* losses);
 
 }  // namespace pmt

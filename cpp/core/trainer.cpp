@@ -53,10 +53,11 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   layers_ = arena_.take<Layer>(setup.layer_count);
   layer_ops_ = arena_.take<int32_t>(setup.layer_count);
   if (!arena_.fits()) return {Code::arena_too_small};
-  network_ = {setup.model, setup.kernels, parameters};
+  network_ = {setup.model, setup.kernels, parameters, setup.packed};
   bind_parameters(model, parameters);
   PMT_RETURN_IF_ERROR(open_layers());
-  plan_.make(model, layer_ops_, setup.layer_count, plan_table);
+  const QueryMemory queries = setup.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
+  plan_.make(model, layer_ops_, setup.layer_count, queries, plan_table);
 
   const int64_t rows = static_cast<int64_t>(table_count()) * setup.batch;
   losses_ = arena_.take<int32_t>(rows * options_.queries);
@@ -66,7 +67,8 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   workspaces_ = arena_.take<Workspace>(setup.executor.workers);
   statuses_ = arena_.take<Status>(setup.executor.workers);
   for (int32_t i = 0; i < setup.executor.workers; ++i) {
-    const Workspace workspace = take_workspace(arena_, network_, plan_, layers_, setup.layer_count, options_);
+    const Workspace workspace =
+        take_workspace(arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes});
     if (arena_.fits()) workspaces_[i] = workspace;
   }
   if (!arena_.fits()) return {Code::arena_too_small};
@@ -92,7 +94,8 @@ Status Trainer::open_layers() {
                   out.channels,
                   setup_.storage[i].weights,
                   setup_.storage[i].bias};
-    network_.parameters[op] = {layers_[i].weights, layers_[i].bias};
+    network_.parameters[op].weights = layers_[i].weights;
+    network_.parameters[op].bias = layers_[i].bias;
     if (layers_[i].weight_count > largest_layer_) largest_layer_ = layers_[i].weight_count;
     if (out.channels > most_channels_) most_channels_ = out.channels;
   }
@@ -134,20 +137,21 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t 
     const LayerRange perturbed = layer_wise ? LayerRange{table, table} : LayerRange{0, setup_.layer_count - 1};
     const Layer& first = layers_[perturbed.first];
     if (layer_wise && first.estimator == Estimator::closed_form) continue;
-    forward(network_, plan_, workspace, done, first.op + 1);
+    forward(network_, plan_, workspace, 1, done, first.op + 1);
     done = first.op + 1;
-    for (int32_t q = begin; q < end; ++q) {
+    const int32_t at_once = queries_at_once(plan_, first, options_, setup_.query_bytes);
+    for (int32_t q = begin; q < end; q += at_once) {
       if (setup_.executor.stopping(setup_.executor.context, worker)) {
         statuses_[worker] = {Code::cancelled};
         return;
       }
-      const QueryId id = {static_cast<uint32_t>(q), static_cast<uint32_t>(sample)};
-      losses(table, sample)[q] = query_loss(estimation_, workspace, perturbed, id, label);
+      const QueryBatch queries = {q, q + at_once < end ? at_once : end - q, static_cast<uint32_t>(sample), label};
+      query_losses(estimation_, workspace, perturbed, queries, losses(table, sample) + q);
     }
   }
   if (begin != 0) return;  // the clean loss is the first chunk's
-  forward(network_, plan_, workspace, done, setup_.model->op_count() - 1);
-  main_logits(network_, plan_, workspace, options_.int8_logits != 0);
+  forward(network_, plan_, workspace, 1, done, setup_.model->op_count() - 1);
+  main_logits(network_, plan_, workspace, 1, options_.int8_logits != 0);
   const int32_t classes = setup_.model->classes();
   samples_[sample].loss = cross_entropy(workspace.logits, classes, label);
   samples_[sample].correct = arg_max(workspace.logits, classes) == label ? 1 : 0;
@@ -213,10 +217,10 @@ void Trainer::add_gradient(Job& job, int32_t sample, int32_t worker) {
   statuses_[worker] = read_sample(*job.source, sample, worker, &label);
   if (!statuses_[worker].ok()) return;
   if (layer.estimator == Estimator::closed_form) {
-    forward(network_, plan_, workspace, 0, layer.op);
+    forward(network_, plan_, workspace, 1, 0, layer.op);
     add_head_gradient(estimation_, workspace, layer, label, sums_of(worker));
   } else {
-    forward(network_, plan_, workspace, 0, layer.op + 1);
+    forward(network_, plan_, workspace, 1, 0, layer.op + 1);
     add_node_gradient(estimation_, workspace, layer, id, losses(table, sample), sums_of(worker));
   }
 }
@@ -271,6 +275,7 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
     PMT_RETURN_IF_ERROR(sum_gradients(i, samples, source));
     const UpdateInput input = update_input(layers_[i], learning_rate, samples);
     result->changed += update_layer(estimation_, layers_[i], input, sums());
+    repack_layer(network_, layers_[i].op);
   }
   return {};
 }

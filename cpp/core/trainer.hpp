@@ -27,6 +27,10 @@ struct TrainerSetup {
   const LayerStorage* storage;  // one per layer
   int32_t batch;                // largest number of samples in a step
   Executor executor;
+  // Of pack_network(), kept up to date by the trainer; null for kernels that do not pack.
+  PackedLayer* packed = nullptr;
+  // Memory a worker has for queries at once, in bytes; 0: one query, in the gaps of the main pass.
+  int32_t query_bytes = 0;
 };
 
 struct StepResult {

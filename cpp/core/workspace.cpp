@@ -6,54 +6,80 @@ namespace pmt {
 namespace {
 
 struct Sizes {
-  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, streams = 0;
+  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, queries = 0, images = 1;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
 
-void add_layer(Sizes& sizes, const Model& model, const Layer& layer, const TrainerOptions& options) {
-  const OpRecord& op = model.op(layer.op);
-  const TensorRecord& out = model.output_of(op);
+// Patches of int16 for the gradient's outer products.
+int32_t patch_bytes(const Network& network, const Layer& layer) {
+  const OpRecord& op = network.model->op(layer.op);
   const int32_t taps = layer.weight_count / layer.channels;
-  // A patch of int16 for the gradient's outer product.
-  const int32_t patch = op.kind == OpKind::depthwise_conv2d ? taps * model.input_of(op).channels : taps;
-  grow(sizes.scratch, round_up(2 * patch, 16));
-  grow(sizes.channels, layer.channels);
-  grow(sizes.streams, options.queries);
+  if (op.kind == OpKind::depthwise_conv2d) return 2 * taps * network.model->input_of(op).channels;
+  return 2 * taps * network.kernels->outer_positions;
+}
+
+void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+  const Network& network = *setup.network;
+  const TensorRecord& out = network.model->output_of(network.model->op(layer.op));
+  grow(sizes.scratch, round_up(patch_bytes(network, layer), 16));
+  grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
+  grow(sizes.streams, setup.options->queries);
+  const int32_t at_once = queries_at_once(*setup.plan, layer, *setup.options, setup.query_bytes);
+  grow(sizes.images, at_once);
+  if (setup.plan->query_memory() == QueryMemory::apart) {
+    grow(sizes.queries, at_once * setup.plan->query_bytes(layer.op));
+  }
   if (layer.estimator == Estimator::weight_perturbation) {
-    const int32_t tile = weight_tile_channels(model, layer, options) * taps;
-    grow(sizes.weight_tile, tile);
+    const OpRecord& op = network.model->op(layer.op);
+    const int32_t tile = weight_tile_channels(network, layer, *setup.options) * (layer.weight_count / layer.channels);
+    grow(sizes.weight_tile, packs(*network.kernels)
+                                ? static_cast<int32_t>(network.kernels->packed_bytes(op_shape(*network.model, op)))
+                                : tile);
     grow(sizes.signs, tile);
     grow(sizes.signs, layer.channels);
     grow(sizes.signs, gradient_chunk);
+    grow(sizes.sign_sums, gradient_chunk);
   } else {
     grow(sizes.signs, out.width * out.channels);
+    grow(sizes.sign_sums, out.width * out.channels);
   }
 }
 
 }  // namespace
 
-int32_t weight_tile_channels(const Model& model, const Layer& layer, const TrainerOptions& options) {
-  if (model.op(layer.op).kind == OpKind::depthwise_conv2d) return layer.channels;
+int32_t weight_tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options) {
+  const bool whole = network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels);
+  if (whole) return layer.channels;
   const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
   return clamp(channels, 1, layer.channels);
 }
 
-Workspace take_workspace(Arena& arena, const Network& network, const Plan& plan, const Layer* layers,
-                         int32_t layer_count, const TrainerOptions& options) {
+int32_t queries_at_once(const Plan& plan, const Layer& layer, const TrainerOptions& options, int32_t bytes) {
+  const bool none = layer.estimator == Estimator::closed_form;
+  if (plan.query_memory() == QueryMemory::shared || none) return 1;
+  return clamp(bytes / plan.query_bytes(layer.op), 1, options.queries);
+}
+
+Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
+  const Network& network = *setup.network;
   const Model& model = *network.model;
+  const auto alignment = static_cast<size_t>(network.kernels->alignment);
   Sizes sizes;
+  sizes.images = setup.images;
   for (int32_t i = 0; i < model.op_count(); ++i) grow(sizes.scratch, op_scratch_bytes(network, model.op(i)));
-  for (int32_t i = 0; i < layer_count; ++i) add_layer(sizes, model, layers[i], options);
+  for (int32_t i = 0; i < setup.layer_count; ++i) add_layer(sizes, setup, setup.layers[i]);
   Workspace workspace = {};
-  workspace.activations = arena.take<uint8_t>(plan.bytes());
-  workspace.scratch = arena.take<uint8_t>(sizes.scratch);
-  workspace.weight_tile = arena.take<int8_t>(sizes.weight_tile);
-  workspace.bias_tile = arena.take<int32_t>(sizes.channels);
-  workspace.signs = arena.take<int8_t>(sizes.signs);
-  workspace.sign_sums = arena.take<int32_t>(sizes.signs);
+  workspace.activations = arena.take<uint8_t>(static_cast<int64_t>(setup.plan->bytes()) * setup.images, alignment);
+  workspace.queries = setup.plan->query_memory() == QueryMemory::shared ? workspace.activations
+                                                                        : arena.take<uint8_t>(sizes.queries, alignment);
+  workspace.scratch = arena.take<uint8_t>(sizes.scratch, alignment);
+  workspace.weight_tile = arena.take<int8_t>(sizes.weight_tile, alignment);
+  workspace.bias_tile = arena.take<int32_t>(sizes.channels, alignment);
+  workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
+  workspace.sign_sums = arena.take<int32_t>(sizes.sign_sums, alignment);
   workspace.streams = arena.take<SignStream>(sizes.streams);
-  workspace.logits = arena.take<float>(model.classes());
+  workspace.logits = arena.take<float>(static_cast<int64_t>(model.classes()) * sizes.images);
   workspace.head_gradient = arena.take<int32_t>(model.classes());
   return workspace;
 }

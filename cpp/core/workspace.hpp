@@ -1,4 +1,4 @@
-// The memory of one worker: activations as planned, and the buffers of a query and of a gradient.
+// The memory of one worker: activations as planned, and the buffers of queries and of a gradient.
 #pragma once
 
 #include "core/arena.hpp"
@@ -8,18 +8,20 @@
 namespace pmt {
 
 struct Workspace {
-  uint8_t* activations;    // plan.bytes()
+  uint8_t* activations;    // plan.bytes(), of one image; of several in inference
+  uint8_t* queries;        // where query tensors are: in the activations, or apart
   uint8_t* scratch;        // of the kernels; patches in the gradient
-  int8_t* weight_tile;     // perturbed weights
+  int8_t* weight_tile;     // perturbed weights, packed where the kernels pack
   int32_t* bias_tile;      // perturbed biases
   int8_t* signs;           // one tile, one row of nodes or one chunk of weights
-  int32_t* sign_sums;      // as many
+  int32_t* sign_sums;      // one row of nodes or one chunk of weights
   SignStream* streams;     // one per query
-  float* logits;           // one per class
+  float* logits;           // one per class, of every image at once
   int32_t* head_gradient;  // one per class
 
-  int8_t* tensor(const Plan& plan, Pass pass, uint32_t index) const {
-    return reinterpret_cast<int8_t*>(activations) + plan.offset(pass, static_cast<int32_t>(index));
+  int8_t* tensor(const Plan& plan, Pass pass, uint32_t index, int32_t images = 1) const {
+    uint8_t* memory = pass == Pass::main ? activations : queries;
+    return reinterpret_cast<int8_t*>(memory) + plan.offset(pass, static_cast<int32_t>(index)) * images;
   }
 };
 
@@ -27,10 +29,21 @@ struct Workspace {
 constexpr int32_t gradient_chunk = 512;
 
 // Channels of a layer whose perturbed weights are made at once.
-int32_t weight_tile_channels(const Model& model, const Layer& layer, const TrainerOptions& options);
+int32_t weight_tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options);
 
-// `layers` may be empty: a workspace for inference.
-Workspace take_workspace(Arena& arena, const Network& network, const Plan& plan, const Layer* layers,
-                         int32_t layer_count, const TrainerOptions& options);
+// Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
+int32_t queries_at_once(const Plan& plan, const Layer& layer, const TrainerOptions& options, int32_t bytes);
+
+struct WorkspaceSetup {
+  const Network* network;
+  const Plan* plan;
+  const Layer* layers;  // none for inference
+  int32_t layer_count;
+  const TrainerOptions* options;
+  int32_t images;       // of inference at once; 1 in training
+  int32_t query_bytes;  // of memory apart
+};
+
+Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup);
 
 }  // namespace pmt

@@ -14,11 +14,24 @@ constexpr std::align_val_t alignment{64};
 
 void HostModel::AlignedDelete::operator()(uint8_t* memory) const { ::operator delete(memory, alignment); }
 
-HostModel::HostModel(const uint8_t* image, size_t bytes)
-    : image_(static_cast<uint8_t*>(::operator new(bytes > 0 ? bytes : 1, alignment))), bytes_(bytes) {
+uint8_t* HostModel::allocate(size_t bytes) {
+  return static_cast<uint8_t*>(::operator new(bytes > 0 ? bytes : 1, alignment));
+}
+
+HostModel::HostModel(const uint8_t* image, size_t bytes) : image_(allocate(bytes)), bytes_(bytes) {
   std::memcpy(image_.get(), image, bytes);
   const Status status = model_.open(image_.get(), bytes);
   if (!status.ok()) throw StatusError{status};
+  parameters_.resize(static_cast<size_t>(model_.op_count()));
+  bind_parameters(model_, parameters_.data());
+  network_ = {&model_, &host_kernels(), parameters_.data(), nullptr};
+  Arena measure;
+  pack_network(measure, network_);
+  packed_.reset(allocate(measure.used()));
+  Arena arena(packed_.get(), measure.used());
+  pack_network(arena, network_);
+  plan_table_.resize(static_cast<size_t>(Plan::table_size(model_)));
+  plan_.make(model_, nullptr, 0, QueryMemory::shared, plan_table_.data());
 }
 
 std::vector<uint8_t> HostModel::image() const {

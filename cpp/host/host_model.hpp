@@ -8,6 +8,7 @@
 #include "core/kernels.hpp"
 #include "core/layer.hpp"
 #include "core/model.hpp"
+#include "core/network.hpp"
 #include "core/plan.hpp"
 
 namespace pmt::host {
@@ -27,14 +28,27 @@ class HostModel {
   // The image with its present weights and a fresh checksum.
   std::vector<uint8_t> image() const;
   LayerStorage storage(int32_t op);
+  // Bound to the image and packed for host_kernels().
+  const Network& network() const { return network_; }
+  // Of inference.
+  const Plan& plan() const { return plan_; }
+  // After weights or biases were written through storage().
+  void repack(int32_t op) { repack_layer(network_, op); }
 
  private:
   struct AlignedDelete {
     void operator()(uint8_t* memory) const;
   };
+  static uint8_t* allocate(size_t bytes);
+
   std::unique_ptr<uint8_t[], AlignedDelete> image_;
   size_t bytes_;
   Model model_;
+  std::vector<Parameters> parameters_;
+  std::unique_ptr<uint8_t[], AlignedDelete> packed_;
+  Network network_ = {};
+  std::vector<int32_t> plan_table_;
+  Plan plan_;
 };
 
 // Kernels for this machine.

@@ -5,6 +5,9 @@
 namespace pmt::host {
 namespace {
 
+// Of a worker, for the activations of queries at once: half of a common second-level cache.
+constexpr int32_t query_bytes = 1 << 18;
+
 struct Source {
   SampleArray samples;
   size_t elements;
@@ -41,8 +44,9 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
 }
 
 TrainerSetup HostTrainer::setup() {
-  return {&model_->model(), &host_kernels(), &options_,        layers_.data(), static_cast<int32_t>(layers_.size()),
-          storage_.data(),  batch_,          team_->executor()};
+  const Network& network = model_->network();
+  return {network.model,   network.kernels, &options_,         layers_.data(), static_cast<int32_t>(layers_.size()),
+          storage_.data(), batch_,          team_->executor(), network.packed, query_bytes};
 }
 
 StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArray& samples,

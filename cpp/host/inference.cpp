@@ -9,15 +9,17 @@
 namespace pmt::host {
 namespace {
 
+// Images whose activations share half of a common second-level cache.
+int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
+  const int32_t fitting = (1 << 18) / std::max(plan.bytes(), 1);
+  return std::clamp(fitting, 1, std::max(1, count / threads));
+}
+
 // A network ready to run on a number of workers.
 class Session {
  public:
-  Session(const HostModel& model, int32_t workers)
-      : parameters_(static_cast<size_t>(model.model().op_count())),
-        plan_table_(static_cast<size_t>(Plan::table_size(model.model()))) {
-    bind_parameters(model.model(), parameters_.data());
-    network_ = {&model.model(), &host_kernels(), parameters_.data()};
-    plan_.make(model.model(), nullptr, 0, plan_table_.data());
+  Session(const HostModel& model, int32_t workers, int32_t images)
+      : network_(model.network()), plan_(model.plan()), images_(images) {
     Arena measure;
     take(measure);
     bytes_ = measure.used();
@@ -36,12 +38,14 @@ class Session {
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
-  Workspace take(Arena& arena) const { return take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{}); }
+  Workspace take(Arena& arena) const {
+    const TrainerOptions options;
+    return take_workspace(arena, {&network_, &plan_, nullptr, 0, &options, images_, 0});
+  }
 
-  std::vector<Parameters> parameters_;
-  std::vector<int32_t> plan_table_;
-  Network network_ = {};
-  Plan plan_;
+  const Network& network_;
+  const Plan& plan_;
+  int32_t images_;
   size_t bytes_ = 0;
   std::vector<Chunk> memory_;
 };
@@ -49,23 +53,29 @@ class Session {
 struct Batch {
   Session* session;
   const int8_t* images;
-  int32_t input_elements, classes;
+  int32_t count, tile, input_elements, classes;
   bool int8_logits;
   float* logits;
 };
 
-void run_image(void* argument, int32_t index, int32_t worker) {
+void run_tile(void* argument, int32_t index, int32_t worker) {
   const Batch& batch = *static_cast<Batch*>(argument);
   const Network& network = batch.session->network();
   const Plan& plan = batch.session->plan();
   const Model& model = *network.model;
   const Workspace workspace = batch.session->workspace(worker);
-  std::memcpy(workspace.tensor(plan, Pass::main, model.header().input_tensor),
-              batch.images + static_cast<int64_t>(index) * batch.input_elements,
-              static_cast<size_t>(batch.input_elements));
-  forward(network, plan, workspace, 0, model.op_count() - 1);
-  main_logits(network, plan, workspace, batch.int8_logits);
-  std::copy_n(workspace.logits, batch.classes, batch.logits + static_cast<int64_t>(index) * batch.classes);
+  const int32_t first = index * batch.tile;
+  const int32_t images = std::min(batch.tile, batch.count - first);
+  const uint32_t input = model.header().input_tensor;
+  const int32_t stride = plan.size(static_cast<int32_t>(input));
+  int8_t* place = workspace.tensor(plan, Pass::main, input, images);
+  for (int32_t i = 0; i < images; ++i) {
+    std::memcpy(place + i * stride, batch.images + static_cast<int64_t>(first + i) * batch.input_elements,
+                static_cast<size_t>(batch.input_elements));
+  }
+  forward(network, plan, workspace, images, 0, model.op_count() - 1);
+  main_logits(network, plan, workspace, images, batch.int8_logits);
+  std::copy_n(workspace.logits, images * batch.classes, batch.logits + static_cast<int64_t>(first) * batch.classes);
 }
 
 }  // namespace
@@ -73,15 +83,18 @@ void run_image(void* argument, int32_t index, int32_t worker) {
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits) {
   Team team(threads, should_stop);
-  Session session(model, team.threads());
-  Batch batch = {&session, images, element_count(model.model().input()), model.model().classes(), int8_logits, logits};
+  const int32_t tile = images_at_once(model.plan(), count, team.threads());
+  Session session(model, team.threads(), tile);
+  Batch batch = {&session,    images, count, tile, element_count(model.model().input()), model.model().classes(),
+                 int8_logits, logits};
   const Executor executor = team.executor();
-  if (!executor.run(executor.context, count, run_image, &batch, true)) throw StatusError{{Code::cancelled}};
+  const int32_t tiles = (count + tile - 1) / tile;
+  if (!executor.run(executor.context, tiles, run_tile, &batch, true)) throw StatusError{{Code::cancelled}};
 }
 
 std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image) {
   const Model& model = host.model();
-  Session session(host, 1);
+  Session session(host, 1, 1);
   const Workspace workspace = session.workspace(0);
   const Plan& plan = session.plan();
   std::vector<std::vector<int8_t>> tensors(static_cast<size_t>(model.tensor_count()));
@@ -93,7 +106,7 @@ std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t
   std::memcpy(workspace.tensor(plan, Pass::main, input), image, static_cast<size_t>(element_count(model.input())));
   keep(input);
   for (int32_t i = 0; i < model.op_count(); ++i) {
-    forward(session.network(), plan, workspace, i, i + 1);
+    forward(session.network(), plan, workspace, 1, i, i + 1);
     keep(model.op(i).output);
   }
   return tensors;

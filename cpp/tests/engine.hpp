@@ -13,10 +13,10 @@ class Engine {
   explicit Engine(const Model& model)
       : parameters_(static_cast<size_t>(model.op_count())),
         table_(static_cast<size_t>(Plan::table_size(model))),
-        network_{&model, &portable_kernels(), parameters_.data()},
+        network_{&model, &portable_kernels(), parameters_.data(), nullptr},
         memory_(measure()) {
     Arena arena(memory_.data(), memory_.size());
-    workspace_ = take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{});
+    workspace_ = take(arena);
   }
 
   int8_t* tensor(uint32_t index) { return workspace_.tensor(plan_, Pass::main, index); }
@@ -27,17 +27,22 @@ class Engine {
   std::vector<float> logits(const std::vector<int8_t>& input, bool int8_logits) {
     const Model& model = *network_.model;
     std::memcpy(tensor(model.header().input_tensor), input.data(), input.size());
-    forward(network_, plan_, workspace_, 0, model.op_count() - 1);
-    main_logits(network_, plan_, workspace_, int8_logits);
+    forward(network_, plan_, workspace_, 1, 0, model.op_count() - 1);
+    main_logits(network_, plan_, workspace_, 1, int8_logits);
     return {workspace_.logits, workspace_.logits + model.classes()};
   }
 
  private:
+  Workspace take(Arena& arena) const {
+    const TrainerOptions options;
+    return take_workspace(arena, {&network_, &plan_, nullptr, 0, &options, 1, 0});
+  }
+
   size_t measure() {
     bind_parameters(*network_.model, parameters_.data());
-    plan_.make(*network_.model, nullptr, 0, table_.data());
+    plan_.make(*network_.model, nullptr, 0, QueryMemory::shared, table_.data());
     Arena arena;
-    take_workspace(arena, network_, plan_, nullptr, 0, TrainerOptions{});
+    take(arena);
     return arena.used();
   }
 

@@ -13,7 +13,10 @@ std::vector<int8_t> kernel_add(const reference::Quantised& a, const reference::Q
   std::vector<int8_t> output(a.values.size());
   portable_kernels().add({{a.values.data(), b.values.data()},
                           output.data(),
+                          1,
                           static_cast<int32_t>(output.size()),
+                          {0, 0},
+                          0,
                           {a.zero_point, b.zero_point},
                           range.zero_point,
                           {a.scale, b.scale},

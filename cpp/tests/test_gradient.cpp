@@ -52,7 +52,7 @@ struct Setting {
     const Workspace& workspace = trainer().workspace(0);
     int8_t* input = workspace.tensor(trainer().plan(), Pass::main, model.header().input_tensor);
     std::copy(samples.images[sample].begin(), samples.images[sample].end(), input);
-    forward(trainer().network(), trainer().plan(), workspace, 0, op + 1);
+    forward(trainer().network(), trainer().plan(), workspace, 1, 0, op + 1);
   }
 
   AlignedBytes image;
@@ -87,8 +87,9 @@ TEST_CASE("the loss of a query is that of the perturbed network run from its sta
       setting.run_to(0, estimation.layers[first].op);
       for (const LayerRange& perturbed : ranges) {
         for (uint32_t q = 0; q < 2; ++q) {
-          const int32_t loss =
-              query_loss(estimation, setting.trainer().workspace(0), perturbed, {q, 0}, setting.samples.labels[0]);
+          int32_t loss = 0;
+          query_losses(estimation, setting.trainer().workspace(0), perturbed,
+                       {static_cast<int32_t>(q), 1, 0, setting.samples.labels[0]}, &loss);
           CHECK(loss == reference.query_loss(perturbed, {q, 0}));
         }
       }

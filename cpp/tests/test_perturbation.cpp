@@ -26,7 +26,7 @@ std::vector<int8_t> signs_of(Generator generator, const StreamId& id, const std:
   SignStream stream(generator, id);
   for (const int32_t chunk : chunks) {
     std::vector<int8_t> part(static_cast<size_t>(chunk));
-    stream.next(chunk, part.data());
+    stream.next(portable_kernels(), chunk, part.data());
     signs.insert(signs.end(), part.begin(), part.end());
   }
   return signs;
@@ -93,7 +93,7 @@ TEST_CASE("perturb gives the bytes of its definition") {
     const std::vector<int8_t> values = random.bytes(count);
     const std::vector<int8_t> signs = signs_of(Generator::philox, random_stream(random), {count});
     std::vector<int8_t> perturbed(values.size());
-    perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
+    portable_kernels().perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
     const auto expected = reference::perturb(vector_of(values), vector_of(signs), mu, low, high);
     CHECK(std::equal(perturbed.begin(), perturbed.end(), expected.begin()));
   }
@@ -102,14 +102,14 @@ TEST_CASE("perturb gives the bytes of its definition") {
 TEST_CASE("perturb of literal numbers") {
   const int8_t values[] = {0, 127, -127, 100}, signs[] = {1, 1, -1, -1};
   int8_t perturbed[4];
-  perturb(values, signs, 4, 4, -127, 127, perturbed);
+  portable_kernels().perturb(values, signs, 4, 4, -127, 127, perturbed);
   CHECK(std::vector<int8_t>(perturbed, perturbed + 4) == std::vector<int8_t>{4, 127, -127, 96});
 }
 
 TEST_CASE("accumulate_signs adds the factor with its sign") {
   const int8_t signs[] = {1, -1, 1};
   int32_t sums[] = {10, 10, 0};
-  accumulate_signs(signs, 3, 7, sums);
-  accumulate_signs(signs, 3, -2, sums);
+  portable_kernels().accumulate_signs(signs, 3, 7, sums);
+  portable_kernels().accumulate_signs(signs, 3, -2, sums);
   CHECK(std::vector<int32_t>(sums, sums + 3) == std::vector<int32_t>{15, 5, 5});
 }

@@ -129,7 +129,7 @@ void check_plan(RandomSource& random, const AlignedBytes& image) {
   const std::vector<int32_t> layers = random_layers(random, model);
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
-  plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), table.data());
+  plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), QueryMemory::shared, table.data());
   CHECK(plan.is_free_of_overlaps());
   CHECK(StampedPass(model, plan).run(layers));
   for (const int32_t offset : table) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
@@ -143,12 +143,12 @@ TEST_CASE("the plan of a small net, byte for byte") {
   REQUIRE(model.open(image.data(), image.size()).ok());
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
-  plan.make(model, nullptr, 0, table.data());
+  plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 256);
   CHECK(table == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
 
   const int32_t layers[] = {1};  // while op 1 is queried, its input and output stay
-  plan.make(model, layers, 1, table.data());
+  plan.make(model, layers, 1, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 400);
   CHECK(table == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
   CHECK(plan.is_free_of_overlaps());
@@ -160,13 +160,13 @@ TEST_CASE("the plan of a residual block, byte for byte") {
   REQUIRE(model.open(image.data(), image.size()).ok());
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
-  plan.make(model, nullptr, 0, table.data());
+  plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   // The input stays beside both convolutions until the addition has read it.
   CHECK(table == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
   CHECK(plan.bytes() == 256);
 
   const int32_t layers[] = {0, 1};
-  plan.make(model, layers, 2, table.data());
+  plan.make(model, layers, 2, QueryMemory::shared, table.data());
   // While op 1 is queried, the input, the wide tensor and the clean output of op 1 stay (256..319,
   // 0..127, 128..191); the queries' wide tensor is op 0's alone and may lie on that clean output.
   CHECK(table == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
@@ -181,7 +181,7 @@ TEST_CASE("an overlap in the table is found") {
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   const int32_t layers[] = {1};
   Plan plan;
-  plan.make(model, layers, 1, table.data());
+  plan.make(model, layers, 1, QueryMemory::shared, table.data());
   const std::vector<int32_t> good = table;
   const auto moved = [&](size_t entry, int32_t offset) {
     table = good;

@@ -36,7 +36,18 @@ using PoolKernel = void (*)(const PoolArgs&);
 
 std::vector<int8_t> run(PoolKernel kernel, const PoolCase& pool) {
   std::vector<int8_t> output(static_cast<size_t>(pool.out.height * pool.out.width * pool.out.channels));
-  kernel({pool.input.data(), output.data(), pool.in, pool.out, pool.window, 0, 0, true, 1.0f, pool.low, pool.high});
+  kernel({pool.input.data(),
+          output.data(),
+          {1, 0, 0},
+          pool.in,
+          pool.out,
+          pool.window,
+          0,
+          0,
+          true,
+          1.0f,
+          pool.low,
+          pool.high});
   return output;
 }
 
@@ -79,8 +90,8 @@ TEST_CASE("mean gives the bytes of its definition") {
     const int32_t low = random.integer(-128, 0);
     const reference::OutputRange range = {random.integer(-128, 127), low, random.integer(1, 127)};
     std::vector<int8_t> output(static_cast<size_t>(in.channels));
-    PoolArgs args = {values.data(),    output.data(), in,    {1, 1, in.channels}, {1, 1, 1, 1, 0, 0}, input_zero,
-                     range.zero_point, true,          ratio, range.low,           range.high};
+    PoolArgs args = {values.data(), output.data(),    {1, 0, 0}, in,    {1, 1, in.channels}, {1, 1, 1, 1, 0, 0},
+                     input_zero,    range.zero_point, true,      ratio, range.low,           range.high};
     portable_kernels().mean(args);
     CHECK(output == values_of(reference::mean(image_of(values, in), range)));
     args.same_quantisation = false;
@@ -92,7 +103,7 @@ TEST_CASE("mean gives the bytes of its definition") {
 TEST_CASE("mean of literal numbers") {
   const std::vector<int8_t> values = {1, -1, 2, -2, 3, -3, 4, -4};  // channel 0: 2.5, channel 1: -2.5
   std::vector<int8_t> output(2);
-  PoolArgs args = {values.data(), output.data(), {2, 2, 2}, {1, 1, 2}, {1, 1, 1, 1, 0, 0}, -4, 10,
+  PoolArgs args = {values.data(), output.data(), {1, 0, 0}, {2, 2, 2}, {1, 1, 2}, {1, 1, 1, 1, 0, 0}, -4, 10,
                    true,          3.0f,          -128,      127};
   portable_kernels().mean(args);
   CHECK(output == std::vector<int8_t>{2, -2});

@@ -40,7 +40,7 @@ struct LayerCase {
     const OpRecord& op = model.op(0);
     weights.assign(model.weights(op), model.weights(op) + weight_count(model, op));
     bias.assign(model.bias(op), model.bias(op) + 6);
-    network = {&model, &portable_kernels(), nullptr};
+    network = {&model, &portable_kernels(), nullptr, nullptr};
     estimation = {&network, nullptr, &options, nullptr, 1, 7};
     layer = {0, Estimator::weight_perturbation, weight_count(model, op), 54, 6, weights.data(), bias.data()};
   }

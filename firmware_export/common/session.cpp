@@ -115,7 +115,7 @@ bool Session::check_activations() {
     int8_t* input = workspace.tensor(trainer_.plan(), Pass::main, model_.header().input_tensor);
     if (!card_.sample(sample, input, &label)) return fail("inference", {Code::sample_unreadable});
     for (int32_t i = 0; i < h.ops; ++i) {
-      forward(trainer_.network(), trainer_.plan(), workspace, i, i + 1);
+      forward(trainer_.network(), trainer_.plan(), workspace, 1, i, i + 1);
       const OpRecord& op = model_.op(i);
       const int8_t* output = workspace.tensor(trainer_.plan(), Pass::main, op.output);
       const auto bytes = static_cast<size_t>(element_count(model_.output_of(op)));

@@ -1,3 +1,4 @@
+#include "core/kernels/images.hpp"
 #include "core/kernels/patch.hpp"
 #include "core/kernels/portable.hpp"
 #include "core/kernels/requantise.hpp"
@@ -54,19 +55,7 @@ void compute_channels(const LinearArgs& args, const Tile& tile, int32_t taps, in
   }
 }
 
-}  // namespace
-
-int32_t scratch_bytes(OpKind kind, const Shape& in, const Shape& out, int32_t kernel_h, int32_t kernel_w) {
-  if (kind == OpKind::conv2d) {
-    return (pixel_tile + 1) * padded(kernel_h * kernel_w * in.channels) * static_cast<int32_t>(sizeof(int16_t));
-  }
-  if (kind == OpKind::depthwise_conv2d || kind == OpKind::average_pool || kind == OpKind::mean) {
-    return round_up(out.channels, 4) * static_cast<int32_t>(sizeof(int32_t));
-  }
-  return 0;
-}
-
-void conv2d(const LinearArgs& args) {
+void conv2d_image(const LinearArgs& args) {
   const int32_t taps = args.window.kernel_h * args.window.kernel_w * args.in.channels;
   const int32_t stride = padded(taps);
   auto* patches = static_cast<int16_t*>(args.scratch);
@@ -89,15 +78,47 @@ void conv2d(const LinearArgs& args) {
   }
 }
 
-void fully_connected(const LinearArgs& args) {
+// One output of a layer whose window covers the whole input.
+int32_t dot_row(const LinearArgs& args, int32_t channel) {
   const int32_t taps = args.in.height * args.in.width * args.in.channels;
-  for (int32_t c = args.channel_begin; c < args.channel_end; ++c) {
-    const int8_t* row = args.weights + (c - args.channel_begin) * taps;
-    int32_t sum = 0;
-    for (int32_t k = 0; k < taps; ++k) sum += (args.input[k] - args.input_zero) * row[k];
-    args.output[c] = requantise(sum, args.bias[c - args.channel_begin], args.scales[c], args.output_zero,
-                                args.clamp_min, args.clamp_max);
+  const int8_t* row = args.weights + (channel - args.channel_begin) * taps;
+  int32_t sum = 0;
+  for (int32_t k = 0; k < taps; ++k) sum += (args.input[k] - args.input_zero) * row[k];
+  return sum;
+}
+
+}  // namespace
+
+int32_t scratch_bytes(const OpShape& shape) {
+  if (shape.kind == OpKind::conv2d) {
+    const int32_t taps = shape.kernel_h * shape.kernel_w * shape.in.channels;
+    return (pixel_tile + 1) * padded(taps) * static_cast<int32_t>(sizeof(int16_t));
   }
+  if (shape.kind == OpKind::depthwise_conv2d) {
+    return round_up(shape.out.channels, 4) * static_cast<int32_t>(sizeof(int32_t));
+  }
+  return 0;
+}
+
+void conv2d(const LinearArgs& args) { for_each_image(args, conv2d_image); }
+
+void fully_connected(const LinearArgs& args) {
+  for_each_image(args, [](const LinearArgs& image) {
+    for (int32_t c = image.channel_begin; c < image.channel_end; ++c) {
+      image.output[c] = requantise(dot_row(image, c), image.bias[c - image.channel_begin], image.scales[c],
+                                   image.output_zero, image.clamp_min, image.clamp_max);
+    }
+  });
+}
+
+void logits(const LinearArgs& args, float* logits) {
+  for_each_image(args, [&](const LinearArgs& image) {
+    for (int32_t c = image.channel_begin; c < image.channel_end; ++c) {
+      const auto bias = static_cast<float>(image.bias[c - image.channel_begin]);
+      logits[c] = (static_cast<float>(dot_row(image, c)) + bias) * image.scales[c];
+    }
+    logits += image.out.channels;
+  });
 }
 
 }  // namespace pmt::portable

@@ -1,3 +1,4 @@
+#include "core/kernels/images.hpp"
 #include "core/kernels/portable.hpp"
 #include "core/kernels/requantise.hpp"
 
@@ -31,9 +32,7 @@ void window_sums(const LinearArgs& args, int32_t out_y, int32_t out_x, int32_t* 
   }
 }
 
-}  // namespace
-
-void depthwise_conv2d(const LinearArgs& args) {
+void depthwise_conv2d_image(const LinearArgs& args) {
   auto* sums = static_cast<int32_t*>(args.scratch);
   int8_t* out = args.output;
   for (int32_t y = 0; y < args.out.height; ++y) {
@@ -45,5 +44,9 @@ void depthwise_conv2d(const LinearArgs& args) {
     }
   }
 }
+
+}  // namespace
+
+void depthwise_conv2d(const LinearArgs& args) { for_each_image(args, depthwise_conv2d_image); }
 
 }  // namespace pmt::portable

@@ -1,4 +1,5 @@
 #include "core/arithmetic.hpp"
+#include "core/kernels/images.hpp"
 #include "core/kernels/portable.hpp"
 
 namespace pmt::portable {
@@ -36,7 +37,7 @@ int8_t channel_maximum(const PoolArgs& args, const Span& rows, const Span& colum
 }
 
 template <typename Reduce>
-void pool(const PoolArgs& args, Reduce reduce) {
+void pool_image(const PoolArgs& args, Reduce reduce) {
   const Window& w = args.window;
   int8_t* out = args.output;
   for (int32_t y = 0; y < args.out.height; ++y) {
@@ -50,35 +51,20 @@ void pool(const PoolArgs& args, Reduce reduce) {
   }
 }
 
+template <typename Reduce>
+void pool(const PoolArgs& args, Reduce reduce) {
+  for_each_image(args, [&](const PoolArgs& image) {
+    pool_image(image,
+               [&](const Span& rows, const Span& columns, int32_t c) { return reduce(image, rows, columns, c); });
+  });
+}
+
 float average(int32_t sum, const Span& rows, const Span& columns) {
   const int32_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
   return static_cast<float>(sum) / static_cast<float>(count);
 }
 
-}  // namespace
-
-void add(const AddArgs& args) {
-  for (int32_t i = 0; i < args.count; ++i) {
-    const float first = static_cast<float>(args.input[0][i] - args.input_zero[0]) * args.input_scale[0];
-    const float second = static_cast<float>(args.input[1][i] - args.input_zero[1]) * args.input_scale[1];
-    const int32_t sum = round_saturating((first + second) / args.output_scale) + args.output_zero;
-    args.output[i] = static_cast<int8_t>(clamp(sum, args.clamp_min, args.clamp_max));
-  }
-}
-
-void average_pool(const PoolArgs& args) {
-  pool(args, [&](const Span& rows, const Span& columns, int32_t c) {
-    return round_half_even(average(channel_sum(args, rows, columns, c), rows, columns));
-  });
-}
-
-void max_pool(const PoolArgs& args) {
-  pool(args, [&](const Span& rows, const Span& columns, int32_t c) {
-    return static_cast<int32_t>(channel_maximum(args, rows, columns, c));
-  });
-}
-
-void mean(const PoolArgs& args) {
+void mean_image(const PoolArgs& args) {
   const Span rows = {0, args.in.height}, columns = {0, args.in.width};
   for (int32_t c = 0; c < args.out.channels; ++c) {
     const float value = average(channel_sum(args, rows, columns, c), rows, columns);
@@ -90,21 +76,20 @@ void mean(const PoolArgs& args) {
   }
 }
 
-}  // namespace pmt::portable
+}  // namespace
 
-namespace pmt {
-
-const Kernels& portable_kernels() {
-  static constexpr Kernels table = {"portable",
-                                    portable::conv2d,
-                                    portable::depthwise_conv2d,
-                                    portable::fully_connected,
-                                    portable::add,
-                                    portable::average_pool,
-                                    portable::max_pool,
-                                    portable::mean,
-                                    portable::scratch_bytes};
-  return table;
+void average_pool(const PoolArgs& args) {
+  pool(args, [](const PoolArgs& image, const Span& rows, const Span& columns, int32_t c) {
+    return round_half_even(average(channel_sum(image, rows, columns, c), rows, columns));
+  });
 }
 
-}  // namespace pmt
+void max_pool(const PoolArgs& args) {
+  pool(args, [](const PoolArgs& image, const Span& rows, const Span& columns, int32_t c) {
+    return static_cast<int32_t>(channel_maximum(image, rows, columns, c));
+  });
+}
+
+void mean(const PoolArgs& args) { for_each_image(args, mean_image); }
+
+}  // namespace pmt::portable
