@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/trainer.hpp"
+#include "host/kernels/kernel_choice.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
@@ -129,6 +130,23 @@ TEST_CASE("training changes weights") {
     changed += setting.start() != setting.trained(setting.options, sequential_executor());
   }
   CHECK(changed >= 18);
+}
+
+TEST_CASE("every set of kernels of this machine trains the bytes of the portable ones") {
+  RandomSource random(37);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const Setting setting(random,
+                          i % 2 == 0 ? random_network(random, 3, Head::fully_connected) : random_dag(random, 6));
+    const std::vector<int32_t> portable = setting.trained(setting.options, {});
+    for (const Kernels* kernels : host::available_kernels()) {
+      CAPTURE(kernels->name);
+      Machine machine;
+      machine.kernels = kernels;
+      machine.query_bytes = random.pick<int32_t>({0, 3000, 1 << 20});
+      CHECK(setting.trained(setting.options, machine) == portable);
+    }
+  }
 }
 
 TEST_CASE("the number of queries at once does not change the bytes") {

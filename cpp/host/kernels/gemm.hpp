@@ -98,10 +98,7 @@ class Gemm {
                         int32_t segment_stride) {
     auto* buffer = static_cast<Activation*>(args.scratch);
     auto* offsets = reinterpret_cast<int32_t*>(static_cast<uint8_t*>(args.scratch) + geometry.buffer_bytes);
-    return {{buffer, shape.segments, Packing::groups(shape), segment_stride},
-            offsets,
-            offsets + geometry.positions,
-            0};
+    return {{buffer, shape.segments, Packing::groups(shape), segment_stride}, offsets, offsets + geometry.positions, 0};
   }
 
   // Positions `first` .. `first + count` of all images, each its taps one behind another.

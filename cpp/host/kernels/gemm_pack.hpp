@@ -51,12 +51,10 @@ struct GemmPacking {
     return weights(shape) * weight + compensation;
   }
   static int32_t* compensations(const GemmShape& shape, void* packed) {
-    return reinterpret_cast<int32_t*>(static_cast<typename Isa::Weight*>(packed) +
-                                      weights(shape));
+    return reinterpret_cast<int32_t*>(static_cast<typename Isa::Weight*>(packed) + weights(shape));
   }
   static const int32_t* compensations(const GemmShape& shape, const void* packed) {
-    return reinterpret_cast<const int32_t*>(static_cast<const typename Isa::Weight*>(packed) +
-                                            weights(shape));
+    return reinterpret_cast<const int32_t*>(static_cast<const typename Isa::Weight*>(packed) + weights(shape));
   }
 
   static void pack(const PackArgs& args) {
@@ -96,7 +94,8 @@ struct GemmPacking {
         __builtin_memset(values[c], 0, block);
         continue;
       }
-      const int64_t at = static_cast<int64_t>(place.first + c) * shape.taps() + place.segment * shape.segment_taps + place.tap;
+      const int64_t at =
+          static_cast<int64_t>(place.first + c) * shape.taps() + place.segment * shape.segment_taps + place.tap;
       const int8_t* weights = args.weights + at;
       const int8_t* signs = args.signs != nullptr ? args.signs + at : nullptr;
       if (there == block) {
@@ -117,8 +116,7 @@ struct GemmPacking {
   }
 
   // Returns how many weights it wrote.
-  static int32_t store(const int8_t (&values)[width][block], int32_t channels, int32_t taps,
-                       typename Isa::Weight* to) {
+  static int32_t store(const int8_t (&values)[width][block], int32_t channels, int32_t taps, typename Isa::Weight* to) {
     if (taps == block && channels == width) {
       Isa::transpose_block(values, to);
       return block * width;

@@ -97,8 +97,8 @@ struct LogitOutput {
 
 // `tiles` tiles of Rows positions each. Not inlined: a tile wants the registers for itself.
 template <typename Isa, int32_t Rows, int32_t Columns, typename Output>
-[[gnu::noinline]] void whole_tiles(const Activations<Isa>& activations, const int32_t* offsets,
-                                   const Panel<Isa>& panel, const Output& output, int32_t position, int32_t tiles) {
+[[gnu::noinline]] void whole_tiles(const Activations<Isa>& activations, const int32_t* offsets, const Panel<Isa>& panel,
+                                   const Output& output, int32_t position, int32_t tiles) {
   const Activations<Isa> view = activations;
   const Panel<Isa> weights = panel;
   const Output to = output;

@@ -10,7 +10,7 @@ struct Avx2 {
   using Activation = int16_t;
   using Weight = int16_t;
   static constexpr int32_t lanes = 8;
-  static constexpr int32_t group = 2;        // activations that dot() adds up in a lane
+  static constexpr int32_t group = 2;    // activations that dot() adds up in a lane
   static constexpr int32_t columns = 2;  // vectors of channels in a panel
   // Positions of a tile: what 16 registers hold.
   static constexpr int32_t rows(int32_t columns_used) { return columns_used == 2 ? 6 : 8; }
