@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "core/kernels/portable.hpp"
 
@@ -13,22 +14,25 @@
 #pragma GCC target("avx2")
 // The order matters: what follows is compiled for AVX2, and built on what stands before it.
 // clang-format off
+#include "host/kernels/unrolled.hpp"
 #include "host/kernels/isa_avx2.hpp"
 #include "host/kernels/gemm_tile.hpp"
 #include "host/kernels/gemm_pack.hpp"
 #include "host/kernels/gemm.hpp"
+#include "host/kernels/depthwise_avx2.hpp"
 // clang-format on
 #pragma GCC pop_options
 
 namespace pmt::host {
 namespace {
 
-int64_t depthwise_bytes(const OpShape& shape) {
+// A channel multiplier is rare: those layers keep the image's layout and the portable kernel.
+int64_t plain_bytes(const OpShape& shape) {
   return static_cast<int64_t>(shape.out.channels) * shape.window.kernel_h * shape.window.kernel_w;
 }
 
-void pack_depthwise(const PackArgs& args) {
-  const auto count = static_cast<int32_t>(depthwise_bytes(args.shape));
+void pack_plain(const PackArgs& args) {
+  const auto count = static_cast<int32_t>(plain_bytes(args.shape));
   auto* packed = static_cast<int8_t*>(args.packed);
   if (args.signs == nullptr) {
     std::memcpy(packed, args.weights, static_cast<size_t>(count));
@@ -38,20 +42,27 @@ void pack_depthwise(const PackArgs& args) {
 }
 
 void depthwise_conv2d(const LinearArgs& args) {
+  if (DepthwiseAvx2::fits({OpKind::depthwise_conv2d, args.in, args.out, args.window})) {
+    DepthwiseAvx2::run(args);
+    return;
+  }
   LinearArgs plain = args;
   plain.weights = static_cast<const int8_t*>(args.packed);
   portable::depthwise_conv2d(plain);
 }
 
 int64_t packed_bytes(const OpShape& shape) {
-  return shape.kind == OpKind::depthwise_conv2d ? depthwise_bytes(shape) : GemmPacking<Avx2>::bytes(shape);
+  if (shape.kind != OpKind::depthwise_conv2d) return GemmPacking<Avx2>::bytes(shape);
+  return DepthwiseAvx2::fits(shape) ? DepthwiseAvx2::packed_bytes(shape) : plain_bytes(shape);
 }
 
 void pack(const PackArgs& args) {
-  if (args.shape.kind == OpKind::depthwise_conv2d) {
-    pack_depthwise(args);
-  } else {
+  if (args.shape.kind != OpKind::depthwise_conv2d) {
     GemmPacking<Avx2>::pack(args);
+  } else if (DepthwiseAvx2::fits(args.shape)) {
+    DepthwiseAvx2::pack(args);
+  } else {
+    pack_plain(args);
   }
 }
 
@@ -59,7 +70,9 @@ int32_t scratch_bytes(const OpShape& shape) {
   switch (shape.kind) {
     case OpKind::conv2d:
     case OpKind::fully_connected: return Gemm<Avx2>::scratch_bytes(shape);
-    default: return portable::scratch_bytes(shape);
+    case OpKind::depthwise_conv2d:
+      return DepthwiseAvx2::fits(shape) ? DepthwiseAvx2::scratch_bytes(shape) : portable::scratch_bytes(shape);
+    default: return 0;
   }
 }
 

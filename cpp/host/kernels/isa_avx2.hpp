@@ -36,6 +36,12 @@ struct Avx2 {
     return sum;
   }
 
+  static Int32 dot_memory(Int32 sum, const Int32* activations, Int32 weights) {
+    Int32 product;
+    asm("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "m"(*activations), "x"(weights));
+    return sum;
+  }
+
   // 16 activations.
   static void widen16(const int8_t* values, int32_t zero_point, Activation* wide) {
     const __m256i all = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
@@ -100,14 +106,23 @@ struct Avx2 {
   static __m256i rounded(Float value, const Range& range) {
     return _mm256_cvtps_epi32(_mm256_min_ps(value, range.limit));
   }
+  static __m256i to_bytes(__m256i first, __m256i second, const Range& range) {
+    const __m256i bytes =
+        _mm256_packs_epi16(_mm256_adds_epi16(first, range.zero_point), _mm256_adds_epi16(second, range.zero_point));
+    return _mm256_min_epi8(_mm256_max_epi8(bytes, range.low), range.high);
+  }
   // Four vectors to 32 bytes, in their order.
   static __m256i narrow(const Float (&values)[4], const Range& range) {
     const __m256i a = _mm256_packs_epi32(rounded(values[0], range), rounded(values[1], range));
     const __m256i b = _mm256_packs_epi32(rounded(values[2], range), rounded(values[3], range));
-    const __m256i bytes =
-        _mm256_packs_epi16(_mm256_adds_epi16(a, range.zero_point), _mm256_adds_epi16(b, range.zero_point));
-    const __m256i clamped = _mm256_min_epi8(_mm256_max_epi8(bytes, range.low), range.high);
-    return _mm256_permutevar8x32_epi32(clamped, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_permutevar8x32_epi32(to_bytes(a, b, range), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+
+  // As narrow(), of the channels {0-3, 8-11} and {4-7, 12-15} of two positions.
+  static __m256i narrow_interleaved(const Float (&values)[4], const Range& range) {
+    const __m256i a = _mm256_packs_epi32(rounded(values[0], range), rounded(values[1], range));
+    const __m256i b = _mm256_packs_epi32(rounded(values[2], range), rounded(values[3], range));
+    return _mm256_permute4x64_epi64(to_bytes(a, b, range), 0xD8);
   }
 
   static void store8(__m128i bytes, int8_t* to) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), bytes); }
