@@ -7,62 +7,71 @@
 #include <cstring>
 
 #include "core/kernels/portable.hpp"
+#include "host/kernels/gemm_block.hpp"
 
 #pragma GCC push_options
 #pragma GCC target("avx2")
+#include "host/kernels/gemm.hpp"
 #include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/pack.hpp"
 #pragma GCC pop_options
 
 namespace pmt::host {
 namespace {
 
-int64_t weight_count(const OpShape& shape) {
-  const int64_t out = shape.out.channels;
-  switch (shape.kind) {
-    case OpKind::fully_connected: return out * shape.in.height * shape.in.width * shape.in.channels;
-    case OpKind::depthwise_conv2d: return out * shape.kernel_h * shape.kernel_w;
-    default: return out * shape.kernel_h * shape.kernel_w * shape.in.channels;
-  }
+bool is_depthwise(const OpShape& shape) { return shape.kind == OpKind::depthwise_conv2d; }
+
+int64_t depthwise_bytes(const OpShape& shape) {
+  return static_cast<int64_t>(shape.kernel_h) * shape.kernel_w * shape.out.channels;
 }
 
-void pack(const PackArgs& args) {
-  const auto count = static_cast<int32_t>(weight_count(args.shape));
+void pack_depthwise(const PackArgs& args) {
+  const int64_t count = depthwise_bytes(args.shape);
   auto* packed = static_cast<int8_t*>(args.packed);
   if (args.signs == nullptr) {
     std::memcpy(packed, args.weights, static_cast<size_t>(count));
   } else {
-    portable::perturb(args.weights, args.signs, count, args.mu, -127, 127, packed);
+    portable::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
   }
 }
 
-LinearArgs unpacked(const LinearArgs& args) {
+void depthwise_conv2d(const LinearArgs& args) {
   LinearArgs plain = args;
   plain.weights = static_cast<const int8_t*>(args.packed);
-  return plain;
+  portable::depthwise_conv2d(plain);
 }
 
-void conv2d(const LinearArgs& args) { portable::conv2d(unpacked(args)); }
-void depthwise_conv2d(const LinearArgs& args) { portable::depthwise_conv2d(unpacked(args)); }
-void fully_connected(const LinearArgs& args) { portable::fully_connected(unpacked(args)); }
-void logits(const LinearArgs& args, float* logits) { portable::logits(unpacked(args), logits); }
+int64_t packed_bytes(const OpShape& shape) {
+  return is_depthwise(shape) ? depthwise_bytes(shape) : GemmPacking<Avx2>::bytes(shape);
+}
+
+void pack(const PackArgs& args) { is_depthwise(args.shape) ? pack_depthwise(args) : GemmPacking<Avx2>::pack(args); }
+
+int32_t scratch_bytes(const OpShape& shape) {
+  switch (shape.kind) {
+    case OpKind::conv2d:
+    case OpKind::fully_connected: return Gemm<Avx2>::scratch_bytes(shape);
+    default: return portable::scratch_bytes(shape);
+  }
+}
 
 }  // namespace
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels table = {"avx2",
-                                    weight_count,
+  static constexpr Kernels table = {Avx2::name,
+                                    packed_bytes,
                                     pack,
-                                    8,
+                                    Avx2::lanes,
                                     32,
-                                    conv2d,
+                                    Gemm<Avx2>::conv2d,
                                     depthwise_conv2d,
-                                    fully_connected,
-                                    logits,
+                                    Gemm<Avx2>::fully_connected,
+                                    Gemm<Avx2>::logits,
                                     portable::add,
                                     portable::average_pool,
                                     portable::max_pool,
                                     portable::mean,
-                                    portable::scratch_bytes,
+                                    scratch_bytes,
                                     portable::philox_signs,
                                     portable::perturb,
                                     portable::accumulate_signs,
