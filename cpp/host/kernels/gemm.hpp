@@ -1,0 +1,155 @@
+// conv2d, fully_connected and logits as packed matrix products (gemm_shape.hpp).
+#pragma once
+
+#include "host/kernels/gemm_block.hpp"
+#include "host/kernels/gemm_tile.hpp"
+
+namespace pmt::host {
+
+template <typename Isa>
+class Gemm {
+ public:
+  static int32_t scratch_bytes(const OpShape& op) {
+    const GemmShape shape = gemm_shape(op);
+    return bias_bytes(shape) + row_bytes(shape) + GemmBlocks::band_activations(shape) * activation_bytes + overread;
+  }
+
+  static void conv2d(const LinearArgs& args) {
+    const GemmShape shape = conv_shape(args.in, args.out, args.window.kernel_h, args.window.kernel_w);
+    Gemm(args, shape, shape.is_plain() ? no_window : args.window)
+        .run(requantisation(args, shape), args.output, args.batch.output_stride);
+  }
+
+  static void fully_connected(const LinearArgs& args) {
+    const GemmShape shape = dense_shape(args.in, args.out);
+    Gemm(args, shape, no_window).run(requantisation(args, shape), args.output, args.batch.output_stride);
+  }
+
+  static void logits(const LinearArgs& args, float* logits) {
+    const GemmShape shape = dense_shape(args.in, args.out);
+    const ScaleSums<Isa> epilogue = {float_bias(args, shape), args.scales};
+    Gemm(args, shape, no_window).run(epilogue, logits, args.out.channels);
+  }
+
+ private:
+  using Activation = typename Isa::Activation;
+
+  static constexpr Window no_window = {1, 1, 1, 1, 0, 0};
+  static constexpr int32_t activation_bytes = sizeof(Activation);
+  static constexpr int32_t overread = 64;  // the last group of a row may end behind the band
+
+  // Scratch: biases as float, rows of the block, its band of padded input rows.
+  static int32_t bias_bytes(const GemmShape& shape) { return round_up(shape.out.channels, 16) * 4; }
+  static int32_t row_bytes(const GemmShape& shape) { return GemmBlocks::positions(shape) * 16; }
+
+  static const float* float_bias(const LinearArgs& args, const GemmShape& shape) {
+    auto* bias = static_cast<float*>(args.scratch);
+    for (int32_t c = 0; c < shape.out.channels; c += Isa::lanes) {
+      Isa::store_floats(bias + c, Isa::to_float(Isa::load(args.bias + c)));
+    }
+    return bias;
+  }
+
+  static RequantiseSums<Isa> requantisation(const LinearArgs& args, const GemmShape& shape) {
+    return {float_bias(args, shape), args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max)};
+  }
+
+  Gemm(const LinearArgs& args, const GemmShape& shape, const Window& window)
+      : args_(args),
+        shape_(shape),
+        window_(window),
+        layout_(GemmLayout::of<Isa>(shape)),
+        blocks_(shape, window),
+        rows_(static_cast<uint8_t*>(args.scratch) + bias_bytes(shape)),
+        band_(reinterpret_cast<Activation*>(rows_ + row_bytes(shape))) {}
+
+  template <typename Epilogue>
+  void run(const Epilogue& epilogue, typename Epilogue::Output* output, int64_t output_stride) const {
+    blocks_.for_each(args_.batch.images, Block<Epilogue>{*this, epilogue, output, output_stride});
+  }
+
+  template <typename Epilogue>
+  struct Block {
+    const Gemm& gemm;
+    const Epilogue& epilogue;
+    typename Epilogue::Output* output;
+    int64_t output_stride;
+    void operator()(const GemmBlock& block) const { gemm.run_block(*this, block); }
+  };
+
+  template <typename Epilogue>
+  void run_block(const Block<Epilogue>& to, const GemmBlock& block) const {
+    using Row = GemmRow<Isa, typename Epilogue::Output>;
+    auto* rows = reinterpret_cast<Row*>(rows_);
+    const int32_t band = blocks_.input_rows(block.rows) * blocks_.pitch();
+    const int32_t first_position = block.first_row * shape_.out.width;
+    int32_t count = 0;
+    for (int32_t i = 0; i < block.images; ++i) {
+      const int64_t image = block.first_image + i;
+      Activation* activations = band_ + i * band;
+      fill_band(args_.input + image * args_.batch.input_stride, block, activations);
+      auto* output = to.output + image * to.output_stride + static_cast<int64_t>(first_position) * shape_.out.channels;
+      count += list_rows(activations, output, block.rows, rows + count);
+    }
+    const TapWalk walk = {shape_.segments(), layout_.groups(),
+                          static_cast<int64_t>(blocks_.pitch()) * activation_bytes};
+    for (int32_t p = 0; p < layout_.panels(); ++p) {
+      const GemmLayout::Panel panel = layout_.panel(p);
+      const uint8_t* weights = static_cast<const uint8_t*>(args_.packed) + panel.offset;
+      gemm_panel<Isa, Epilogue, Isa::widest>(rows, count, weights, walk, panel, to.epilogue);
+    }
+  }
+
+  template <typename Row, typename Output>
+  int32_t list_rows(const Activation* band, Output* output, int32_t rows, Row* row) const {
+    int32_t count = 0;
+    for (int32_t y = 0; y < rows; ++y) {
+      const Activation* taps = band + y * window_.stride_h * blocks_.pitch();
+      for (int32_t x = 0; x < shape_.out.width; ++x) {
+        row[count++] = {taps, output};
+        taps += window_.stride_w * shape_.in.channels;
+        output += shape_.out.channels;
+      }
+    }
+    return count;
+  }
+
+  // The padded input rows under a block's output rows.
+  void fill_band(const int8_t* image, const GemmBlock& block, Activation* band) const {
+    const int32_t pitch = blocks_.pitch(), row = shape_.in.width * shape_.in.channels;
+    const int32_t first = block.first_row * window_.stride_h - window_.pad_top;
+    const int32_t rows = blocks_.input_rows(block.rows);
+    const int32_t begin = clamp(-first, 0, rows), end = clamp(shape_.in.height - first, 0, rows);
+    fill_padding(band, begin * pitch);
+    if (pitch == row && window_.pad_left == 0) {
+      Isa::convert(image + (first + begin) * row, (end - begin) * row, args_.input_zero, band + begin * pitch);
+    } else {
+      for (int32_t y = begin; y < end; ++y) fill_row(image + (first + y) * row, band + y * pitch);
+    }
+    fill_padding(band + end * pitch, (rows - end) * pitch);
+  }
+
+  void fill_row(const int8_t* values, Activation* row) const {
+    const int32_t pitch = blocks_.pitch();
+    const int32_t begin = clamp(window_.pad_left * shape_.in.channels, 0, pitch);
+    const int32_t end = clamp(begin + shape_.in.width * shape_.in.channels, begin, pitch);
+    fill_padding(row, begin);
+    Isa::convert(values, end - begin, args_.input_zero, row + begin);
+    fill_padding(row + end, pitch - end);
+  }
+
+  void fill_padding(Activation* to, int32_t count) const {
+    const Activation padding = Isa::stored(args_.input_zero, args_.input_zero);
+    for (int32_t i = 0; i < count; ++i) to[i] = padding;
+  }
+
+  const LinearArgs& args_;
+  const GemmShape shape_;
+  const Window window_;
+  const GemmLayout layout_;
+  const GemmBlocks blocks_;
+  uint8_t* rows_;
+  Activation* band_;
+};
+
+}  // namespace pmt::host
