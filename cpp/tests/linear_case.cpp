@@ -1,5 +1,7 @@
 #include "tests/linear_case.hpp"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -29,6 +31,95 @@ reference::Requantisation random_requantisation(RandomSource& random, const Line
   const bool clamped = random.chance(2);
   to.range = {random.integer(-128, 127), clamped ? low : -128, clamped ? random.integer(low + 1, 127) : 127};
   return to;
+}
+
+std::vector<int8_t> expected_image(const LinearCase& linear, const int8_t* values) {
+  const LinearShape& shape = linear.shape;
+  const reference::Image input = image_of(values, shape.in);
+  const auto out = static_cast<size_t>(shape.out_channels), in = static_cast<size_t>(shape.in.channels);
+  const auto kernel_h = static_cast<size_t>(shape.window.kernel_h),
+             kernel_w = static_cast<size_t>(shape.window.kernel_w);
+  if (shape.kind == OpKind::conv2d) {
+    const auto weights = tensor_of<reference::ConvWeights>(linear.weights, {out, kernel_h, kernel_w, in});
+    return values_of(reference::conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
+  }
+  if (shape.kind == OpKind::depthwise_conv2d) {
+    const auto weights = tensor_of<reference::DepthwiseWeights>(linear.weights, {kernel_h, kernel_w, out});
+    return values_of(
+        reference::depthwise_conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
+  }
+  const auto weights = tensor_of<reference::DenseWeights>(linear.weights, {out, input.size()});
+  return values_of(reference::fully_connected(input, linear.input_zero, weights, linear.to));
+}
+
+bool packs(const Kernels& kernels) { return kernels.channel_multiple > 1; }
+
+size_t elements(const Shape& shape) {
+  return static_cast<size_t>(shape.height) * static_cast<size_t>(shape.width) * static_cast<size_t>(shape.channels);
+}
+
+// Biases or scales of all channels, readable up to the kernels' multiple and no further.
+template <typename Value, typename Values>
+AlignedBytes padded(const Kernels& kernels, const Values& values) {
+  const auto multiple = static_cast<size_t>(kernels.channel_multiple);
+  const size_t count = (values.size() + multiple - 1) / multiple * multiple;
+  AlignedBytes bytes(count * sizeof(Value));
+  std::memcpy(bytes.data(), values.data(), values.size() * sizeof(Value));
+  return bytes;
+}
+
+// What a kernel is called with: arguments and the memory behind them.
+class Call {
+ public:
+  Call(const Kernels& kernels, const LinearCase& linear)
+      : bias_(padded<int32_t>(kernels, linear.to.bias)),
+        scales_(padded<float>(kernels, linear.to.scales)),
+        packed_(packed_weights(kernels, linear, nullptr, 0)),
+        scratch_(static_cast<size_t>(kernels.scratch_bytes(op_shape(linear))), 0x5A) {  // what an earlier op may leave
+    args = {linear.input.data(),
+            nullptr,
+            linear.batch,
+            linear.shape.in,
+            linear.out,
+            linear.shape.window,
+            linear.input_zero,
+            linear.to.range.zero_point,
+            linear.to.range.low,
+            linear.to.range.high,
+            0,
+            linear.shape.out_channels,
+            packs(kernels) ? nullptr : linear.weights.data(),
+            reinterpret_cast<const int32_t*>(bias_.data()),
+            reinterpret_cast<const float*>(scales_.data()),
+            packs(kernels) ? packed_.data() : nullptr,
+            scratch_.data()};
+  }
+  LinearArgs args;
+
+ private:
+  AlignedBytes bias_, scales_, packed_, scratch_;
+};
+
+void run(const Kernels& kernels, OpKind kind, const LinearArgs& args) {
+  switch (kind) {
+    case OpKind::conv2d: kernels.conv2d(args); break;
+    case OpKind::depthwise_conv2d: kernels.depthwise_conv2d(args); break;
+    default: kernels.fully_connected(args); break;
+  }
+}
+
+// The images without what lies between them, which must still hold `filler`.
+std::vector<int8_t> without_gaps(const std::vector<int8_t>& values, const Batch& batch, size_t image, int8_t filler) {
+  std::vector<int8_t> dense;
+  const size_t stride = batch.images > 1 ? static_cast<size_t>(batch.output_stride) : image;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i % stride < image) {
+      dense.push_back(values[i]);
+    } else {
+      CHECK(values[i] == filler);
+    }
+  }
+  return dense;
 }
 
 }  // namespace
@@ -72,57 +163,82 @@ reference::Image image_of(const std::vector<int8_t>& values, const Shape& shape)
 
 std::vector<int8_t> values_of(const reference::Image& image) { return {image.begin(), image.end()}; }
 
-std::vector<int8_t> expected_output(const LinearCase& linear) {
+LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape) {
+  LinearCase linear = random_linear_case(random, shape);
+  const auto input = static_cast<int32_t>(linear.input.size()), output = static_cast<int32_t>(elements(linear.out));
+  linear.batch.images = random.integer(1, 5);
+  linear.batch.input_stride = random.chance(4) ? 0 : input + (random.chance(2) ? random.integer(0, 40) : 0);
+  linear.batch.output_stride = output + (random.chance(2) ? random.integer(0, 40) : 0);
+  linear.input = random.bytes((linear.batch.images - 1) * linear.batch.input_stride + input);
+  return linear;
+}
+
+OpShape op_shape(const LinearCase& linear) {
   const LinearShape& shape = linear.shape;
-  const reference::Image input = image_of(linear.input, shape.in);
-  const auto out = static_cast<size_t>(shape.out_channels), in = static_cast<size_t>(shape.in.channels);
-  const auto kernel_h = static_cast<size_t>(shape.window.kernel_h),
-             kernel_w = static_cast<size_t>(shape.window.kernel_w);
-  if (shape.kind == OpKind::conv2d) {
-    const auto weights = tensor_of<reference::ConvWeights>(linear.weights, {out, kernel_h, kernel_w, in});
-    return values_of(reference::conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
+  return {shape.kind, shape.in, linear.out, shape.window};
+}
+
+std::vector<int8_t> expected_output(const LinearCase& linear) {
+  std::vector<int8_t> all;
+  for (int32_t i = 0; i < linear.batch.images; ++i) {
+    const std::vector<int8_t> image = expected_image(linear, linear.input.data() + i * linear.batch.input_stride);
+    all.insert(all.end(), image.begin(), image.end());
   }
-  if (shape.kind == OpKind::depthwise_conv2d) {
-    const auto weights = tensor_of<reference::DepthwiseWeights>(linear.weights, {kernel_h, kernel_w, out});
-    return values_of(
-        reference::depthwise_conv2d(input, linear.input_zero, weights, shape.window, linear.to, linear.out));
-  }
-  const auto weights = tensor_of<reference::DenseWeights>(linear.weights, {out, input.size()});
-  return values_of(reference::fully_connected(input, linear.input_zero, weights, linear.to));
+  return all;
 }
 
 std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& linear, int32_t tile) {
   const LinearShape& shape = linear.shape;
   const int64_t channel_weights = weight_count(shape) / shape.out_channels;
-  std::vector<int8_t> output(static_cast<size_t>(linear.out.height) * static_cast<size_t>(linear.out.width) *
-                             static_cast<size_t>(linear.out.channels));
-  const int32_t scratch_bytes = kernels.scratch_bytes({shape.kind, shape.in, linear.out, shape.window});
+  const size_t image = elements(linear.out);
+  constexpr int8_t filler = 0x5B;
+  std::vector<int8_t> output(
+      static_cast<size_t>(linear.batch.images - 1) * static_cast<size_t>(linear.batch.output_stride) + image, filler);
+  Call call(kernels, linear);
+  call.args.output = output.data();
+  if (packs(kernels)) {
+    run(kernels, shape.kind, call.args);
+    return without_gaps(output, linear.batch, image, filler);
+  }
   for (int32_t begin = 0; begin < shape.out_channels; begin += tile) {
-    AlignedBytes scratch(static_cast<size_t>(scratch_bytes), 0x5A);  // what an earlier op may have left
-    const LinearArgs args = {linear.input.data(),
-                             output.data(),
-                             {1, 0, 0},
-                             shape.in,
-                             linear.out,
-                             shape.window,
-                             linear.input_zero,
-                             linear.to.range.zero_point,
-                             linear.to.range.low,
-                             linear.to.range.high,
-                             begin,
-                             std::min(begin + tile, shape.out_channels),
-                             linear.weights.data() + begin * channel_weights,
-                             linear.to.bias.data() + begin,
-                             linear.to.scales.data(),
-                             nullptr,
-                             scratch.data()};
-    switch (shape.kind) {
-      case OpKind::conv2d: kernels.conv2d(args); break;
-      case OpKind::depthwise_conv2d: kernels.depthwise_conv2d(args); break;
-      default: kernels.fully_connected(args); break;
+    LinearArgs args = call.args;
+    args.channel_begin = begin;
+    args.channel_end = std::min(begin + tile, shape.out_channels);
+    args.weights += begin * channel_weights;
+    args.bias += begin;
+    run(kernels, shape.kind, args);
+  }
+  return without_gaps(output, linear.batch, image, filler);
+}
+
+std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear) {
+  std::vector<float> logits(static_cast<size_t>(linear.batch.images) * static_cast<size_t>(linear.shape.out_channels));
+  const Call call(kernels, linear);
+  kernels.logits(call.args, logits.data());
+  return logits;
+}
+
+std::vector<float> expected_logits(const LinearCase& linear) {
+  std::vector<float> logits;
+  const auto taps_of_channel = static_cast<size_t>(taps(linear.shape));
+  for (int32_t i = 0; i < linear.batch.images; ++i) {
+    const int8_t* input = linear.input.data() + i * linear.batch.input_stride;
+    for (size_t c = 0; c < linear.to.bias.size(); ++c) {
+      int32_t sum = 0;
+      for (size_t k = 0; k < taps_of_channel; ++k) {
+        sum += (input[k] - linear.input_zero) * linear.weights[c * taps_of_channel + k];
+      }
+      logits.push_back((static_cast<float>(sum) + static_cast<float>(linear.to.bias(c))) * linear.to.scales(c));
     }
   }
-  return output;
+  return logits;
+}
+
+AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, const int8_t* signs, int32_t mu) {
+  const OpShape shape = op_shape(linear);
+  AlignedBytes packed(static_cast<size_t>(kernels.packed_bytes(shape)), 0x3C);
+  if (packs(kernels)) kernels.pack({shape, linear.input_zero, linear.weights.data(), signs, mu, packed.data()});
+  return packed;
 }
 
 }  // namespace pmt::tests

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reference/tensors.hpp"
+#include "tests/aligned_bytes.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/random_source.hpp"
 
@@ -21,8 +22,9 @@ struct LinearCase {
   LinearShape shape;
   Shape out;
   int32_t input_zero;
-  std::vector<int8_t> input, weights;
+  std::vector<int8_t> input, weights;  // input: up to the last byte of the last image, no further
   reference::Requantisation to;
+  Batch batch = {1, 0, 0};
 };
 
 Shape output_shape(const LinearShape& shape);
@@ -32,10 +34,25 @@ int64_t weight_count(const LinearShape& shape);
 // 3.9e-9 and its bias stands at a limit of int32.
 LinearCase random_linear_case(RandomSource& random, const LinearShape& shape);
 
+// The same with several images, which may lie apart or (a stride of 0) share their input.
+LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape);
+
+// The outputs of all images, one behind another.
 std::vector<int8_t> expected_output(const LinearCase& linear);
 
-// Runs the kernel over ranges of `tile` output channels.
+// Runs the kernel over ranges of `tile` output channels; kernels that pack compute all at once.
+// Checks that nothing between the images is written.
 std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& linear, int32_t tile);
+
+// Those of all images, one behind another, from the kernel and from exact sums. For layers whose
+// window covers their input.
+std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear);
+std::vector<float> expected_logits(const LinearCase& linear);
+
+OpShape op_shape(const LinearCase& linear);
+
+// In an exactly sized buffer of the kernels' alignment.
+AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, const int8_t* signs, int32_t mu);
 
 // Values in row-major order under a shape.
 template <typename Tensor, typename Value>

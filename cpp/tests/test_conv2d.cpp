@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "tests/emulated_kernels.hpp"
 #include "tests/linear_case.hpp"
 
 using namespace pmt;
@@ -17,18 +18,25 @@ LinearShape random_conv(RandomSource& random, int32_t kernel_h, int32_t kernel_w
   return {OpKind::conv2d, {height, width, in_channels}, out_channels, window, pad_bottom, pad_right};
 }
 
-void compare(RandomSource& random, const LinearShape& shape) {
+void compare_case(const LinearCase& linear) {
+  const LinearShape& shape = linear.shape;
   CAPTURE(shape.in.height);
   CAPTURE(shape.in.width);
   CAPTURE(shape.in.channels);
   CAPTURE(shape.out_channels);
-  const LinearCase linear = random_linear_case(random, shape);
+  CAPTURE(shape.window.stride_w);
   const std::vector<int8_t> expected = expected_output(linear);
   for (const int32_t tile : {shape.out_channels, 1, 5, 32}) {
     CAPTURE(tile);
     CHECK(kernel_output(portable_kernels(), linear, tile) == expected);
   }
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_output(*kernels, linear, shape.out_channels) == expected);
+  }
 }
+
+void compare(RandomSource& random, const LinearShape& shape) { compare_case(random_linear_case(random, shape)); }
 
 }  // namespace
 
@@ -54,6 +62,37 @@ TEST_CASE("pointwise conv2d gives the bytes of its definition for wide layers") 
   }
 }
 
+TEST_CASE("conv2d of batches whose images lie apart or share their input") {
+  RandomSource random(31);
+  for (int32_t i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    LinearShape shape = random_conv(random, random.integer(1, 4), random.integer(1, 4), random.integer(1, 100));
+    shape.out_channels = random.integer(1, 100);
+    compare_case(random_linear_batch(random, shape));
+  }
+}
+
+TEST_CASE("pointwise conv2d of batches") {
+  RandomSource random(32);
+  for (int32_t i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    const Shape in = {random.integer(1, 17), random.integer(1, 17), random.integer(1, 100)};
+    compare_case(random_linear_batch(random, {OpKind::conv2d, in, random.integer(1, 100), {1, 1, 1, 1, 0, 0}, 0, 0}));
+  }
+}
+
+TEST_CASE("conv2d whose input is cut into bands of rows") {
+  RandomSource random(33);
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 16, {3, 3, 1, 1, 1, 1}, 1, 1}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {33, 65, 9}, 24, {3, 5, 2, 2, 0, 2}, 1, 2}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {70, 70, 3}, 16, {3, 3, 2, 2, 0, 0}, 1, 1}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {3, 300, 5}, 10, {2, 2, 1, 1, 1, 0}, 0, 1}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {40, 40, 8}, 40, {1, 1, 1, 1, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 32, {1, 1, 2, 2, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {4, 4, 576}, 160, {1, 1, 1, 1, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {60, 5, 200}, 17, {3, 5, 1, 2, 1, 0}, 2, 0}));
+}
+
 TEST_CASE("conv2d with stride 2 and TFLite's SAME padding, which is asymmetric") {
   RandomSource random(3);
   compare(random, {OpKind::conv2d, {8, 8, 3}, 16, {3, 3, 2, 2, 0, 0}, 1, 1});
@@ -73,6 +112,30 @@ TEST_CASE("conv2d of literal numbers") {
   linear.to.range = {-5, -128, 60};
   // Sums 40, 110, 140, 300; plus 6, times 0.25: 11.5, 29, 36.5, 76.5.
   const std::vector<int8_t> expected = {7, 24, 31, 60};
-  CHECK(kernel_output(portable_kernels(), linear, 1) == expected);
+  for (const Kernels* kernels : tested_kernels()) CHECK(kernel_output(*kernels, linear, 1) == expected);
   CHECK(expected_output(linear) == expected);
+}
+
+TEST_CASE("perturbed packed weights are the packed form of perturbed weights") {
+  RandomSource random(34);
+  for (int32_t i = 0; i < 100; ++i) {
+    CAPTURE(i);
+    LinearShape shape = random_conv(random, random.integer(1, 4), random.integer(1, 4), random.integer(1, 40));
+    shape.out_channels = random.integer(1, 60);
+    if (random.chance(3)) shape.kind = OpKind::fully_connected;
+    const LinearCase linear = random_linear_case(random, shape);
+    std::vector<int8_t> signs = random.bytes(weight_count(shape), 0, 1);
+    for (int8_t& sign : signs) sign = sign == 0 ? int8_t{-1} : int8_t{1};
+    const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
+    LinearCase perturbed = linear;
+    portable_kernels().perturb(linear.weights.data(), signs.data(), static_cast<int32_t>(signs.size()), mu, -127, 127,
+                               perturbed.weights.data());
+    for (const Kernels* kernels : tested_kernels()) {
+      CAPTURE(kernels->name);
+      const AlignedBytes once = packed_weights(*kernels, linear, signs.data(), mu);
+      const AlignedBytes twice = packed_weights(*kernels, perturbed, nullptr, 0);
+      REQUIRE(once.size() == twice.size());
+      CHECK((once.size() == 0 || std::memcmp(once.data(), twice.data(), once.size()) == 0));
+    }
+  }
 }

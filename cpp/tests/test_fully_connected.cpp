@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "tests/emulated_kernels.hpp"
 #include "tests/linear_case.hpp"
 
 using namespace pmt;
@@ -16,6 +17,42 @@ TEST_CASE("fully_connected gives the bytes of its definition") {
       for (const int32_t tile : {out_channels, 1, 7}) {
         CAPTURE(tile);
         CHECK(kernel_output(portable_kernels(), linear, tile) == expected);
+      }
+      for (const Kernels* kernels : tested_kernels()) {
+        CAPTURE(kernels->name);
+        CHECK(kernel_output(*kernels, linear, out_channels) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("fully_connected of batches, and its logits") {
+  RandomSource random(35);
+  for (int32_t i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    const Shape in = {random.integer(1, 3), random.integer(1, 3), random.integer(1, 70)};
+    const LinearCase linear =
+        random_linear_batch(random, {OpKind::fully_connected, in, random.integer(1, 70), {1, 1, 1, 1, 0, 0}, 0, 0});
+    const std::vector<int8_t> expected = expected_output(linear);
+    const std::vector<float> logits = expected_logits(linear);
+    for (const Kernels* kernels : tested_kernels()) {
+      CAPTURE(kernels->name);
+      CHECK(kernel_output(*kernels, linear, linear.shape.out_channels) == expected);
+      CHECK(kernel_logits(*kernels, linear) == logits);
+    }
+  }
+}
+
+TEST_CASE("logits of a convolution whose window covers its input") {
+  RandomSource random(36);
+  for (const int32_t out_channels : {1, 10, 33, 1000}) {
+    for (const Shape& in : {Shape{1, 1, 160}, Shape{4, 3, 5}, Shape{1, 7, 3}}) {
+      const LinearCase linear =
+          random_linear_batch(random, {OpKind::conv2d, in, out_channels, {in.height, in.width, 1, 1, 0, 0}, 0, 0});
+      const std::vector<float> logits = expected_logits(linear);
+      for (const Kernels* kernels : tested_kernels()) {
+        CAPTURE(kernels->name);
+        CHECK(kernel_logits(*kernels, linear) == logits);
       }
     }
   }
@@ -34,6 +71,6 @@ TEST_CASE("the largest accumulator that a model may have does not overflow") {
   linear.to.range = {0, -128, 127};
   // (65535 * 255 * 128 + 2^31) * 2e-8 = 85.7; (-65535 * 255 * 127 - 2^31) * 2e-8 = -85.4.
   const std::vector<int8_t> expected = {86, -85};
-  CHECK(kernel_output(portable_kernels(), linear, 2) == expected);
+  for (const Kernels* kernels : tested_kernels()) CHECK(kernel_output(*kernels, linear, 2) == expected);
   CHECK(expected_output(linear) == expected);
 }

@@ -4,23 +4,21 @@
 
 #include <immintrin.h>
 
-#include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "core/kernels/portable.hpp"
+#include "host/kernels/gemm_block.hpp"
 
 #pragma GCC push_options
 #pragma GCC target("avx2")
-// The order matters: what follows is compiled for AVX2, and built on what stands before it.
-// clang-format off
-#include "host/kernels/unrolled.hpp"
-#include "host/kernels/isa_avx2.hpp"
-#include "host/kernels/gemm_tile.hpp"
-#include "host/kernels/gemm_pack.hpp"
-#include "host/kernels/gemm.hpp"
+#include "host/kernels/add_avx2.hpp"
 #include "host/kernels/depthwise_avx2.hpp"
-// clang-format on
+#include "host/kernels/gemm.hpp"
+#include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/outer_product_avx2.hpp"
+#include "host/kernels/pack.hpp"
+#include "host/kernels/signs_avx2.hpp"
 #pragma GCC pop_options
 
 namespace pmt::host {
@@ -32,12 +30,12 @@ int64_t plain_bytes(const OpShape& shape) {
 }
 
 void pack_plain(const PackArgs& args) {
-  const auto count = static_cast<int32_t>(plain_bytes(args.shape));
+  const int64_t count = plain_bytes(args.shape);
   auto* packed = static_cast<int8_t*>(args.packed);
   if (args.signs == nullptr) {
     std::memcpy(packed, args.weights, static_cast<size_t>(count));
   } else {
-    portable::perturb(args.weights, args.signs, count, args.mu, -127, 127, packed);
+    portable::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
   }
 }
 
@@ -79,7 +77,7 @@ int32_t scratch_bytes(const OpShape& shape) {
 }  // namespace
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels table = {"avx2",
+  static constexpr Kernels table = {Avx2::name,
                                     packed_bytes,
                                     pack,
                                     16,
@@ -88,16 +86,16 @@ const Kernels& avx2_kernels() {
                                     depthwise_conv2d,
                                     Gemm<Avx2>::fully_connected,
                                     Gemm<Avx2>::logits,
-                                    portable::add,
+                                    AddAvx2::add,
                                     portable::average_pool,
                                     portable::max_pool,
                                     portable::mean,
                                     scratch_bytes,
-                                    portable::philox_signs,
-                                    portable::perturb,
-                                    portable::accumulate_signs,
-                                    portable::outer_product,
-                                    1};
+                                    SignsAvx2::philox_signs,
+                                    SignsAvx2::perturb,
+                                    SignsAvx2::accumulate_signs,
+                                    OuterProductAvx2::outer_product,
+                                    OuterProductAvx2::positions_at_once};
   return table;
 }
 

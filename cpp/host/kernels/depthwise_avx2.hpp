@@ -9,6 +9,9 @@
 // pixels are copied through a buffer of 16.
 #pragma once
 
+#include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/unrolled.hpp"
+
 namespace pmt::host {
 
 class DepthwiseAvx2 {
@@ -64,6 +67,27 @@ class DepthwiseAvx2 {
   }
 
  private:
+  // One asm, because GCC 12 else keeps the products of a tile beside its sums and spills them.
+  static __m256i dot(__m256i sum, const __m256i* activations, __m256i weights) {
+    __m256i product;
+    asm("vpmaddwd %2, %3, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "m"(*activations), "x"(weights));
+    return sum;
+  }
+
+  // Channels {0-3, 8-11} and {4-7, 12-15} of two positions to 16 outputs each.
+  static __m256i narrow(const __m256 (&values)[4], const RangeAvx2& range) {
+    __m256i positions[2];
+    for (int32_t i = 0; i < 2; ++i) {
+      const __m256i rounded =
+          _mm256_packs_epi32(Avx2::round(values[2 * i], range), Avx2::round(values[2 * i + 1], range));
+      positions[i] = _mm256_adds_epi16(rounded, range.zero_point);
+    }
+    const __m256i bytes = _mm256_max_epi8(_mm256_packs_epi16(positions[0], positions[1]), range.lower);
+    return _mm256_permute4x64_epi64(bytes, 0xD8);
+  }
+
+  static void store16(__m128i bytes, int8_t* to) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes); }
+
   static constexpr int32_t entry_bytes = 64;  // two pixels of 16 channels, interleaved
   static constexpr int32_t outputs = 4;       // positions of a tile: 8 vectors of sums, none spilled
 
@@ -71,7 +95,7 @@ class DepthwiseAvx2 {
   struct Layer {
     const int16_t* weights;
     __m256 bias[2], scales[2];
-    Avx2::Range range;
+    RangeAvx2 range;
   };
 
   static int32_t blocks(int32_t channels) { return (channels + block - 1) / block; }
@@ -232,11 +256,11 @@ class DepthwiseAvx2 {
         const uint8_t* entry = first + slot * rows.row_bytes;
 #pragma GCC unroll 4
         for (int32_t pair = 0; pair < kernel_pairs; ++pair) {
-          const __m256i low = Avx2::load_weights(weights), high = Avx2::load_weights(weights + block);
+          const __m256i low = Avx2::load(weights), high = Avx2::load(weights + block);
           unrolled<Count>([&](auto i) __attribute__((always_inline)) {
             const auto* values = reinterpret_cast<const __m256i*>(entry + i * step);
-            sums[i][0] = Avx2::dot_memory(sums[i][0], values, low);
-            sums[i][1] = Avx2::dot_memory(sums[i][1], values + 1, high);
+            sums[i][0] = dot(sums[i][0], values, low);
+            sums[i][1] = dot(sums[i][1], values + 1, high);
           });
           weights += 2 * block;
           entry += 2 * entry_bytes;
@@ -255,10 +279,10 @@ class DepthwiseAvx2 {
       constexpr int32_t i = 2 * pair, next = i + 1 < Count ? i + 1 : i;
       __m256 values[4];
       for (int32_t half = 0; half < 2; ++half) {
-        values[half] = Avx2::scaled(sums[i][half], layer.bias[half], layer.scales[half]);
-        values[2 + half] = Avx2::scaled(sums[next][half], layer.bias[half], layer.scales[half]);
+        values[half] = Avx2::real(sums[i][half], layer.bias[half], layer.scales[half]);
+        values[2 + half] = Avx2::real(sums[next][half], layer.bias[half], layer.scales[half]);
       }
-      const __m256i bytes = Avx2::narrow_interleaved(values, layer.range);
+      const __m256i bytes = narrow(values, layer.range);
       store_pixel<Whole>(_mm256_castsi256_si128(bytes), channels, out + i * channels);
       if (next > i) store_pixel<Whole>(_mm256_extracti128_si256(bytes, 1), channels, out + next * channels);
     });
@@ -267,10 +291,10 @@ class DepthwiseAvx2 {
   template <bool Whole>
   static void store_pixel(__m128i bytes, int32_t channels, int8_t* to) {
     if constexpr (Whole) {
-      Avx2::store16(bytes, to);
+      store16(bytes, to);
     } else {
       int8_t some[16];
-      Avx2::store16(bytes, some);
+      store16(bytes, some);
       __builtin_memcpy(to, some, static_cast<size_t>(channels));
     }
   }

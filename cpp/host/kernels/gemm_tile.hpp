@@ -1,140 +1,149 @@
-// The register tile of the packed product: some output positions by one panel of channels. A
-// position's activations are `segments` runs in a buffer (one per kernel row; a single one where the
-// layer is pointwise), each a whole number of groups long in the weights.
+// The inner product: a register tile of positions x vectors of channels over all taps.
 #pragma once
+
+#include <cstring>
+
+#include "host/kernels/gemm_shape.hpp"
 
 namespace pmt::host {
 
-// One call's view of the activations.
-template <typename Isa>
-struct Activations {
-  const typename Isa::Activation* first;
-  int32_t segments;
-  int32_t segment_groups;
-  int32_t segment_stride;  // from a run to the next, in activations
+// A row of the product: its first tap, and its output.
+template <typename Isa, typename Output>
+struct GemmRow {
+  const typename Isa::Activation* taps;
+  Output* output;
 };
 
-// Channels that share their packed weights.
+// The walk over the taps of a row.
+struct TapWalk {
+  int32_t segments, groups;
+  int64_t pitch;  // bytes from a segment to the next
+};
+
 template <typename Isa>
-struct Panel {
-  const typename Isa::Weight* weights;
-  const int32_t* compensation;
-  const int32_t* bias;
+struct RequantiseSums {
+  using Output = int8_t;
+  const float* bias;
   const float* scales;
-  int32_t channels;
-  int32_t columns;  // vectors they take
-};
+  typename Isa::Range range;
 
-template <typename Isa, int32_t Rows, int32_t Columns>
-inline void tile_sums(const Activations<Isa>& activations, const int32_t* offsets, const Panel<Isa>& panel,
-                      typename Isa::Int32 (&sums)[Rows][Columns]) {
-  const typename Isa::Activation* position[Rows];
-  for (int32_t r = 0; r < Rows; ++r) position[r] = activations.first + offsets[r];
-  for (int32_t c = 0; c < Columns; ++c) {
-    const auto start = Isa::compensates ? Isa::load(panel.compensation + c * Isa::lanes) : Isa::zero();
-    for (int32_t r = 0; r < Rows; ++r) sums[r][c] = start;
-  }
-  const typename Isa::Weight* weights = panel.weights;
-  for (int32_t segment = 0; segment < activations.segments; ++segment) {
-    for (int32_t k = 0; k < activations.segment_groups; ++k) {
-      typename Isa::Int32 columns[Columns];
-      for (int32_t c = 0; c < Columns; ++c) columns[c] = Isa::load_weights(weights + c * Isa::lanes * Isa::group);
-      weights += Columns * Isa::lanes * Isa::group;
-      for (int32_t r = 0; r < Rows; ++r) {
-        const auto group = Isa::broadcast(position[r] + k * Isa::group);
-        for (int32_t c = 0; c < Columns; ++c) sums[r][c] = Isa::dot(sums[r][c], group, columns[c]);
+  template <int rows, int width>
+  void write(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel,
+             const typename Isa::Int32 (&sums)[rows * width]) const {
+    constexpr int total = rows * width;
+    const bool whole = panel.channels == width * Isa::lanes;
+    for (int first = 0; first < total; first += 4) {
+      typename Isa::Int32 rounded[4];
+      for (int i = 0; i < 4; ++i) {
+        const int index = first + i < total ? first + i : total - 1;
+        const int channel = panel.first_channel + index % width * Isa::lanes;
+        const auto real = Isa::real(sums[index], Isa::load_floats(bias + channel), Isa::load_floats(scales + channel));
+        rounded[i] = Isa::round(real, range);
+      }
+      const typename Isa::Bytes bytes = Isa::narrow(rounded, range);
+      if (whole) {
+        constexpr int step = width % 4 == 0 ? 4 : (width % 2 == 0 ? 2 : 1);
+        for (int i = 0; i < 4 && first + i < total; i += step) {
+          Isa::store_outputs(place<width>(row, panel, first + i), bytes, i, step);
+        }
+      } else {
+        int8_t outputs[4 * Isa::lanes];
+        Isa::store_outputs(outputs, bytes, 0, 4);
+        for (int i = 0; i < 4 && first + i < total; ++i) {
+          const int column = (first + i) % width * Isa::lanes;
+          const int count = panel.channels - column < Isa::lanes ? panel.channels - column : Isa::lanes;
+          std::memcpy(place<width>(row, panel, first + i), outputs + i * Isa::lanes, static_cast<size_t>(count));
+        }
       }
     }
-    for (int32_t r = 0; r < Rows; ++r) position[r] += activations.segment_stride;
   }
+
+ private:
+  template <int width>
+  static int8_t* place(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel, int index) {
+    return row[index / width].output + panel.first_channel + index % width * Isa::lanes;
+  }
+};
+
+template <typename Isa>
+struct ScaleSums {
+  using Output = float;
+  const float* bias;
+  const float* scales;
+
+  template <int rows, int width>
+  void write(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel,
+             const typename Isa::Int32 (&sums)[rows * width]) const {
+    for (int r = 0; r < rows; ++r) {
+      float reals[width * Isa::lanes];
+      for (int v = 0; v < width; ++v) {
+        const int channel = panel.first_channel + v * Isa::lanes;
+        Isa::store_floats(reals + v * Isa::lanes, Isa::real(sums[r * width + v], Isa::load_floats(bias + channel),
+                                                            Isa::load_floats(scales + channel)));
+      }
+      std::memcpy(row[r].output + panel.first_channel, reals, static_cast<size_t>(panel.channels) * sizeof(float));
+    }
+  }
+};
+
+template <typename Isa, typename Epilogue, int rows, int width>
+void gemm_tile(const GemmRow<Isa, typename Epilogue::Output>* row, const uint8_t* weights, const TapWalk& walk,
+               const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+  using Int32 = typename Isa::Int32;
+  constexpr int vector_bytes = Isa::lanes * 4;
+  Int32 sums[rows * width];
+  for (int v = 0; v < width; ++v) {
+    const Int32 start = Isa::compensates ? Isa::load(weights + v * vector_bytes) : Isa::zero();
+    for (int r = 0; r < rows; ++r) sums[r * width + v] = start;
+  }
+  if (Isa::compensates) weights += width * vector_bytes;
+  const uint8_t* taps[rows];
+  for (int r = 0; r < rows; ++r) taps[r] = reinterpret_cast<const uint8_t*>(row[r].taps);
+  int64_t segment = 0;
+  for (int32_t s = 0; s < walk.segments; ++s, segment += walk.pitch) {
+    const int64_t end = segment + walk.groups * static_cast<int64_t>(Isa::group * sizeof(typename Isa::Activation));
+    for (int64_t k = segment; k < end; k += 4) {
+      Int32 columns[width];
+      for (int v = 0; v < width; ++v) columns[v] = Isa::load(weights + v * vector_bytes);
+      weights += width * vector_bytes;
+      for (int r = 0; r < rows; ++r) {
+        const Int32 activations = Isa::broadcast(taps[r] + k);
+        for (int v = 0; v < width; ++v) sums[r * width + v] = Isa::dot(sums[r * width + v], activations, columns[v]);
+      }
+    }
+  }
+  epilogue.template write<rows, width>(row, panel, sums);
 }
 
-// Requantised outputs at any place.
-template <typename Isa>
-struct Int8Output {
-  typename Isa::Range range;
-  int8_t* first;           // at the panel's first channel
-  const int32_t* offsets;  // of every position
-
-  template <int32_t Rows, int32_t Columns>
-  void store(const Panel<Isa>& panel, int32_t position, const typename Isa::Int32 (&sums)[Rows][Columns]) const {
-    constexpr int32_t width = Columns * Isa::lanes;
-    int8_t* rows[Rows];
-    if (panel.channels == width) {
-      for (int32_t r = 0; r < Rows; ++r) rows[r] = first + offsets[position + r];
-      Isa::requantise(sums, panel.bias, panel.scales, range, rows);
+// As many rows as are left, at most `rows`.
+template <typename Isa, typename Epilogue, int rows, int width>
+void gemm_rows(const GemmRow<Isa, typename Epilogue::Output>* row, int32_t count, const uint8_t* weights,
+               const TapWalk& walk, const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+  if constexpr (rows > 1) {
+    if (count < rows) {
+      gemm_rows<Isa, Epilogue, rows - 1, width>(row, count, weights, walk, panel, epilogue);
       return;
     }
-    int8_t whole[Rows][width];
-    for (int32_t r = 0; r < Rows; ++r) rows[r] = whole[r];
-    Isa::requantise(sums, panel.bias, panel.scales, range, rows);
-    for (int32_t r = 0; r < Rows; ++r) {
-      __builtin_memcpy(first + offsets[position + r], whole[r], static_cast<size_t>(panel.channels));
-    }
   }
-};
-
-// (float(sum) + float(bias)) * scale, a row of floats for every position.
-template <typename Isa>
-struct LogitOutput {
-  float* first;
-  int32_t stride;  // from a position to the next
-
-  template <int32_t Rows, int32_t Columns>
-  void store(const Panel<Isa>& panel, int32_t position, const typename Isa::Int32 (&sums)[Rows][Columns]) const {
-    for (int32_t r = 0; r < Rows; ++r) {
-      float row[Columns * Isa::lanes];
-      for (int32_t c = 0; c < Columns; ++c) {
-        const int32_t lane = c * Isa::lanes;
-        const auto bias = Isa::to_float(Isa::load(panel.bias + lane));
-        Isa::store_floats(Isa::scaled(sums[r][c], bias, Isa::load_floats(panel.scales + lane)), row + lane);
-      }
-      const auto bytes = static_cast<size_t>(panel.channels) * sizeof(float);
-      __builtin_memcpy(first + static_cast<int64_t>(position + r) * stride, row, bytes);
-    }
-  }
-};
-
-// `tiles` tiles of Rows positions each. Not inlined: a tile wants the registers for itself.
-template <typename Isa, int32_t Rows, int32_t Columns, typename Output>
-[[gnu::noinline]] void whole_tiles(const Activations<Isa>& activations, const int32_t* offsets, const Panel<Isa>& panel,
-                                   const Output& output, int32_t position, int32_t tiles) {
-  const Activations<Isa> view = activations;
-  const Panel<Isa> weights = panel;
-  const Output to = output;
-  for (int32_t tile = 0; tile < tiles; ++tile) {
-    typename Isa::Int32 sums[Rows][Columns];
-    tile_sums<Isa, Rows, Columns>(view, offsets + position, weights, sums);
-    to.store(weights, position, sums);
-    position += Rows;
-  }
+  gemm_tile<Isa, Epilogue, rows, width>(row, weights, walk, panel, epilogue);
 }
 
-// Tiles of `rows` positions, 1..Rows.
-template <typename Isa, int32_t Rows, int32_t Columns, typename Output>
-inline void run_tiles(int32_t rows, const Activations<Isa>& activations, const int32_t* offsets,
-                      const Panel<Isa>& panel, const Output& output, int32_t position, int32_t tiles) {
-  if (rows == Rows) {
-    whole_tiles<Isa, Rows, Columns>(activations, offsets, panel, output, position, tiles);
-  } else if constexpr (Rows > 1) {
-    run_tiles<Isa, Rows - 1, Columns>(rows, activations, offsets, panel, output, position, tiles);
+template <typename Isa, typename Epilogue, int width>
+void gemm_panel(const GemmRow<Isa, typename Epilogue::Output>* row, int32_t count, const uint8_t* weights,
+                const TapWalk& walk, const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+  if constexpr (width > 1) {
+    if (panel.width < width) {
+      gemm_panel<Isa, Epilogue, width - 1>(row, count, weights, walk, panel, epilogue);
+      return;
+    }
   }
-}
-
-// All positions by one panel, in as few tiles as will do, of two neighbouring heights.
-template <typename Isa, int32_t Columns = Isa::columns, typename Output>
-inline void run_panel(const Activations<Isa>& activations, const int32_t* offsets, int32_t positions,
-                      const Panel<Isa>& panel, const Output& output) {
-  if (panel.columns == Columns) {
-    constexpr int32_t most = Isa::rows(Columns);
-    const int32_t tiles = (positions + most - 1) / most;
-    const int32_t rows = positions / tiles, higher = positions % tiles;
-    const int32_t lower = tiles - higher;
-    run_tiles<Isa, most, Columns>(rows, activations, offsets, panel, output, 0, lower);
-    if (higher == 0) return;
-    run_tiles<Isa, most, Columns>(rows + 1, activations, offsets, panel, output, lower * rows, higher);
-  } else if constexpr (Columns > 1) {
-    run_panel<Isa, Columns - 1>(activations, offsets, positions, panel, output);
+  constexpr int rows = Isa::tile_rows(width);
+  int32_t first = 0;
+  for (; first + rows <= count; first += rows) {
+    gemm_tile<Isa, Epilogue, rows, width>(row + first, weights, walk, panel, epilogue);
+  }
+  if (first < count) {
+    gemm_rows<Isa, Epilogue, rows, width>(row + first, count - first, weights, walk, panel, epilogue);
   }
 }
 
