@@ -43,11 +43,11 @@ dnnl::convolution_forward::primitive_desc describe(const dnnl::engine& engine, c
   // float: acc + bias shall not wrap, as in pmt.
   const memory::desc bias({l.out_c}, Data::f32, Tag::x);
   const memory::desc destination({images, l.out_c, l.out_h, l.out_w}, type, Tag::nhwc);
-  const dnnl::convolution_forward::desc operation(
-      dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, source, weights, bias, destination,
-      {l.stride_h, l.stride_w}, {l.pad_top, l.pad_left},
-      {end_padding(l.in_h, l.out_h, l.kernel_h, l.stride_h, l.pad_top),
-       end_padding(l.in_w, l.out_w, l.kernel_w, l.stride_w, l.pad_left)});
+  const dnnl::convolution_forward::desc operation(dnnl::prop_kind::forward_inference,
+                                                  dnnl::algorithm::convolution_direct, source, weights, bias,
+                                                  destination, {l.stride_h, l.stride_w}, {l.pad_top, l.pad_left},
+                                                  {end_padding(l.in_h, l.out_h, l.kernel_h, l.stride_h, l.pad_top),
+                                                   end_padding(l.in_w, l.out_w, l.kernel_w, l.stride_w, l.pad_left)});
   return {operation, attributes(l), engine};
 }
 

@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_model(module);
   pmt::bindings::register_trainer(module);
   pmt::bindings::register_functions(module);
+  pmt::bindings::register_profile(module);
 }

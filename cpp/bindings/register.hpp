@@ -11,5 +11,6 @@ void register_options(pybind11::module_& module);
 void register_model(pybind11::module_& module);
 void register_trainer(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
+void register_profile(pybind11::module_& module);
 
 }  // namespace pmt::bindings
