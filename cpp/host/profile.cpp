@@ -57,6 +57,7 @@ std::vector<double> Profiler::time_ops() {
   const uint32_t input = model.header().input_tensor;
   std::copy(input_.begin(), input_.end(), workspace_.tensor(model_->plan(), Pass::main, input, images_));
   std::vector<double> seconds;
+  seconds.reserve(static_cast<size_t>(model.op_count()));
   for (int32_t op = 0; op < model.op_count(); ++op) seconds.push_back(time(op));
   return seconds;
 }
