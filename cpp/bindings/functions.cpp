@@ -5,6 +5,7 @@
 #include "core/loss.hpp"
 #include "core/perturbation.hpp"
 #include "core/update.hpp"
+#include "host/kernels/kernel_choice.hpp"
 #include "register.hpp"
 
 namespace pmt::bindings {

@@ -78,28 +78,6 @@ py::list layer_list(const HostTrainer& host) {
   return list;
 }
 
-py::list plan_list(const HostTrainer& host) {
-  const Plan& plan = host.trainer().plan();
-  py::list list;
-  for (const Pass pass : {Pass::main, Pass::query}) {
-    for (int32_t t = 0; t < host.model().tensor_count(); ++t) {
-      if (plan.offset(pass, t) < 0) continue;
-      int32_t first = 0, last = 0;
-      plan.lifetime(t, &first, &last);
-      py::dict d;
-      d["tensor"] = t;
-      d["name"] = host.model().name(host.model().tensor(t).name);
-      d["pass"] = pass == Pass::main ? "main" : "query";
-      d["offset"] = plan.offset(pass, t);
-      d["bytes"] = plan.size(t);
-      d["first"] = first;
-      d["last"] = last;
-      list.append(d);
-    }
-  }
-  return list;
-}
-
 }  // namespace
 
 void register_trainer(py::module_& m) {
@@ -109,8 +87,6 @@ void register_trainer(py::module_& m) {
       .def("step", &step, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("learning_rate"))
       .def("estimate", &estimate, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("layer"))
       .def("layers", &layer_list)
-      .def("plan", &plan_list)
-      .def_property_readonly("activation_bytes", [](const HostTrainer& t) { return t.trainer().plan().bytes(); })
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);
 }

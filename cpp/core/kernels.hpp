@@ -72,7 +72,7 @@ struct PoolArgs {
 struct OpShape {
   OpKind kind;
   Shape in, out;
-  int32_t kernel_h, kernel_w;
+  Window window;
 };
 
 // packed = clamp(weights + mu * signs, -127, 127) in the kernels' own layout; signs may be null.

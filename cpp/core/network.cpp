@@ -95,7 +95,7 @@ void bind_parameters(const Model& model, Parameters* parameters) {
 }
 
 OpShape op_shape(const Model& model, const OpRecord& op) {
-  return {op.kind, shape_of(model.input_of(op)), shape_of(model.output_of(op)), op.kernel_h, op.kernel_w};
+  return {op.kind, shape_of(model.input_of(op)), shape_of(model.output_of(op)), window_of(op)};
 }
 
 int32_t op_scratch_bytes(const Network& network, const OpRecord& op) {

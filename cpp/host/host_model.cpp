@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/crc32.hpp"
+#include "host/kernels/kernel_choice.hpp"
 
 namespace pmt::host {
 namespace {
@@ -46,7 +47,5 @@ LayerStorage HostModel::storage(int32_t op) {
   // The image is this object's own memory; Model only promises not to write through its view.
   return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record))};
 }
-
-const Kernels& host_kernels() { return portable_kernels(); }
 
 }  // namespace pmt::host

@@ -51,7 +51,4 @@ class HostModel {
   Plan plan_;
 };
 
-// Kernels for this machine.
-const Kernels& host_kernels();
-
 }  // namespace pmt::host

@@ -96,8 +96,7 @@ std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& line
   const int64_t channel_weights = weight_count(shape) / shape.out_channels;
   std::vector<int8_t> output(static_cast<size_t>(linear.out.height) * static_cast<size_t>(linear.out.width) *
                              static_cast<size_t>(linear.out.channels));
-  const int32_t scratch_bytes =
-      kernels.scratch_bytes({shape.kind, shape.in, linear.out, shape.window.kernel_h, shape.window.kernel_w});
+  const int32_t scratch_bytes = kernels.scratch_bytes({shape.kind, shape.in, linear.out, shape.window});
   for (int32_t begin = 0; begin < shape.out_channels; begin += tile) {
     AlignedBytes scratch(static_cast<size_t>(scratch_bytes), 0x5A);  // what an earlier op may have left
     const LinearArgs args = {linear.input.data(),

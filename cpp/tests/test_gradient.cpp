@@ -42,7 +42,7 @@ struct Setting {
     }
     if (layers.empty()) layers = trainable_layers(model);
     samples = random_samples(random, model, random.integer(1, 3));
-    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), sequential_executor());
+    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), Machine{});
   }
 
   const Trainer& trainer() const { return run->trainer(); }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/trainer.hpp"
+#include "host/kernels/kernel_choice.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
@@ -44,13 +45,13 @@ struct Setting {
       : Setting(random, random_network(random, random.integer(1, 5),
                                        random.pick<Head>({Head::fully_connected, Head::conv2d, Head::pool}))) {}
 
-  std::vector<int32_t> trained(const TrainerOptions& with, const Executor& executor) const {
-    TrainingRun run(model, with, layers, samples.count(), executor);
+  std::vector<int32_t> trained(const TrainerOptions& with, const Machine& machine) const {
+    TrainingRun run(model, with, layers, samples.count(), machine);
     REQUIRE(run.train(samples, 3, 0.7f).ok());
     return run.parameters();
   }
 
-  TrainingRun run() const { return TrainingRun(model, options, layers, samples.count(), sequential_executor()); }
+  TrainingRun run() const { return TrainingRun(model, options, layers, samples.count(), {}); }
   std::vector<int32_t> start() const { return run().parameters(); }
 
   AlignedBytes image;
@@ -129,6 +130,41 @@ TEST_CASE("training changes weights") {
     changed += setting.start() != setting.trained(setting.options, sequential_executor());
   }
   CHECK(changed >= 18);
+}
+
+TEST_CASE("every set of kernels of this machine trains the bytes of the portable ones") {
+  RandomSource random(37);
+  for (int i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const Setting setting(random,
+                          i % 2 == 0 ? random_network(random, 3, Head::fully_connected) : random_dag(random, 6));
+    const std::vector<int32_t> portable = setting.trained(setting.options, {});
+    for (const Kernels* kernels : host::available_kernels()) {
+      CAPTURE(kernels->name);
+      Machine machine;
+      machine.kernels = kernels;
+      machine.query_bytes = random.pick<int32_t>({0, 3000, 1 << 20});
+      CHECK(setting.trained(setting.options, machine) == portable);
+    }
+  }
+}
+
+TEST_CASE("the number of queries at once does not change the bytes") {
+  RandomSource random(35);
+  for (int i = 0; i < 40; ++i) {
+    CAPTURE(i);
+    const Setting setting(random, i % 2 == 0 ? random_network(random, 3, Head::conv2d) : random_dag(random, 6));
+    const std::vector<int32_t> one = setting.trained(setting.options, {});
+    for (const int32_t bytes : {1, 3000, 1 << 20}) {
+      CAPTURE(bytes);
+      Machine machine;
+      machine.query_bytes = bytes;
+      CHECK(setting.trained(setting.options, machine) == one);
+      ShuffledExecutor shuffled(36, 3);
+      machine.executor = shuffled.executor();
+      CHECK(setting.trained(setting.options, machine) == one);
+    }
+  }
 }
 
 TEST_CASE("the size of the weight tile does not change the bytes") {

@@ -49,7 +49,7 @@ int64_t most_signs(const Model& model, const Layer& layer, int64_t tile) {
 }
 
 void check_rooms(const Model& model, const TrainerOptions& options) {
-  TrainingRun run(model, options, trainable_layers(model), 1, sequential_executor());
+  TrainingRun run(model, options, trainable_layers(model), 1, {});
   const Trainer& trainer = run.trainer();
   const Rooms rooms = rooms_of(trainer.workspace(0));
   CHECK(rooms.activations >= trainer.plan().bytes());

@@ -27,7 +27,7 @@ SampleSource source_of(const Samples& samples) {
 }
 
 TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
-                         const Executor& executor)
+                         const Machine& machine)
     : layers_(std::move(layers)) {
   for (const int32_t index : layers_) {
     const OpRecord& op = model.op(index);
@@ -36,14 +36,30 @@ TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std:
   }
   for (size_t i = 0; i < layers_.size(); ++i) storage_.push_back({weights_[i].data(), biases_[i].data()});
   const auto count = static_cast<int32_t>(layers_.size());
-  const TrainerSetup setup = {&model, &portable_kernels(), &options, layers_.data(),
-                              count,  storage_.data(),     batch,    executor};
+  pack(model, *machine.kernels);
+  const TrainerSetup setup = {&model,          machine.kernels, &options,         layers_.data(), count,
+                              storage_.data(), batch,           machine.executor, packed_,        machine.query_bytes};
   AlignedBytes tables(Trainer::table_bytes(model, count));
   REQUIRE(trainer_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
   const size_t bytes = trainer_.bytes_needed();
   memory_ = std::make_unique<AlignedBytes>(bytes, 0xA5);
   REQUIRE(trainer_.open(setup, memory_->data(), bytes - 1).code == Code::arena_too_small);
   REQUIRE(trainer_.open(setup, memory_->data(), bytes).code == Code::ok);
+}
+
+void TrainingRun::pack(const Model& model, const Kernels& kernels) {
+  parameters_.resize(static_cast<size_t>(model.op_count()));
+  bind_parameters(model, parameters_.data());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    parameters_[static_cast<size_t>(layers_[i])] = {storage_[i].weights, storage_[i].bias};
+  }
+  Network network = {&model, &kernels, parameters_.data(), nullptr};
+  Arena measure;
+  pack_network(measure, network);
+  packed_memory_ = std::make_unique<AlignedBytes>(measure.used(), 0xA5);
+  Arena arena(packed_memory_->data(), packed_memory_->size());
+  pack_network(arena, network);
+  packed_ = network.packed;
 }
 
 Status TrainingRun::train(const Samples& samples, int32_t steps, float learning_rate) {

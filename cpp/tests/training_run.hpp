@@ -20,10 +20,20 @@ Samples random_samples(RandomSource& random, const Model& model, int32_t count);
 
 SampleSource source_of(const Samples& samples);
 
+// What a step runs on; none of it may change a byte.
+struct Machine {
+  Machine() = default;
+  Machine(const Executor& team) : executor(team) {}
+
+  Executor executor = sequential_executor();
+  const Kernels* kernels = &portable_kernels();
+  int32_t query_bytes = 0;
+};
+
 class TrainingRun {
  public:
   TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
-              const Executor& executor);
+              const Machine& machine);
 
   Trainer& trainer() { return trainer_; }
 
@@ -34,10 +44,15 @@ class TrainingRun {
   std::vector<int32_t> parameters() const;
 
  private:
+  void pack(const Model& model, const Kernels& kernels);
+
   std::vector<int32_t> layers_;
   std::vector<std::vector<int8_t>> weights_;
   std::vector<std::vector<int32_t>> biases_;
   std::vector<LayerStorage> storage_;
+  std::vector<Parameters> parameters_;
+  std::unique_ptr<AlignedBytes> packed_memory_;
+  PackedLayer* packed_ = nullptr;
   std::unique_ptr<AlignedBytes> memory_;
   Trainer trainer_;
 };

@@ -15,6 +15,7 @@ from pmt import _core, atomic_file
 from pmt.datasets import Dataset
 from pmt.graph import Graph
 from pmt.image import build_image, read_graph
+from pmt.threads import thread_count
 
 __all__ = ["Evaluation", "Layer", "Model"]
 
@@ -243,7 +244,8 @@ class Model:
         images : ndarray of uint8, shape (N, height, width, channels)
             Pixels 0..255.
         threads : int
-            Threads to use; 0 takes all. The result does not depend on it.
+            Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
+            depend on it.
         int8_logits : bool
             Scale the int8 output instead of the last layer's int32 accumulators.
 
@@ -252,7 +254,8 @@ class Model:
         ndarray of float32, shape (N, classes)
             Logits.
         """
-        return self.core.logits(self.prepare(images), threads=threads, int8_logits=int8_logits)
+        prepared = self.prepare(images)
+        return self.core.logits(prepared, threads=thread_count(threads), int8_logits=int8_logits)
 
     def evaluate(self, dataset: Dataset, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set."""

@@ -18,6 +18,7 @@ from pmt.progress import ProgressLine
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder
 from pmt.schedule import Schedule
+from pmt.threads import thread_count
 
 __all__ = ["Cost", "ZOTrainer"]
 
@@ -42,7 +43,8 @@ class ZOTrainer:
     preset : {"default", "paper"}
         Where ``options`` is not given.
     threads : int
-        Threads to use; 0 takes all. The result does not depend on it.
+        Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
+        depend on it.
     **changes
         Options that differ from the preset, see :class:`pmt.TrainingOptions`.
 
@@ -72,7 +74,7 @@ class ZOTrainer:
     ) -> None:
         base = options if options is not None else _preset(preset)
         self.options = base.replace(**changes)
-        self.threads = threads
+        self.threads = thread_count(threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: the clean forward, the queries, the node gradients' forwards.

@@ -91,7 +91,7 @@ int32_t dot_row(const LinearArgs& args, int32_t channel) {
 
 int32_t scratch_bytes(const OpShape& shape) {
   if (shape.kind == OpKind::conv2d) {
-    const int32_t taps = shape.kernel_h * shape.kernel_w * shape.in.channels;
+    const int32_t taps = shape.window.kernel_h * shape.window.kernel_w * shape.in.channels;
     return (pixel_tile + 1) * padded(taps) * static_cast<int32_t>(sizeof(int16_t));
   }
   if (shape.kind == OpKind::depthwise_conv2d) {

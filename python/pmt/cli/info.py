@@ -49,7 +49,7 @@ def _preset_values(name: str) -> str:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes: activations of inference and of training, and all that the trainer needs."""
+    """Bytes on a device: activations of inference and of training, and all the trainer needs."""
 
     inference_activations: int
     training_activations: int
@@ -83,14 +83,14 @@ def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> di
 
 
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
-    trainer = _core.Trainer(model.core, options.to_core(), layers, options.batch, 1)
-    plan = trainer.plan()
+    device = _core.DeviceMemory(model.core, options.to_core(), layers, options.batch)
+    plan = device.plan()
     main = [buffer for buffer in plan if buffer["pass"] == "main"]
     alive = [
         sum(b["bytes"] for b in main if b["first"] <= op <= b["last"])
         for op in range(model.core.op_count)
     ]
-    return Memory(max(alive), trainer.activation_bytes, trainer.arena_bytes, plan)
+    return Memory(max(alive), device.activation_bytes, device.arena_bytes, plan)
 
 
 def _layer_table(model: Model, estimators: dict[int, str]) -> str:
@@ -143,7 +143,7 @@ def _summary(model: Model, options: TrainingOptions, chosen: list[int], memory: 
         f"inference {memory.inference_activations:,} bytes of activations alive at once",
         f"training  {memory.training_activations:,} bytes of activations, "
         f"{memory.training_arena:,} bytes in all, beside the model "
-        f"({trained}; batch {options.batch}, {options.queries} queries, one thread)",
+        f"({trained}; batch {options.batch}, {options.queries} queries, on a device)",
     ]
     return "\n".join(lines)
 

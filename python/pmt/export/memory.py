@@ -19,7 +19,7 @@ _ALIGNMENT = 16
 # them, and with pointers of 8 bytes.
 _PARAMETERS = {4: 8, 8: 16}
 _LAYER = {4: 28, 8: 40}
-_WORKSPACE = {4: 36, 8: 72}
+_WORKSPACE = {4: 40, 8: 80}
 _LAYER_STORAGE_32 = 8
 
 
@@ -52,7 +52,7 @@ def arena_bytes(
     for layer in layers:
         parameters += _round_up(model.weights(layer).size)
         parameters += _round_up(4 * model.bias(layer).size)
-    here = _core.Trainer(model, options, list(layers), batch, 1).arena_bytes
+    here = _core.DeviceMemory(model, options, list(layers), batch).arena_bytes
     pointer = np.dtype(np.uintp).itemsize
     tables = ((_PARAMETERS, model.op_count), (_LAYER, count), (_WORKSPACE, 1))
     saved = sum(_round_up(size[pointer] * n) - _round_up(size[4] * n) for size, n in tables)

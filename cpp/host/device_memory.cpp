@@ -1,0 +1,20 @@
+#include "host/device_memory.hpp"
+
+#include <utility>
+
+namespace pmt::host {
+
+DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+                           int32_t batch)
+    : model_(std::move(model)) {
+  const Model& view = model_->model();
+  const std::vector<LayerStorage> storage(layers.size());
+  const TrainerSetup setup = {
+      &view, &portable_kernels(),  &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(),
+      batch, sequential_executor()};
+  tables_.resize(Trainer::table_bytes(view, setup.layer_count) / sizeof(Chunk) + 1);
+  const Status status = trainer_.open(setup, tables_.data(), tables_.size() * sizeof(Chunk));
+  if (!status.ok() && status.code != Code::arena_too_small) throw StatusError{status};
+}
+
+}  // namespace pmt::host

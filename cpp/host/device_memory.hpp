@@ -1,0 +1,32 @@
+// What training takes on a device: portable kernels, one worker, one query at a time in the gaps of
+// the main pass. Nothing is run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/trainer.hpp"
+#include "host/host_model.hpp"
+
+namespace pmt::host {
+
+class DeviceMemory {
+ public:
+  DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+               int32_t batch);
+
+  const Model& model() const { return model_->model(); }
+  const Plan& plan() const { return trainer_.plan(); }
+  // With this machine's size of pointers.
+  size_t arena_bytes() const { return trainer_.bytes_needed(); }
+
+ private:
+  struct alignas(64) Chunk {
+    uint8_t bytes[64];
+  };
+  std::shared_ptr<HostModel> model_;
+  std::vector<Chunk> tables_;
+  Trainer trainer_;
+};
+
+}  // namespace pmt::host

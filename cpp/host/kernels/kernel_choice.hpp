@@ -1,0 +1,17 @@
+// Which kernels run on this machine.
+#pragma once
+
+#include <vector>
+
+#include "core/kernels.hpp"
+
+namespace pmt::host {
+
+// The fastest kernels that this CPU and its operating system support, or those that the environment
+// variable PMT_ISA names. Throws std::invalid_argument where it names kernels that cannot run here.
+const Kernels& host_kernels();
+
+// All that can run here, fastest first; portable_kernels() is the last.
+std::vector<const Kernels*> available_kernels();
+
+}  // namespace pmt::host

@@ -1,0 +1,20 @@
+// The accelerated kernel tables. Each exists on its architecture only, and may be used only where
+// the CPU has the instructions its name says.
+#pragma once
+
+#include "core/kernels.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define PMT_X86_KERNELS 1
+#if __has_include(<avxvnniintrin.h>)
+#define PMT_AVX_VNNI_KERNELS 1
+#endif
+#endif
+
+namespace pmt::host {
+
+#ifdef PMT_X86_KERNELS
+const Kernels& avx2_kernels();
+#endif
+
+}  // namespace pmt::host

@@ -1,0 +1,50 @@
+"""Threads are taken where they are free: not by every worker of a process pool."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt.threads import thread_count
+
+
+def _in_a_worker(start: int) -> tuple[int, int, float]:
+    model = pmt.load("fashion_mnist_dscnn")
+    logits = model.logits(pmt.datasets.bundled("test").take(4).images)
+    trainer = pmt.ZOTrainer(layers="head", epochs=1, queries=2)
+    return thread_count(0), trainer.threads + start, float(logits.sum())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_of_a_process_pool_uses_one_thread(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    model = pmt.load("fashion_mnist_dscnn")
+    here = model.logits(pmt.datasets.bundled("test").take(4).images, threads=2)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+        results = list(pool.map(_in_a_worker, [0, 0], timeout=120))
+    assert results == [(1, 1, float(here.sum()))] * 2
+
+
+def test_omp_num_threads_decides_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(thread_count, 0).result(timeout=120) == 0
+
+
+def test_as_asked_elsewhere() -> None:
+    assert thread_count(0) == 0
+    assert thread_count(3) == 3
+    with pytest.raises(ValueError, match=r"^threads must be 0 \(all\) or more; got -1$"):
+        thread_count(-1)
+
+
+def test_threads_do_not_change_logits() -> None:
+    model = pmt.load("fashion_mnist_dscnn")
+    images = pmt.datasets.bundled("test").take(9).images
+    assert np.array_equal(model.logits(images, threads=1), model.logits(images, threads=4))
