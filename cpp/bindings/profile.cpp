@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "arrays.hpp"
+#include "host/kernels/kernel_choice.hpp"
 #include "host/peak.hpp"
 #include "register.hpp"
 
