@@ -3,10 +3,10 @@
     python benchmarks/against_onednn.py MODEL [--images 1,100] [--repeat 7] [--json FILE]
 
 Builds benchmarks/onednn into build/onednn (needs CMake, a compiler and Debian's libdnnl-dev), gives
-it the layers with real activations, and takes turns with pmt. oneDNN reorders the weights once into
-the layout it prefers and may take s8 or u8 activations, one image after the other or all at once:
-for each layer the fastest counts. On x86 without VNNI its sums of products saturate (u8) or its
-weights are halved (s8); `wrong` is the share of outputs that differ from pmt's.
+it the layers with real activations, and takes turns with pmt at each. oneDNN reorders the weights
+once into the layout it prefers and may take s8 or u8 activations, one image after the other or all
+at once: for each layer the fastest counts. On x86 without VNNI its sums of products saturate (u8)
+or its weights are halved (s8); `wrong` is the share of outputs that differ from pmt's.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def measure(model: pmt.Model, programs: list[Program], layers: list[Layer], repe
     own = defaultdict(list)
     theirs = defaultdict(list)
     for _ in range(repeat):
-        for program in programs:
-            for (position, kind), (microseconds,) in program.ask("time").items():
-                theirs[program.images, position, kind].append(float(microseconds))
-            seconds = profilers[program.images].time_ops()
-            for layer in layers:
-                own[program.images, layer.op].append(seconds[layer.op] * 1e6)
+        for position, layer in enumerate(layers):
+            for program in programs:
+                for (_, kind), (microseconds,) in program.ask(f"time {position}").items():
+                    theirs[program.images, position, kind].append(float(microseconds))
+                seconds = profilers[program.images].time_op(layer.op)
+                own[program.images, layer.op].append(seconds * 1e6)
     described = programs[0].ask("describe")
     for position, layer in enumerate(layers):
         layer.pmt = {p.images: statistics.median(own[p.images, layer.op]) for p in programs}

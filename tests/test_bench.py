@@ -98,6 +98,9 @@ def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
     assert figures["layers"][2]["macs"] == 9216
     assert figures["layers"][2]["group"] == "depthwise 3x3"
     assert sorted(figures["layers"][2]["microseconds"]) == ["1", "3"]
+    assert figures["layers"][2]["gmacs"]["3"] == pytest.approx(
+        9.216 / figures["layers"][2]["microseconds"]["3"]
+    )
     assert [step["rule"] for step in figures["steps"]] == ["weight", "node"]
     assert figures["steps"][0]["forwards"] == 2 * 2 * 6
     assert figures["engines"] == figures["agreement"] == figures["engine_steps"] == []
@@ -133,6 +136,9 @@ def test_the_profile_is_of_the_images_that_inference_takes_at_once():
     seconds = profiler.time_ops()
     assert len(seconds) == model.core.op_count
     assert all(0 < second < 0.01 for second in seconds)
+    assert 0 < profiler.time_op(3) < 0.01
+    with pytest.raises(ValueError, match=r"op must be 0\.\.7; got 8"):
+        profiler.time_op(8)
     large = pmt.load("fashion_mnist_dscnn")
     assert _core.Profiler(large.core, forward.random_images(large, 100)).images < 100
 

@@ -5,9 +5,9 @@
 // FOLDER is what against_onednn.py wrote. Every layer is set up once for IMAGES images, with s8 and
 // with u8 activations. The program then reads commands: `describe` prints per layer and type
 //   index type implementation differing_values largest_difference
-// and `time` prints per layer and type
+// and `time INDEX` prints per type of a layer
 //   index type microseconds_an_image
-// each ended by a line "end". So a caller can take turns with another engine.
+// each ended by a line "end". So a caller can take turns with another engine, layer by layer.
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -72,9 +72,9 @@ void describe(const std::vector<Candidate>& candidates, const std::vector<Layer>
   }
 }
 
-void time_all(const std::vector<Candidate>& candidates, dnnl::stream& stream, int images) {
+void time_layer(const std::vector<Candidate>& candidates, int layer, dnnl::stream& stream, int images) {
   for (const Candidate& c : candidates) {
-    std::printf("%d %s %.4f\n", c.layer, c.type, time_one(c.convolution, stream, images));
+    if (c.layer == layer) std::printf("%d %s %.4f\n", c.layer, c.type, time_one(c.convolution, stream, images));
   }
 }
 
@@ -85,7 +85,7 @@ void serve(const std::string& folder, int images) {
   const std::vector<Candidate> candidates = set_up(engine, layers, images);
   for (std::string command; std::getline(std::cin, command);) {
     if (command == "describe") describe(candidates, layers, stream);
-    if (command == "time") time_all(candidates, stream, images);
+    if (command.rfind("time ", 0) == 0) time_layer(candidates, std::stoi(command.substr(5)), stream, images);
     std::printf("end\n");
     std::fflush(stdout);
   }

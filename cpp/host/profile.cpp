@@ -52,14 +52,24 @@ double Profiler::time(int32_t op) {
   return since(warm) / runs / images_;
 }
 
-std::vector<double> Profiler::time_ops() {
-  const Model& model = model_->model();
-  const uint32_t input = model.header().input_tensor;
+void Profiler::put_images() {
+  const uint32_t input = model_->model().header().input_tensor;
   std::copy(input_.begin(), input_.end(), workspace_.tensor(model_->plan(), Pass::main, input, images_));
+}
+
+std::vector<double> Profiler::time_ops() {
+  put_images();
+  const int32_t count = model_->model().op_count();
   std::vector<double> seconds;
-  seconds.reserve(static_cast<size_t>(model.op_count()));
-  for (int32_t op = 0; op < model.op_count(); ++op) seconds.push_back(time(op));
+  seconds.reserve(static_cast<size_t>(count));
+  for (int32_t op = 0; op < count; ++op) seconds.push_back(time(op));
   return seconds;
+}
+
+double Profiler::time_op(int32_t op) {
+  put_images();
+  for (int32_t before = 0; before < op; ++before) run(before);
+  return time(op);
 }
 
 }  // namespace pmt::host

@@ -18,14 +18,17 @@ class Profiler {
 
   // Images that inference takes at once; the profile is of the first so many.
   int32_t images() const { return images_; }
+  int32_t op_count() const { return model_->model().op_count(); }
   // Seconds an image of every op; the last op is timed as the logits that inference computes.
   std::vector<double> time_ops();
+  double time_op(int32_t op);
 
  private:
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
   Workspace take(Arena& arena) const;
+  void put_images();
   void run(int32_t op);
   double time(int32_t op);
 

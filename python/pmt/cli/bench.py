@@ -157,7 +157,11 @@ def _forwards(
     if arguments.plot is not None:
         plot(model, machine, ops, arguments.plot)
         output.text(f"\nplot {arguments.plot}")
-    return {"forward": _plain(forwards), "layers": _plain(ops)}
+    layers = [
+        dataclasses.asdict(op) | {"gmacs": {count: op.gmacs(count) for count in op.microseconds}}
+        for op in ops
+    ]
+    return {"forward": _plain(forwards), "layers": layers}
 
 
 def _steps(
