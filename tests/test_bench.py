@@ -135,8 +135,8 @@ def test_the_profile_is_of_the_images_that_inference_takes_at_once():
     assert profiler.images == 5
     seconds = profiler.time_ops()
     assert len(seconds) == model.core.op_count
-    assert all(0 < second < 0.01 for second in seconds)
-    assert 0 < profiler.time_op(3) < 0.01
+    assert all(0 < second < 1 for second in seconds)
+    assert 0 < profiler.time_op(3) < 1
     with pytest.raises(ValueError, match=r"op must be 0\.\.7; got 8"):
         profiler.time_op(8)
     large = pmt.load("fashion_mnist_dscnn")
@@ -184,10 +184,18 @@ def test_medians_are_taken_in_turns(monkeypatch):
     assert order == ["a", "a", "b", "b"] + ["a", "b"] * 3
 
 
-def test_short_functions_are_called_many_times():
+def test_short_functions_are_called_many_times(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
     calls = []
-    assert timing.median_seconds(lambda: calls.append(0), repeat=1) < 1e-4
-    assert len(calls) > 100
+
+    def call():
+        calls.append(0)
+        clock[0] += 1 / 1024
+
+    assert timing.median_seconds(call, repeat=2) == 1 / 1024
+    # 20 ms are 20 calls, after 6 to warm up; and 2 before, to see how long one takes.
+    assert len(calls) == 2 + 2 * (6 + 20)
 
 
 def test_groups_have_one_inner_loop():
