@@ -9,12 +9,6 @@
 namespace pmt::host {
 namespace {
 
-// Images whose activations share half of a common second-level cache.
-int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
-  const int32_t fitting = (1 << 18) / std::max(plan.bytes(), 1);
-  return std::clamp(fitting, 1, std::max(1, count / threads));
-}
-
 // A network ready to run on a number of workers.
 class Session {
  public:
@@ -79,6 +73,11 @@ void run_tile(void* argument, int32_t index, int32_t worker) {
 }
 
 }  // namespace
+
+int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
+  const int32_t fitting = (1 << 18) / std::max(plan.bytes(), 1);
+  return std::clamp(fitting, 1, std::max(1, count / threads));
+}
 
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits) {

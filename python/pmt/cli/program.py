@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from pmt import __version__
+from pmt.cli import bench as bench_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
@@ -26,6 +27,7 @@ _COMMANDS = {
     "eval": eval_command,
     "train": train_command,
     "export": export_command,
+    "bench": bench_command,
 }
 
 

@@ -1,0 +1,42 @@
+// How long each op of a network takes, where and as inference runs it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/workspace.hpp"
+#include "host/host_model.hpp"
+
+namespace pmt::host {
+
+// Runs a model's ops one by one, each many times over, on the activations of real images: in the
+// memory that the plan of inference gives them, as many images at once as inference takes, on one
+// thread.
+class Profiler {
+ public:
+  Profiler(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count);
+
+  // Images that inference takes at once; the profile is of the first so many.
+  int32_t images() const { return images_; }
+  int32_t op_count() const { return model_->model().op_count(); }
+  // Seconds an image of every op; the last op is timed as the logits that inference computes.
+  std::vector<double> time_ops();
+  double time_op(int32_t op);
+
+ private:
+  struct alignas(64) Chunk {
+    uint8_t bytes[64];
+  };
+  Workspace take(Arena& arena) const;
+  void put_images();
+  void run(int32_t op);
+  double time(int32_t op);
+
+  std::shared_ptr<HostModel> model_;
+  int32_t images_;
+  std::vector<int8_t> input_;
+  std::vector<Chunk> memory_;
+  Workspace workspace_ = {};
+};
+
+}  // namespace pmt::host

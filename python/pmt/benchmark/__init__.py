@@ -1,0 +1,1 @@
+"""How fast the engine is on this machine: forwards, layers, training steps, and other engines."""

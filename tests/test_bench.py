@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from cli_files import check_golden, write_model
+from networks import residual_network
+
+import pmt
+from pmt import _core
+from pmt.benchmark import forward, timing
+from pmt.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt.benchmark.forward import ForwardTime, OpTimes
+from pmt.benchmark.machine import Machine
+from pmt.benchmark.step import StepTime, time_steps
+from pmt.cli import bench_report, main
+
+QUICK = ["--images", "1,3", "--threads", "1", "--repeat", "1", "--batch", "2", "--queries", "2"]
+MACHINE = Machine(
+    processor="Imaginary 9000",
+    kernels="portable",
+    threads=2,
+    peak_instruction="vpmaddwd ymm",
+    peak_gmacs={1: 90.0, 2: 179.96},
+    one_thread_gmacs=90.0,
+    pmt="0.1.0",
+    date="2030-01-01T00:00:00+00:00",
+)
+OPS = [
+    OpTimes("stem", "conv2d", "conv2d 3x3 first", "3x3/2", "8x8x3 > 4x4x8", 3456, {1: 1, 100: 0.5}),
+    OpTimes("wide", "conv2d", "pointwise", "1x1/1", "4x4x8 > 4x4x96", 12288, {1: 0.25, 100: 0.2}),
+    OpTimes("sum", "add", "add", "", "4x4x96 > 4x4x96", 0, {1: 0.125, 100: 0.125}),
+    OpTimes("thin", "conv2d", "pointwise", "1x1/1", "4x4x96 > 4x4x8", 12288, {1: 0.25, 100: 0.2}),
+]
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_model(tmp_path)
+
+
+def test_help_says_units_and_defaults(capsys):
+    assert main(["bench", "--help"]) == 0
+    check_golden("help_bench.txt", capsys.readouterr().out)
+
+
+def test_tables():
+    forwards = [ForwardTime(1, 1, 1234.56, 18.3, 0.203), ForwardTime(100, 2, 610.04, 37, 0.2056)]
+    steps = [
+        StepTime("weight", 1, 2.5, 4000, 90_000_000_000, 36.0, 1.125),
+        StepTime("weight", 2, 1.25, 4000, 90_000_000_000, 72.0, 1.25),
+    ]
+    engines = [
+        EngineTime("pmt", 100, 1, 500.0, 45.2, 1.0),
+        EngineTime("Other 1.0, int8", 100, 1, 1500.0, 15.1, 3.0),
+    ]
+    agreement = [
+        Agreement("Other 1.0, int8", 100, 0.98, 0.7512, 2),
+        Agreement("Other 1.0, float32", 100, 1.0, None, None),
+    ]
+    comparison = [StepComparison("pmt, weight", 1, 2.5, 4000, 625.0)]
+    texts = [
+        bench_report.machine_text(MACHINE),
+        bench_report.forward_table(forwards),
+        bench_report.op_table(OPS, MACHINE.one_thread_gmacs),
+        bench_report.step_table(steps),
+        bench_report.engine_table(engines),
+        bench_report.agreement_lines(agreement),
+        bench_report.step_comparison_table(comparison),
+    ]
+    check_golden("bench.txt", "\n\n".join(texts) + "\n")
+
+
+def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    assert main(["bench", str(model), *QUICK, "--json", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{model}: 48,672 MACs an image\npmt {pmt.__version__}, kernels ")
+    figures = json.loads(path.read_text())
+    assert sorted(figures) == [
+        "agreement", "engine_steps", "engines", "forward", "layers", "machine", "macs", "model",
+        "repeat", "steps",
+    ]  # fmt: skip
+    assert [(f["images"], f["threads"]) for f in figures["forward"]] == [(1, 1), (3, 1)]
+    for time in figures["forward"]:
+        assert time["gmacs"] == pytest.approx(48.672 / time["microseconds"])
+        assert time["share"] == pytest.approx(time["gmacs"] / figures["machine"]["peak_gmacs"]["1"])
+    assert [op["name"] for op in figures["layers"]] == [
+        "stem", "expand", "depth", "project", "sum", "down", "pooled", "head",
+    ]  # fmt: skip
+    assert figures["layers"][2]["macs"] == 9216
+    assert figures["layers"][2]["group"] == "depthwise 3x3"
+    assert sorted(figures["layers"][2]["microseconds"]) == ["1", "3"]
+    assert figures["layers"][2]["gmacs"]["3"] == pytest.approx(
+        9.216 / figures["layers"][2]["microseconds"]["3"]
+    )
+    assert [step["rule"] for step in figures["steps"]] == ["weight", "node"]
+    assert figures["steps"][0]["forwards"] == 2 * 2 * 6
+    assert figures["engines"] == figures["agreement"] == figures["engine_steps"] == []
+
+
+def test_the_bundled_model_is_the_default(tmp_path, capsys):
+    quick = ["--images", "1", "--threads", "1", "--repeat", "1", "--steps", "none", "--json", "-"]
+    assert main(["bench", *quick]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["model"] == "fashion_mnist_dscnn"
+    assert figures["steps"] == []
+
+
+def test_a_step_is_compared_with_forwards_of_its_own_size():
+    model = residual_network()
+    options = pmt.preset("default", layers="B2", batch=3, queries=4)
+    before = model.image()
+    (step,) = time_steps(model, MACHINE_OF_ONE, options, rules=("node",), repeat=3)
+    cost = pmt.ZOTrainer(options, rule="node").cost(model)
+    assert (step.forwards, step.macs) == (cost.forwards, cost.macs)
+    assert step.gmacs == pytest.approx(cost.macs / step.seconds / 1e9)
+    assert step.overhead > 0
+    assert model.image() == before
+
+
+MACHINE_OF_ONE = Machine("", "", 1, "", {1: 1.0}, 1.0, "", "")
+
+
+def test_the_profile_is_of_the_images_that_inference_takes_at_once():
+    model = residual_network()
+    profiler = _core.Profiler(model.core, forward.random_images(model, 5))
+    assert profiler.images == 5
+    seconds = profiler.time_ops()
+    assert len(seconds) == model.core.op_count
+    assert all(0 < second < 1 for second in seconds)
+    assert 0 < profiler.time_op(3) < 1
+    with pytest.raises(ValueError, match=r"op must be 0\.\.7; got 8"):
+        profiler.time_op(8)
+    large = pmt.load("fashion_mnist_dscnn")
+    assert _core.Profiler(large.core, forward.random_images(large, 100)).images < 100
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((0, 8, 8, 3), np.int8), "images must be one or more; got none"),
+        (np.zeros((1, 8, 8, 4), np.int8), "images must have shape"),
+    ],
+)
+def test_the_profiler_refuses_wrong_images(images, message):
+    with pytest.raises(ValueError, match=message):
+        _core.Profiler(residual_network().core, images)
+
+
+def test_the_peak_is_of_a_known_instruction():
+    instruction, gmacs = _core.peak(1)
+    assert instruction.split()[0] in {"vpdpbusd", "vpmaddwd", "pmaddwd", "sdot", "smlal", "plain"}
+    assert gmacs > 0.1
+    assert _core.kernels()
+    assert _core.threads(3) in (1, 3)
+    assert _core.threads() >= 1
+
+
+def test_medians_are_taken_in_turns(monkeypatch):
+    clock = [0.0]
+    order = []
+
+    def takes(name, *durations):
+        left = list(durations)
+
+        def call():
+            order.append(name)
+            clock[0] += left.pop(0)
+
+        return call
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    # Each is called twice before it is measured: to warm up, and to see how long it takes.
+    functions = {"a": takes("a", 9, 1, 1, 5, 2), "b": takes("b", 9, 1, 3, 3, 30)}
+    assert timing.take_turns(functions, repeat=3) == {"a": 2, "b": 3}
+    assert order == ["a", "a", "b", "b"] + ["a", "b"] * 3
+
+
+def test_short_functions_are_called_many_times(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    calls = []
+
+    def call():
+        calls.append(0)
+        clock[0] += 1 / 1024
+
+    assert timing.median_seconds(call, repeat=2) == 1 / 1024
+    # 20 ms are 20 calls, after 6 to warm up; and 2 before, to see how long one takes.
+    assert len(calls) == 2 + 2 * (6 + 20)
+
+
+def test_groups_have_one_inner_loop():
+    assert forward.group_of("conv2d", (1, 1), 3) == "pointwise"
+    assert forward.group_of("conv2d", (3, 3), 3) == "conv2d 3x3 first"
+    assert forward.group_of("conv2d", (3, 3), 16) == "conv2d 3x3"
+    assert forward.group_of("depthwise_conv2d", (7, 7), 48) == "depthwise 7x7"
+    assert forward.group_of("mean", (1, 1), 48) == "mean"
+    whole = forward.totals(OPS)[-1]
+    assert (whole.name, whole.macs, whole.microseconds) == (
+        "all ops",
+        28032,
+        {1: 1.625, 100: 1.025},
+    )
+
+
+BAD_INPUT = {
+    "engine": (
+        "--against tvm",
+        "argument --against: 'tvm' is unknown; choose one of onnxruntime, litert, torch; "
+        "see `pmt bench --help`",
+    ),
+    "images": (
+        "--images 1,none",
+        "argument --images: 'none' must be a whole number, 1..100000; see `pmt bench --help`",
+    ),
+    "step": (
+        "--steps model",
+        "argument --steps: 'model' is unknown; choose one of weight, node, by_dimension, none; "
+        "see `pmt bench --help`",
+    ),
+    "layer": (
+        "--layers nose",
+        "layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "`pmt info` lists the layers",
+    ),
+    "plot folder": (
+        "--plot {missing}/x.png",
+        "--plot {missing}/x.png: its folder does not exist; create it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
+    if name == "plot folder":
+        pytest.importorskip("matplotlib")
+    options, message = (text.format(missing=tmp_path / "missing") for text in BAD_INPUT[name])
+    assert main(["bench", str(model), *options.split()]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "package", "message"),
+    [
+        (
+            "--against=onnxruntime",
+            "onnxruntime",
+            '--against needs the package onnxruntime: pip install "poor-mans-training[bench]"',
+        ),
+        (
+            "--against=onnxruntime",
+            "onnx",
+            '--against needs the package onnx: pip install "poor-mans-training[bench]"',
+        ),
+        (
+            "--against=litert",
+            "ai_edge_litert",
+            '--against needs the package ai-edge-litert: pip install "poor-mans-training[bench]"',
+        ),
+        (
+            "--against=torch",
+            "torch",
+            '--against needs the package torch: pip install "poor-mans-training[torch]"',
+        ),
+        (
+            "--plot=x.png",
+            "matplotlib.pyplot",
+            'plots need matplotlib: pip install "poor-mans-training[plot]"',
+        ),
+    ],
+)
+def test_a_missing_package_is_named(option, package, message, model, monkeypatch, capsys):
+    if package == "onnx":
+        pytest.importorskip("onnxruntime")
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["bench", str(model), option]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {message}\n"
+
+
+def test_a_plot_is_drawn(model, tmp_path, capsys):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    path = tmp_path / "speed.png"
+    assert main(["bench", str(model), *QUICK, "--steps", "none", "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert f"plot {path}" in capsys.readouterr().out
