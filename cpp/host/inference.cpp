@@ -81,13 +81,14 @@ int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
 
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits) {
-  Team team(threads, should_stop);
-  const int32_t tile = images_at_once(model.plan(), count, team.threads());
+  if (count == 0) return;
+  const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
+  const int32_t tiles = (count + tile - 1) / tile;
+  Team team(std::min(thread_count(threads), tiles), should_stop);
   Session session(model, team.threads(), tile);
   Batch batch = {&session,    images, count, tile, element_count(model.model().input()), model.model().classes(),
                  int8_logits, logits};
   const Executor executor = team.executor();
-  const int32_t tiles = (count + tile - 1) / tile;
   if (!executor.run(executor.context, tiles, run_tile, &batch, true)) throw StatusError{{Code::cancelled}};
 }
 

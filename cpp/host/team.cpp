@@ -1,5 +1,7 @@
 #include "host/team.hpp"
 
+#include <algorithm>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -37,7 +39,7 @@ bool Team::run(void* context, int32_t count, Executor::Task task, void* argument
   Team& team = *static_cast<Team*>(context);
   team.stop_ = false;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team.threads_)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(std::min(team.threads_, count))
 #endif
   for (int32_t i = 0; i < count; ++i) {
     const int32_t worker = this_thread();
