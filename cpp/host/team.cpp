@@ -39,7 +39,7 @@ bool Team::run(void* context, int32_t count, Executor::Task task, void* argument
   Team& team = *static_cast<Team*>(context);
   team.stop_ = false;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1) num_threads(std::min(team.threads_, count))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(std::clamp(count, 1, team.threads_))
 #endif
   for (int32_t i = 0; i < count; ++i) {
     const int32_t worker = this_thread();
