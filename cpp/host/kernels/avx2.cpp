@@ -11,9 +11,13 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx2")
+#include "host/kernels/add_avx2.hpp"
 #include "host/kernels/gemm.hpp"
 #include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/outer_product_avx2.hpp"
 #include "host/kernels/pack.hpp"
+#include "host/kernels/pooling_avx2.hpp"
+#include "host/kernels/signs_avx2.hpp"
 #pragma GCC pop_options
 
 namespace pmt::host {
@@ -31,7 +35,7 @@ void pack_depthwise(const PackArgs& args) {
   if (args.signs == nullptr) {
     std::memcpy(packed, args.weights, static_cast<size_t>(count));
   } else {
-    portable::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
+    SignsAvx2::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
   }
 }
 
@@ -67,16 +71,16 @@ const Kernels& avx2_kernels() {
                                     depthwise_conv2d,
                                     Gemm<Avx2>::fully_connected,
                                     Gemm<Avx2>::logits,
-                                    portable::add,
-                                    portable::average_pool,
-                                    portable::max_pool,
-                                    portable::mean,
+                                    AddAvx2::add,
+                                    PoolingAvx2::average_pool,
+                                    PoolingAvx2::max_pool,
+                                    PoolingAvx2::mean,
                                     scratch_bytes,
-                                    portable::philox_signs,
-                                    portable::perturb,
-                                    portable::accumulate_signs,
-                                    portable::outer_product,
-                                    1};
+                                    SignsAvx2::philox_signs,
+                                    SignsAvx2::perturb,
+                                    SignsAvx2::accumulate_signs,
+                                    OuterProductAvx2::outer_product,
+                                    OuterProductAvx2::positions_at_once};
   return table;
 }
 
