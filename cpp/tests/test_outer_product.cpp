@@ -99,8 +99,11 @@ TEST_CASE("outer_product of gradients at the upper limit of int32") {
 TEST_CASE("outer_product whose sums are as large as they can be") {
   for (const int32_t gradient : {0x7FFF7FFF, 32767, -32768, -32769, INT32_MIN}) {
     for (const int16_t patch : {255, -255}) {
-      compare({64, 3, 17, std::vector<int32_t>(64 * 3, gradient), std::vector<int16_t>(64 * 17, patch),
-               std::vector<int64_t>(3 * 17, 0)});
+      for (const int32_t positions : {64, 600}) {
+        const auto count = static_cast<size_t>(positions);
+        compare({positions, 3, 17, std::vector<int32_t>(count * 3, gradient), std::vector<int16_t>(count * 17, patch),
+                 std::vector<int64_t>(3 * 17, 0)});
+      }
     }
   }
 }
