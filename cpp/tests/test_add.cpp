@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "host/kernels/kernel_choice.hpp"
 #include "reference/add.hpp"
 #include "tests/linear_case.hpp"
 
@@ -8,22 +11,37 @@ using namespace pmt::tests;
 
 namespace {
 
-std::vector<int8_t> kernel_add(const reference::Quantised& a, const reference::Quantised& b, float output_scale,
-                               const reference::OutputRange& range) {
+std::vector<int8_t> kernel_add(const Kernels& kernels, const reference::Quantised& a, const reference::Quantised& b,
+                               float output_scale, const reference::OutputRange& range) {
   std::vector<int8_t> output(a.values.size());
-  portable_kernels().add({{a.values.data(), b.values.data()},
-                          output.data(),
-                          1,
-                          static_cast<int32_t>(output.size()),
-                          {0, 0},
-                          0,
-                          {a.zero_point, b.zero_point},
-                          range.zero_point,
-                          {a.scale, b.scale},
-                          output_scale,
-                          range.low,
-                          range.high});
+  kernels.add({{a.values.data(), b.values.data()},
+               output.data(),
+               1,
+               static_cast<int32_t>(output.size()),
+               {0, 0},
+               0,
+               {a.zero_point, b.zero_point},
+               range.zero_point,
+               {a.scale, b.scale},
+               output_scale,
+               range.low,
+               range.high});
   return output;
+}
+
+// Every table on these operands.
+void compare(const reference::Quantised& a, const reference::Quantised& b, float output_scale,
+             const reference::OutputRange& range) {
+  const std::vector<int8_t> expected = values_of(reference::add(a, b, output_scale, range));
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_add(*kernels, a, b, output_scale, range) == expected);
+  }
+}
+
+reference::OutputRange random_range(RandomSource& random) {
+  const int32_t low = random.integer(-128, 0);
+  return {random.integer(-128, 127), low, random.integer(1, 127)};
 }
 
 }  // namespace
@@ -38,10 +56,50 @@ TEST_CASE("add gives the bytes of its definition") {
                                   static_cast<float>(random.real(0.001, 0.2))};
     };
     const reference::Quantised a = operand(), b = operand();
-    const int32_t low = random.integer(-128, 0);
-    const reference::OutputRange range = {random.integer(-128, 127), low, random.integer(1, 127)};
-    const auto output_scale = static_cast<float>(random.real(0.001, 0.3));
-    CHECK(kernel_add(a, b, output_scale, range) == values_of(reference::add(a, b, output_scale, range)));
+    compare(a, b, static_cast<float>(random.real(0.001, 0.3)), random_range(random));
+  }
+}
+
+TEST_CASE("add of every count of elements, with scales that make halves and with extreme ones") {
+  RandomSource random(21);
+  const std::vector<float> scales = {0.5f, 0.25f, 1.0f, 3.0f, 1e-20f, 1e30f};
+  for (int32_t count = 1; count <= 100; ++count) {
+    CAPTURE(count);
+    const auto operand = [&] {
+      return reference::Quantised{image_of(random.bytes(count), {1, count, 1}), random.integer(-128, 127),
+                                  random.pick(scales)};
+    };
+    const reference::Quantised a = operand(), b = operand();
+    compare(a, b, random.pick(scales), random_range(random));
+  }
+}
+
+TEST_CASE("add of images that lie apart, with an operand that all share") {
+  const int32_t images = 3, count = 45, stride = 64;
+  RandomSource random(22);
+  const std::vector<int8_t> own = random.bytes(2 * stride + count), shared = random.bytes(count);
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    std::vector<int8_t> output(static_cast<size_t>(2 * stride + count), 99);
+    kernels->add({{own.data(), shared.data()},
+                  output.data(),
+                  images,
+                  count,
+                  {stride, 0},
+                  stride,
+                  {3, -7},
+                  5,
+                  {0.11f, 0.07f},
+                  0.13f,
+                  -128,
+                  127});
+    for (int32_t i = 0; i < images; ++i) {
+      const reference::Quantised a = {image_of(own.data() + i * stride, {1, count, 1}), 3, 0.11f};
+      const reference::Quantised b = {image_of(shared, {1, count, 1}), -7, 0.07f};
+      const auto begin = output.begin() + i * stride;
+      CHECK(std::vector<int8_t>(begin, begin + count) == values_of(reference::add(a, b, 0.13f, {5, -128, 127})));
+      if (i + 1 < images) CHECK(std::all_of(begin + count, begin + stride, [](int8_t value) { return value == 99; }));
+    }
   }
 }
 
@@ -53,9 +111,12 @@ TEST_CASE("add of literal numbers: halves go to even, large sums saturate") {
   const reference::Quantised b = {row({10, 11, 10, 110, -10}), 10, 0.25f};
   // 0.5, 1.25, -0.5, 88.5, -69 in output steps of 1, plus 3.
   const std::vector<int8_t> expected = {3, 4, 3, 90, -66};
-  CHECK(kernel_add(a, b, 1.0f, {3, -128, 90}) == expected);
   CHECK(values_of(reference::add(a, b, 1.0f, {3, -128, 90})) == expected);
   const std::vector<int8_t> saturated = {127, 127, -128, 127, -128};
-  CHECK(kernel_add(a, b, 1e-12f, {0, -128, 127}) == saturated);
   CHECK(values_of(reference::add(a, b, 1e-12f, {0, -128, 127})) == saturated);
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_add(*kernels, a, b, 1.0f, {3, -128, 90}) == expected);
+    CHECK(kernel_add(*kernels, a, b, 1e-12f, {0, -128, 127}) == saturated);
+  }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/perturbation.hpp"
+#include "host/kernels/kernel_choice.hpp"
 #include "reference/perturbation.hpp"
 #include "reference/rademacher.hpp"
 #include "tests/random_source.hpp"
@@ -21,12 +22,13 @@ StreamId random_stream(RandomSource& random) {
   return {word(), word(), word() % 50, word() % 4096, word() % 100, static_cast<Purpose>(word() % 3)};
 }
 
-std::vector<int8_t> signs_of(Generator generator, const StreamId& id, const std::vector<int32_t>& chunks) {
+std::vector<int8_t> signs_of(Generator generator, const StreamId& id, const std::vector<int32_t>& chunks,
+                             const Kernels& kernels = portable_kernels()) {
   std::vector<int8_t> signs;
   SignStream stream(generator, id);
   for (const int32_t chunk : chunks) {
     std::vector<int8_t> part(static_cast<size_t>(chunk));
-    stream.next(portable_kernels(), chunk, part.data());
+    stream.next(kernels, chunk, part.data());
     signs.insert(signs.end(), part.begin(), part.end());
   }
   return signs;
@@ -48,6 +50,22 @@ reference::Vector<Value> vector_of(const std::vector<Value>& values) {
   return vector;
 }
 
+void compare_perturbed(const std::vector<int8_t>& values, const std::vector<int8_t>& signs, int32_t mu, int32_t low,
+                       int32_t high) {
+  const auto defined = reference::perturb(vector_of(values), vector_of(signs), mu, low, high);
+  const std::vector<int8_t> expected(defined.begin(), defined.end());
+  const auto count = static_cast<int32_t>(values.size());
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    std::vector<int8_t> perturbed(values.size());
+    kernels->perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
+    CHECK(perturbed == expected);
+    std::vector<int8_t> in_place = values;
+    kernels->perturb(in_place.data(), signs.data(), count, mu, low, high, in_place.data());
+    CHECK(in_place == expected);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("signs are those of the definition, however the stream is split") {
@@ -58,8 +76,11 @@ TEST_CASE("signs are those of the definition, however the stream is split") {
       const int32_t count = random.integer(1, 1500);
       const reference::Vector<int8_t> defined = reference::rademacher(generator, id, count);
       const std::vector<int8_t> expected(defined.begin(), defined.end());
-      CHECK(signs_of(generator, id, {count}) == expected);
-      CHECK(signs_of(generator, id, random_split(random, count)) == expected);
+      for (const Kernels* kernels : host::available_kernels()) {
+        CAPTURE(kernels->name);
+        CHECK(signs_of(generator, id, {count}, *kernels) == expected);
+        CHECK(signs_of(generator, id, random_split(random, count), *kernels) == expected);
+      }
     }
   }
 }
@@ -92,24 +113,60 @@ TEST_CASE("perturb gives the bytes of its definition") {
     const int32_t low = random.integer(-128, 0), high = random.integer(1, 127);
     const std::vector<int8_t> values = random.bytes(count);
     const std::vector<int8_t> signs = signs_of(Generator::philox, random_stream(random), {count});
-    std::vector<int8_t> perturbed(values.size());
-    portable_kernels().perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
-    const auto expected = reference::perturb(vector_of(values), vector_of(signs), mu, low, high);
-    CHECK(std::equal(perturbed.begin(), perturbed.end(), expected.begin()));
+    compare_perturbed(values, signs, mu, low, high);
+  }
+}
+
+TEST_CASE("perturb of every value by every step, with the bounds of weights and of nodes") {
+  std::vector<int8_t> values, signs;
+  for (int32_t value = -128; value < 128; ++value) {
+    values.insert(values.end(), 2, static_cast<int8_t>(value));
+    signs.insert(signs.end(), {1, -1});
+  }
+  const int32_t bounds[][2] = {{-128, 127}, {-127, 127}, {-128, 40}, {-3, 127}, {-1, 0}};
+  for (int32_t mu = 1; mu <= 64; ++mu) {
+    CAPTURE(mu);
+    for (const auto& bound : bounds) compare_perturbed(values, signs, mu, bound[0], bound[1]);
   }
 }
 
 TEST_CASE("perturb of literal numbers") {
   const int8_t values[] = {0, 127, -127, 100}, signs[] = {1, 1, -1, -1};
-  int8_t perturbed[4];
-  portable_kernels().perturb(values, signs, 4, 4, -127, 127, perturbed);
-  CHECK(std::vector<int8_t>(perturbed, perturbed + 4) == std::vector<int8_t>{4, 127, -127, 96});
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    int8_t perturbed[4];
+    kernels->perturb(values, signs, 4, 4, -127, 127, perturbed);
+    CHECK(std::vector<int8_t>(perturbed, perturbed + 4) == std::vector<int8_t>{4, 127, -127, 96});
+  }
 }
 
 TEST_CASE("accumulate_signs adds the factor with its sign") {
   const int8_t signs[] = {1, -1, 1};
-  int32_t sums[] = {10, 10, 0};
-  portable_kernels().accumulate_signs(signs, 3, 7, sums);
-  portable_kernels().accumulate_signs(signs, 3, -2, sums);
-  CHECK(std::vector<int32_t>(sums, sums + 3) == std::vector<int32_t>{15, 5, 5});
+  for (const Kernels* kernels : host::available_kernels()) {
+    CAPTURE(kernels->name);
+    int32_t sums[] = {10, 10, 0};
+    kernels->accumulate_signs(signs, 3, 7, sums);
+    kernels->accumulate_signs(signs, 3, -2, sums);
+    CHECK(std::vector<int32_t>(sums, sums + 3) == std::vector<int32_t>{15, 5, 5});
+  }
+}
+
+TEST_CASE("accumulate_signs of every count, up to the largest factors") {
+  RandomSource random(24);
+  for (int32_t count = 0; count <= 70; ++count) {
+    CAPTURE(count);
+    const std::vector<int8_t> signs = signs_of(Generator::philox, random_stream(random), {count});
+    const int32_t factor = random.pick<int32_t>({0, 1, -1, INT32_MAX, -INT32_MAX, random.integer(-1000000, 1000000)});
+    const auto start = [&](size_t i) { return factor / 2 * (i % 2 == 0 ? -signs[i] : 0); };
+    for (const Kernels* kernels : host::available_kernels()) {
+      CAPTURE(kernels->name);
+      std::vector<int32_t> sums(signs.size()), expected(signs.size());
+      for (size_t i = 0; i < signs.size(); ++i) {
+        sums[i] = start(i);
+        expected[i] = start(i) + factor * signs[i];
+      }
+      kernels->accumulate_signs(signs.data(), count, factor, sums.data());
+      CHECK(sums == expected);
+    }
+  }
 }

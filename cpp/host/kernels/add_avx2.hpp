@@ -4,10 +4,10 @@
 
 #include <immintrin.h>
 
-#include "core/arithmetic.hpp"
 #include "core/kernels.hpp"
+#include "host/kernels/requantise_avx2.hpp"
 
-namespace pmt {
+namespace pmt::host {
 namespace {
 
 struct AddAvx2 {
@@ -24,16 +24,14 @@ struct AddAvx2 {
       : zero_{_mm256_set1_epi32(args.input_zero[0]), _mm256_set1_epi32(args.input_zero[1])},
         scale_{_mm256_set1_ps(args.input_scale[0]), _mm256_set1_ps(args.input_scale[1])},
         output_scale_(_mm256_set1_ps(args.output_scale)),
-        output_zero_(_mm256_set1_epi16(static_cast<int16_t>(args.output_zero))),
-        least_(_mm256_set1_epi8(static_cast<int8_t>(args.clamp_min))),
-        most_(_mm256_set1_epi8(static_cast<int8_t>(args.clamp_max))) {}
+        range_(RequantiseAvx2::range(args.output_zero, args.clamp_min, args.clamp_max)) {}
 
   void add_image(const int8_t* a, const int8_t* b, int32_t count, int8_t* output) const {
     int32_t i = 0;
     for (; i + 32 <= count; i += 32) {
-      const __m256i sums = narrow(steps(a + i, b + i), steps(a + i + 8, b + i + 8), steps(a + i + 16, b + i + 16),
-                                  steps(a + i + 24, b + i + 24));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + i), sums);
+      const __m256i sums[4] = {steps(a + i, b + i), steps(a + i + 8, b + i + 8), steps(a + i + 16, b + i + 16),
+                               steps(a + i + 24, b + i + 24)};
+      RequantiseAvx2::store(output + i, RequantiseAvx2::narrow(sums, range_));
     }
     for (; i + 8 <= count; i += 8) _mm_storel_epi64(reinterpret_cast<__m128i*>(output + i), eight(a + i, b + i));
     if (i < count) {
@@ -48,7 +46,7 @@ struct AddAvx2 {
 
   __m128i eight(const int8_t* a, const int8_t* b) const {
     const __m256i same = steps(a, b);
-    return _mm256_castsi256_si128(narrow(same, same, same, same));
+    return _mm256_castsi256_si128(RequantiseAvx2::narrow({same, same, same, same}, range_));
   }
 
   __m256 real(const int8_t* values, int operand) const {
@@ -57,26 +55,16 @@ struct AddAvx2 {
     return _mm256_mul_ps(_mm256_cvtepi32_ps(differences), scale_[operand]);
   }
 
-  // Rounded output steps without the zero point. What is below int32 becomes its minimum; what is
-  // above would too, so it is bounded first.
+  // Rounded output steps without the zero point.
   __m256i steps(const int8_t* a, const int8_t* b) const {
-    const __m256 quotient = _mm256_div_ps(_mm256_add_ps(real(a, 0), real(b, 1)), output_scale_);
-    return _mm256_cvtps_epi32(_mm256_min_ps(quotient, _mm256_set1_ps(32767.0f)));
-  }
-
-  // Saturation on the way to int8 changes nothing: the clamp's bounds are int8 themselves.
-  __m256i narrow(__m256i first, __m256i second, __m256i third, __m256i fourth) const {
-    const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(first, second), output_zero_);
-    const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(third, fourth), output_zero_);
-    const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(low, high), least_), most_);
-    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return RequantiseAvx2::round(_mm256_div_ps(_mm256_add_ps(real(a, 0), real(b, 1)), output_scale_), range_);
   }
 
   __m256i zero_[2];
   __m256 scale_[2];
   __m256 output_scale_;
-  __m256i output_zero_, least_, most_;
+  RangeAvx2 range_;
 };
 
 }  // namespace
-}  // namespace pmt
+}  // namespace pmt::host

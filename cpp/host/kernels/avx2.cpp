@@ -18,6 +18,7 @@
 #include "host/kernels/isa_avx2.hpp"
 #include "host/kernels/outer_product_avx2.hpp"
 #include "host/kernels/pack.hpp"
+#include "host/kernels/pooling_avx2.hpp"
 #include "host/kernels/signs_avx2.hpp"
 #pragma GCC pop_options
 
@@ -35,7 +36,7 @@ void pack_plain(const PackArgs& args) {
   if (args.signs == nullptr) {
     std::memcpy(packed, args.weights, static_cast<size_t>(count));
   } else {
-    portable::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
+    SignsAvx2::perturb(args.weights, args.signs, static_cast<int32_t>(count), args.mu, -127, 127, packed);
   }
 }
 
@@ -87,9 +88,9 @@ const Kernels& avx2_kernels() {
                                     Gemm<Avx2>::fully_connected,
                                     Gemm<Avx2>::logits,
                                     AddAvx2::add,
-                                    portable::average_pool,
-                                    portable::max_pool,
-                                    portable::mean,
+                                    PoolingAvx2::average_pool,
+                                    PoolingAvx2::max_pool,
+                                    PoolingAvx2::mean,
                                     scratch_bytes,
                                     SignsAvx2::philox_signs,
                                     SignsAvx2::perturb,

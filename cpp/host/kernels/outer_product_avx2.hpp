@@ -11,7 +11,7 @@
 #include "core/kernels.hpp"
 #include "core/kernels/portable.hpp"
 
-namespace pmt {
+namespace pmt::host {
 namespace {
 
 struct OuterProductAvx2 {
@@ -169,4 +169,4 @@ struct OuterProductAvx2 {
 };
 
 }  // namespace
-}  // namespace pmt
+}  // namespace pmt::host

@@ -7,7 +7,7 @@
 #include "core/arithmetic.hpp"
 #include "core/kernels.hpp"
 
-namespace pmt {
+namespace pmt::host {
 namespace {
 
 struct SignsAvx2 {
@@ -143,4 +143,4 @@ struct SignsAvx2 {
 };
 
 }  // namespace
-}  // namespace pmt
+}  // namespace pmt::host
