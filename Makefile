@@ -17,13 +17,14 @@ export PYTHON
 export CMAKE_GENERATOR := Ninja
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test lint tidy cpp-test cortex-m7 python-test clean
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test clean
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (3 minutes after set-up)'
-	@echo 'make test       everything below: lint, cpp-test, cortex-m7, python-test'
+	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test'
 	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
 	@echo 'make cpp-test   C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/test_x.py -k name"]'
 	@echo 'make clean      remove what the above made, the virtual environment included'
@@ -33,7 +34,7 @@ help:
 demo: $(VENV)/ready-for-demo
 	@$(VENV)/bin/python scripts/demo.py $(ARGS)
 
-test: lint cpp-test cortex-m7 python-test
+test: lint cpp-test aarch64-test cortex-m7 python-test
 
 lint: $(VENV)/ready-for-test tidy
 	ruff check .
@@ -49,6 +50,11 @@ cpp-test: $(VENV)/ready-for-test
 	cmake --preset asan --log-level=WARNING
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan
+
+aarch64-test: $(VENV)/ready-for-test
+	cmake --preset aarch64 --log-level=WARNING
+	cmake --build --preset aarch64 -j $(JOBS)
+	ctest --preset aarch64
 
 cortex-m7: $(VENV)/ready-for-test
 	cmake --preset cortex-m7 --log-level=WARNING

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,6 +59,30 @@ def test_known_bytes():
     """Guards against a change of the arithmetic that every platform would share."""
     known = [_core.crc32(train(variant)) for variant in VARIANTS]
     assert known == KNOWN_CRCS
+
+
+@pytest.mark.parametrize("kernels", _core.available_kernels())
+def test_known_bytes_of_all_kernels(kernels):
+    """In a process of its own, as PMT_ISA is read where a model is made."""
+    code = "import test_same_bytes as t; t.test_known_bytes(); print(t._core.kernels())"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PMT_ISA": kernels, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"{kernels}\n", "")
+
+
+def test_unknown_kernels_are_refused(monkeypatch):
+    monkeypatch.setenv("PMT_ISA", "mmx")
+    expected = (
+        r"^PMT_ISA is 'mmx'; it must be one of avx512_vnni, avx_vnni, avx2, neon_dot, portable, "
+        r"and this machine supports (\w+, )*portable$"
+    )
+    with pytest.raises(ValueError, match=expected):
+        residual_network()
 
 
 KNOWN_CRCS = [400267781, 93616380, 2298220121, 3513753920, 3865338055, 1531329608, 4043235363]

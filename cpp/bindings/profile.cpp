@@ -36,6 +36,12 @@ py::tuple peak(int32_t threads) {
   return py::make_tuple(peak.instruction, peak.gmacs);
 }
 
+std::vector<std::string> available_kernels() {
+  std::vector<std::string> names;
+  for (const Kernels* kernels : host::available_kernels()) names.emplace_back(kernels->name);
+  return names;
+}
+
 }  // namespace
 
 void register_profile(py::module_& m) {
@@ -48,6 +54,7 @@ void register_profile(py::module_& m) {
         "Instruction and 10^9 multiply-accumulates a second of a loop that touches registers only.");
   m.def(
       "kernels", [] { return host::host_kernels().name; }, "Name of the kernels in use.");
+  m.def("available_kernels", &available_kernels, "Names of the kernels that can run here, fastest first.");
   m.def("threads", &host::thread_count, py::arg("requested") = 0, "Threads that a request means.");
 }
 

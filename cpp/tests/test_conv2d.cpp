@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "tests/emulated_kernels.hpp"
 #include "tests/linear_case.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;

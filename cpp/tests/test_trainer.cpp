@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "core/trainer.hpp"
-#include "host/kernels/kernel_choice.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
+#include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
 
 using namespace pmt;
@@ -139,7 +139,7 @@ TEST_CASE("every set of kernels of this machine trains the bytes of the portable
     const Setting setting(random,
                           i % 2 == 0 ? random_network(random, 3, Head::fully_connected) : random_dag(random, 6));
     const std::vector<int32_t> portable = setting.trained(setting.options, {});
-    for (const Kernels* kernels : host::available_kernels()) {
+    for (const Kernels* kernels : tested_kernels()) {
       CAPTURE(kernels->name);
       Machine machine;
       machine.kernels = kernels;

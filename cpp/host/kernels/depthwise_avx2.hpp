@@ -13,6 +13,7 @@
 #include "host/kernels/unrolled.hpp"
 
 namespace pmt::host {
+namespace {
 
 class DepthwiseAvx2 {
  public:
@@ -300,4 +301,5 @@ class DepthwiseAvx2 {
   }
 };
 
+}  // namespace
 }  // namespace pmt::host

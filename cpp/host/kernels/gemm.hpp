@@ -27,7 +27,7 @@ class Gemm {
 
   static void logits(const LinearArgs& args, float* logits) {
     const GemmShape shape = dense_shape(args.in, args.out);
-    const ScaleSums<Isa> epilogue = {float_bias(args, shape), args.scales};
+    const ScaleSums<Isa> epilogue = {float_bias(args, shape), args.scales, nullptr};
     Gemm(args, shape, no_window).run(epilogue, logits, args.out.channels);
   }
 
@@ -40,7 +40,9 @@ class Gemm {
 
   // Scratch: biases as float, rows of the block, its band of padded input rows.
   static int32_t bias_bytes(const GemmShape& shape) { return round_up(shape.out.channels, 16) * 4; }
-  static int32_t row_bytes(const GemmShape& shape) { return GemmBlocks::positions(shape) * 16; }
+  static int32_t row_bytes(const GemmShape& shape) {
+    return GemmBlocks::positions(shape) * static_cast<int32_t>(sizeof(GemmRow));
+  }
 
   static const float* float_bias(const LinearArgs& args, const GemmShape& shape) {
     auto* bias = static_cast<float*>(args.scratch);
@@ -51,7 +53,8 @@ class Gemm {
   }
 
   static RequantiseSums<Isa> requantisation(const LinearArgs& args, const GemmShape& shape) {
-    return {float_bias(args, shape), args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max)};
+    return {float_bias(args, shape), args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max),
+            nullptr};
   }
 
   Gemm(const LinearArgs& args, const GemmShape& shape, const Window& window)
@@ -60,11 +63,12 @@ class Gemm {
         window_(window),
         layout_(GemmLayout::of<Isa>(shape)),
         blocks_(shape, window),
-        rows_(static_cast<uint8_t*>(args.scratch) + bias_bytes(shape)),
-        band_(reinterpret_cast<Activation*>(rows_ + row_bytes(shape))) {}
+        rows_(reinterpret_cast<GemmRow*>(static_cast<uint8_t*>(args.scratch) + bias_bytes(shape))),
+        band_(reinterpret_cast<Activation*>(reinterpret_cast<uint8_t*>(rows_) + row_bytes(shape))) {}
 
   template <typename Epilogue>
   void run(const Epilogue& epilogue, typename Epilogue::Output* output, int64_t output_stride) const {
+    list_rows(output_stride);
     blocks_.for_each(args_.batch.images, Block<Epilogue>{*this, epilogue, output, output_stride});
   }
 
@@ -74,44 +78,54 @@ class Gemm {
     const Epilogue& epilogue;
     typename Epilogue::Output* output;
     int64_t output_stride;
-    void operator()(const GemmBlock& block) const { gemm.run_block(*this, block); }
+
+    void operator()(const GemmBlock& block) const {
+      Epilogue here = epilogue;
+      here.output = output + block.first_image * output_stride +
+                    static_cast<int64_t>(block.first_row) * gemm.shape_.out.width * gemm.shape_.out.channels;
+      gemm.fill_band(block);
+      gemm.multiply(here, block.images * block.rows * gemm.shape_.out.width);
+    }
   };
 
-  template <typename Epilogue>
-  void run_block(const Block<Epilogue>& to, const GemmBlock& block) const {
-    using Row = GemmRow<Isa, typename Epilogue::Output>;
-    auto* rows = reinterpret_cast<Row*>(rows_);
-    const int32_t band = blocks_.input_rows(block.rows) * blocks_.pitch();
-    const int32_t first_position = block.first_row * shape_.out.width;
-    int32_t count = 0;
-    for (int32_t i = 0; i < block.images; ++i) {
-      const int64_t image = block.first_image + i;
-      Activation* activations = band_ + i * band;
-      fill_band(args_.input + image * args_.batch.input_stride, block, activations);
-      auto* output = to.output + image * to.output_stride + static_cast<int64_t>(first_position) * shape_.out.channels;
-      count += list_rows(activations, output, block.rows, rows + count);
-    }
-    const TapWalk walk = {shape_.segments(), layout_.groups(),
-                          static_cast<int64_t>(blocks_.pitch()) * activation_bytes};
-    for (int32_t p = 0; p < layout_.panels(); ++p) {
-      const GemmLayout::Panel panel = layout_.panel(p);
-      const uint8_t* weights = static_cast<const uint8_t*>(args_.packed) + panel.offset;
-      gemm_panel<Isa, Epilogue, Isa::widest>(rows, count, weights, walk, panel, to.epilogue);
+  // The rows of the largest block; those of a smaller one are the first of them.
+  void list_rows(int64_t output_stride) const {
+    const int32_t images = clamp(args_.batch.images, 1, blocks_.images()), height = blocks_.rows();
+    const int32_t width = shape_.out.width, channels = shape_.out.channels;
+    const int64_t step = static_cast<int64_t>(window_.stride_w) * shape_.in.channels * activation_bytes;
+    const int64_t down = static_cast<int64_t>(window_.stride_h) * blocks_.pitch() * activation_bytes;
+    const int64_t band = static_cast<int64_t>(blocks_.input_rows(height)) * blocks_.pitch() * activation_bytes;
+    GemmRow* row = rows_;
+    for (int32_t i = 0; i < images; ++i) {
+      GemmRow next = {i * band, i * output_stride};
+      for (int32_t y = 0; y < height; ++y) {
+        next.taps = i * band + y * down;
+        for (int32_t x = 0; x < width; ++x) {
+          *row++ = next;
+          next.taps += step;
+          next.output += channels;
+        }
+      }
     }
   }
 
-  template <typename Row, typename Output>
-  int32_t list_rows(const Activation* band, Output* output, int32_t rows, Row* row) const {
-    int32_t count = 0;
-    for (int32_t y = 0; y < rows; ++y) {
-      const Activation* taps = band + y * window_.stride_h * blocks_.pitch();
-      for (int32_t x = 0; x < shape_.out.width; ++x) {
-        row[count++] = {taps, output};
-        taps += window_.stride_w * shape_.in.channels;
-        output += shape_.out.channels;
-      }
+  template <typename Epilogue>
+  void multiply(const Epilogue& epilogue, int32_t rows) const {
+    const GemmRows block = {reinterpret_cast<const uint8_t*>(band_), shape_.segments(), layout_.groups(),
+                            static_cast<int64_t>(blocks_.pitch()) * activation_bytes};
+    for (int32_t p = 0; p < layout_.panels(); ++p) {
+      const GemmLayout::Panel panel = layout_.panel(p);
+      const uint8_t* weights = static_cast<const uint8_t*>(args_.packed) + panel.offset;
+      gemm_panel<Isa, Epilogue, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
     }
-    return count;
+  }
+
+  void fill_band(const GemmBlock& block) const {
+    const int32_t band = blocks_.input_rows(block.rows) * blocks_.pitch();
+    for (int32_t i = 0; i < block.images; ++i) {
+      const int64_t image = block.first_image + i;
+      fill_band(args_.input + image * args_.batch.input_stride, block, band_ + i * band);
+    }
   }
 
   // The padded input rows under a block's output rows.
@@ -148,7 +162,7 @@ class Gemm {
   const Window window_;
   const GemmLayout layout_;
   const GemmBlocks blocks_;
-  uint8_t* rows_;
+  GemmRow* rows_;
   Activation* band_;
 };
 

@@ -40,6 +40,10 @@ class GemmBlocks {
     return shape.out.width > most_positions ? shape.out.width : most_positions;
   }
 
+  // Of the largest block.
+  int32_t rows() const { return rows_; }
+  int32_t images() const { return images_; }
+
   int32_t pitch() const { return pitch_; }
   int32_t input_rows(int32_t rows) const { return (rows - 1) * window_.stride_h + shape_.kernel_h; }
 

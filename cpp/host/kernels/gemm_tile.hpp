@@ -5,109 +5,139 @@
 
 #include "host/kernels/gemm_shape.hpp"
 
+// Accumulators are registers only where every index is a constant.
+#ifdef __clang__
+#define PMT_UNROLL _Pragma("unroll")
+#else
+#define PMT_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 namespace pmt::host {
 
-// A row of the product: its first tap, and its output.
-template <typename Isa, typename Output>
+// A row of the product, from the start of its block: bytes to its first tap, values to its output.
 struct GemmRow {
-  const typename Isa::Activation* taps;
-  Output* output;
+  int64_t taps, output;
 };
 
-// The walk over the taps of a row.
-struct TapWalk {
-  int32_t segments, groups;
-  int64_t pitch;  // bytes from a segment to the next
+// Rows that share a band of input and panels of weights.
+struct GemmRows {
+  const uint8_t* band;
+  int32_t segments, groups;  // of a row's taps
+  int64_t pitch;             // bytes from a segment to the next
 };
 
 template <typename Isa>
 struct RequantiseSums {
+  using Int32 = typename Isa::Int32;
   using Output = int8_t;
   const float* bias;
   const float* scales;
   typename Isa::Range range;
+  Output* output;  // of the block
 
   template <int rows, int width>
-  void write(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel,
-             const typename Isa::Int32 (&sums)[rows * width]) const {
+  void write(const GemmRow* row, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
     constexpr int total = rows * width;
     const bool whole = panel.channels == width * Isa::lanes;
+    const float* biases = bias + panel.first_channel;
+    const float* factors = scales + panel.first_channel;
+    Output* const place = output + panel.first_channel;
+    PMT_UNROLL
     for (int first = 0; first < total; first += 4) {
-      typename Isa::Int32 rounded[4];
+      Int32 rounded[4];
+      PMT_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int index = first + i < total ? first + i : total - 1;
-        const int channel = panel.first_channel + index % width * Isa::lanes;
-        const auto real = Isa::real(sums[index], Isa::load_floats(bias + channel), Isa::load_floats(scales + channel));
-        rounded[i] = Isa::round(real, range);
+        const int column = index % width * Isa::lanes;
+        rounded[i] = Isa::round(
+            Isa::real(sums[index], Isa::load_floats(biases + column), Isa::load_floats(factors + column)), range);
       }
-      const typename Isa::Bytes bytes = Isa::narrow(rounded, range);
-      if (whole) {
+      const typename Isa::Bytes outputs = Isa::narrow(rounded, range);
+      if (__builtin_expect(whole, 1)) {
         constexpr int step = width % 4 == 0 ? 4 : (width % 2 == 0 ? 2 : 1);
-        for (int i = 0; i < 4 && first + i < total; i += step) {
-          Isa::store_outputs(place<width>(row, panel, first + i), bytes, i, step);
+        PMT_UNROLL
+        for (int i = 0; i < 4; i += step) {
+          if (first + i >= total) break;
+          const int column = (first + i) % width * Isa::lanes;
+          Isa::store_outputs(place + row[(first + i) / width].output + column, outputs, i, step);
         }
       } else {
-        int8_t outputs[4 * Isa::lanes];
-        Isa::store_outputs(outputs, bytes, 0, 4);
-        for (int i = 0; i < 4 && first + i < total; ++i) {
-          const int column = (first + i) % width * Isa::lanes;
-          const int count = panel.channels - column < Isa::lanes ? panel.channels - column : Isa::lanes;
-          std::memcpy(place<width>(row, panel, first + i), outputs + i * Isa::lanes, static_cast<size_t>(count));
-        }
+        write_part<width>(place, row, panel.channels, outputs, first, total - first < 4 ? total - first : 4);
       }
     }
   }
 
  private:
+  // `count` vectors from `first` on; those behind the last channel are cut.
   template <int width>
-  static int8_t* place(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel, int index) {
-    return row[index / width].output + panel.first_channel + index % width * Isa::lanes;
+  __attribute__((noinline)) static void write_part(Output* place, const GemmRow* row, int32_t panel_channels,
+                                                   const typename Isa::Bytes& outputs, int first, int count) {
+    int8_t bytes[4 * Isa::lanes];
+    Isa::store_outputs(bytes, outputs, 0, 4);
+    for (int i = 0; i < count; ++i) {
+      const int column = (first + i) % width * Isa::lanes;
+      const int channels = panel_channels - column < Isa::lanes ? panel_channels - column : Isa::lanes;
+      std::memcpy(place + row[(first + i) / width].output + column, bytes + i * Isa::lanes,
+                  static_cast<size_t>(channels));
+    }
   }
 };
 
 template <typename Isa>
 struct ScaleSums {
+  using Int32 = typename Isa::Int32;
   using Output = float;
   const float* bias;
   const float* scales;
+  Output* output;  // of the block
 
   template <int rows, int width>
-  void write(const GemmRow<Isa, Output>* row, const GemmLayout::Panel& panel,
-             const typename Isa::Int32 (&sums)[rows * width]) const {
+  void write(const GemmRow* row, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
+    PMT_UNROLL
     for (int r = 0; r < rows; ++r) {
       float reals[width * Isa::lanes];
+      PMT_UNROLL
       for (int v = 0; v < width; ++v) {
         const int channel = panel.first_channel + v * Isa::lanes;
-        Isa::store_floats(reals + v * Isa::lanes, Isa::real(sums[r * width + v], Isa::load_floats(bias + channel),
-                                                            Isa::load_floats(scales + channel)));
+        const auto real =
+            Isa::real(sums[r * width + v], Isa::load_floats(bias + channel), Isa::load_floats(scales + channel));
+        Isa::store_floats(reals + v * Isa::lanes, real);
       }
-      std::memcpy(row[r].output + panel.first_channel, reals, static_cast<size_t>(panel.channels) * sizeof(float));
+      std::memcpy(output + row[r].output + panel.first_channel, reals,
+                  static_cast<size_t>(panel.channels) * sizeof(float));
     }
   }
 };
 
 template <typename Isa, typename Epilogue, int rows, int width>
-void gemm_tile(const GemmRow<Isa, typename Epilogue::Output>* row, const uint8_t* weights, const TapWalk& walk,
-               const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+__attribute__((always_inline)) inline void gemm_tile(const GemmRow* row, const uint8_t* weights, const GemmRows& block,
+                                                     const GemmLayout::Panel& panel, const Epilogue& epilogue) {
   using Int32 = typename Isa::Int32;
   constexpr int vector_bytes = Isa::lanes * 4;
   Int32 sums[rows * width];
+  PMT_UNROLL
   for (int v = 0; v < width; ++v) {
     const Int32 start = Isa::compensates ? Isa::load(weights + v * vector_bytes) : Isa::zero();
+    PMT_UNROLL
     for (int r = 0; r < rows; ++r) sums[r * width + v] = start;
   }
   if (Isa::compensates) weights += width * vector_bytes;
-  const uint8_t* taps[rows];
-  for (int r = 0; r < rows; ++r) taps[r] = reinterpret_cast<const uint8_t*>(row[r].taps);
-  int64_t segment = 0;
-  for (int32_t s = 0; s < walk.segments; ++s, segment += walk.pitch) {
-    const int64_t end = segment + walk.groups * static_cast<int64_t>(Isa::group * sizeof(typename Isa::Activation));
-    for (int64_t k = segment; k < end; k += 4) {
+  int64_t taps[rows];
+  PMT_UNROLL
+  for (int r = 0; r < rows; ++r) taps[r] = row[r].taps;
+  const uint8_t* segment = block.band;
+  for (int32_t s = 0; s < block.segments; ++s, segment += block.pitch) {
+    const uint8_t* const end =
+        segment + block.groups * static_cast<int64_t>(Isa::group * sizeof(typename Isa::Activation));
+    for (const uint8_t* k = segment; k < end; k += 4) {
       Int32 columns[width];
+      PMT_UNROLL
       for (int v = 0; v < width; ++v) columns[v] = Isa::load(weights + v * vector_bytes);
       weights += width * vector_bytes;
+      PMT_UNROLL
       for (int r = 0; r < rows; ++r) {
-        const Int32 activations = Isa::broadcast(taps[r] + k);
+        const Int32 activations = Isa::broadcast(k + taps[r]);
+        PMT_UNROLL
         for (int v = 0; v < width; ++v) sums[r * width + v] = Isa::dot(sums[r * width + v], activations, columns[v]);
       }
     }
@@ -115,36 +145,28 @@ void gemm_tile(const GemmRow<Isa, typename Epilogue::Output>* row, const uint8_t
   epilogue.template write<rows, width>(row, panel, sums);
 }
 
-// As many rows as are left, at most `rows`.
+// All rows: tiles of `rows`, then what is left in a smaller one.
 template <typename Isa, typename Epilogue, int rows, int width>
-void gemm_rows(const GemmRow<Isa, typename Epilogue::Output>* row, int32_t count, const uint8_t* weights,
-               const TapWalk& walk, const GemmLayout::Panel& panel, const Epilogue& epilogue) {
-  if constexpr (rows > 1) {
-    if (count < rows) {
-      gemm_rows<Isa, Epilogue, rows - 1, width>(row, count, weights, walk, panel, epilogue);
-      return;
-    }
+void gemm_tiles(const GemmRow* row, int32_t count, const uint8_t* weights, const GemmRows& block,
+                const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+  for (; count >= rows; row += rows, count -= rows) {
+    gemm_tile<Isa, Epilogue, rows, width>(row, weights, block, panel, epilogue);
   }
-  gemm_tile<Isa, Epilogue, rows, width>(row, weights, walk, panel, epilogue);
+  if constexpr (rows > 1) {
+    if (count > 0) gemm_tiles<Isa, Epilogue, rows - 1, width>(row, count, weights, block, panel, epilogue);
+  }
 }
 
 template <typename Isa, typename Epilogue, int width>
-void gemm_panel(const GemmRow<Isa, typename Epilogue::Output>* row, int32_t count, const uint8_t* weights,
-                const TapWalk& walk, const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+void gemm_panel(const GemmRow* row, int32_t count, const uint8_t* weights, const GemmRows& block,
+                const GemmLayout::Panel& panel, const Epilogue& epilogue) {
   if constexpr (width > 1) {
     if (panel.width < width) {
-      gemm_panel<Isa, Epilogue, width - 1>(row, count, weights, walk, panel, epilogue);
+      gemm_panel<Isa, Epilogue, width - 1>(row, count, weights, block, panel, epilogue);
       return;
     }
   }
-  constexpr int rows = Isa::tile_rows(width);
-  int32_t first = 0;
-  for (; first + rows <= count; first += rows) {
-    gemm_tile<Isa, Epilogue, rows, width>(row + first, weights, walk, panel, epilogue);
-  }
-  if (first < count) {
-    gemm_rows<Isa, Epilogue, rows, width>(row + first, count - first, weights, walk, panel, epilogue);
-  }
+  gemm_tiles<Isa, Epilogue, Isa::tile_rows(width), width>(row, count, weights, block, panel, epilogue);
 }
 
 }  // namespace pmt::host

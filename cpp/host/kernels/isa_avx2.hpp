@@ -6,6 +6,7 @@
 #include "host/kernels/requantise_avx2.hpp"
 
 namespace pmt::host {
+namespace {
 
 struct Avx2 : RequantiseAvx2, PackX86 {
   static constexpr const char* name = "avx2";
@@ -70,4 +71,5 @@ struct Avx2 : RequantiseAvx2, PackX86 {
   static void store_widened(uint8_t* to, __m128i bytes) { store(to, _mm256_cvtepi8_epi16(bytes)); }
 };
 
+}  // namespace
 }  // namespace pmt::host

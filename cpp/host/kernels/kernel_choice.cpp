@@ -6,6 +6,13 @@
 
 #include "host/kernels/tables.hpp"
 
+#ifdef PMT_X86_KERNELS
+#include <cpuid.h>
+#endif
+#if defined(PMT_NEON_KERNELS) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 namespace pmt::host {
 namespace {
 
@@ -26,12 +33,45 @@ std::string listed(const std::vector<std::string>& names) {
                               ", and this machine supports " + listed(names));
 }
 
+#ifdef PMT_X86_KERNELS
+bool has_avx512_vnni() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+#ifdef PMT_AVX_VNNI_KERNELS
+// CPUID leaf 7.1, EAX bit 4; __builtin_cpu_supports() has no name for it in every compiler.
+bool has_avx_vnni() {
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
+}
+#endif
+
+#ifdef PMT_NEON_KERNELS
+bool has_neon_dot() {
+#ifdef __linux__
+  constexpr unsigned long asimd_dot_product = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & asimd_dot_product) != 0;
+#else
+  return true;  // every Apple processor of this architecture that a Mac has
+#endif
+}
+#endif
+
 }  // namespace
 
 std::vector<const Kernels*> available_kernels() {
   std::vector<const Kernels*> available;
 #ifdef PMT_X86_KERNELS
+  if (has_avx512_vnni()) available.push_back(&avx512_vnni_kernels());
+#ifdef PMT_AVX_VNNI_KERNELS
+  if (has_avx_vnni()) available.push_back(&avx_vnni_kernels());
+#endif
   if (__builtin_cpu_supports("avx2")) available.push_back(&avx2_kernels());
+#endif
+#ifdef PMT_NEON_KERNELS
+  if (has_neon_dot()) available.push_back(&neon_dot_kernels());
 #endif
   available.push_back(&portable_kernels());
   return available;

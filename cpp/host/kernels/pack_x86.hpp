@@ -1,11 +1,10 @@
-// Sixteen weights of a channel, for every table of x86.
+// Sixteen weights of a channel, for every table of x86. Included behind <immintrin.h>.
 #pragma once
-
-#include <immintrin.h>
 
 #include <cstdint>
 
 namespace pmt::host {
+namespace {
 
 struct PackX86 {
   using Taps = __m128i;
@@ -26,4 +25,5 @@ struct PackX86 {
   }
 };
 
+}  // namespace
 }  // namespace pmt::host

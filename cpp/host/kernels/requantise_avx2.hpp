@@ -2,12 +2,11 @@
 // vectors.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 #include <cstring>
 
 namespace pmt::host {
+namespace {
 
 // What turns rounded sums into outputs: upper bound (zero point removed), zero point, lower bound.
 struct RangeAvx2 {
@@ -77,4 +76,5 @@ struct RequantiseAvx2 {
   }
 };
 
+}  // namespace
 }  // namespace pmt::host

@@ -11,10 +11,21 @@
 #endif
 #endif
 
+#if defined(__aarch64__) && defined(__GNUC__)
+#define PMT_NEON_KERNELS 1
+#endif
+
 namespace pmt::host {
 
 #ifdef PMT_X86_KERNELS
 const Kernels& avx2_kernels();
+const Kernels& avx512_vnni_kernels();
+#endif
+#ifdef PMT_AVX_VNNI_KERNELS
+const Kernels& avx_vnni_kernels();
+#endif
+#ifdef PMT_NEON_KERNELS
+const Kernels& neon_dot_kernels();
 #endif
 
 }  // namespace pmt::host

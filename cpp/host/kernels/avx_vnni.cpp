@@ -1,0 +1,41 @@
+#include "host/kernels/tables.hpp"
+
+#ifdef PMT_AVX_VNNI_KERNELS
+
+#include <immintrin.h>
+
+#include <cstring>
+#include <utility>
+
+// Before the target: what these define is compiled for the baseline.
+#include "core/kernels/portable.hpp"
+#include "host/kernels/gemm_block.hpp"
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,avxvnni"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,avxvnni")
+#endif
+#include "host/kernels/isa_avx_vnni.hpp"
+#include "host/kernels/table_x86.hpp"
+
+namespace pmt::host {
+namespace {
+
+Kernels make_table() { return LayerKernels<AvxVnni, DepthwiseAvx2>::in(without_layers_x86()); }
+
+}  // namespace
+}  // namespace pmt::host
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const pmt::Kernels& pmt::host::avx_vnni_kernels() {
+  static const Kernels table = make_table();
+  return table;
+}
+
+#endif

@@ -1,0 +1,89 @@
+// AVX-512 with VNNI: vpdpbusd on sixteen lanes of int32.
+#pragma once
+
+#include "host/kernels/vnni_x86.hpp"
+
+namespace pmt::host {
+namespace {
+
+struct Avx512Vnni : VnniX86 {
+  static constexpr const char* name = "avx512_vnni";
+  static constexpr int32_t lanes = 16;
+  using Int32 = __m512i;
+  using Float = __m512;
+  using Bytes = __m512i;
+
+  // Register tiles: at most `widest` vectors of channels, this many positions.
+  static constexpr int32_t widest = 4;
+  static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : (width == 3 ? 8 : 12); }
+
+  static Int32 zero() { return _mm512_setzero_si512(); }
+  static Int32 load(const void* from) { return _mm512_loadu_si512(from); }
+  static void store(void* to, Int32 value) { _mm512_storeu_si512(to, value); }
+  // All lanes hold the 32 bits at `from`.
+  static Int32 broadcast(const void* from) {
+    int32_t value;
+    std::memcpy(&value, from, sizeof value);
+    return _mm512_set1_epi32(value);
+  }
+  static Int32 multiply(Int32 a, int32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32(b)); }
+  static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
+    return _mm512_dpbusd_epi32(sums, activations, weights);
+  }
+
+  static Float load_floats(const float* from) { return _mm512_loadu_ps(from); }
+  static void store_floats(float* to, Float value) { _mm512_storeu_ps(to, value); }
+  static Float to_float(Int32 value) { return _mm512_cvtepi32_ps(value); }
+  // (sums + bias) * scale
+  static Float real(Int32 sums, Float bias, Float scale) {
+    return _mm512_mul_ps(_mm512_add_ps(to_float(sums), bias), scale);
+  }
+
+  // Upper bound with the zero point removed, zero point as int16, lower bound as int8.
+  struct Range {
+    __m512 upper;
+    __m512i zero_point, lower;
+  };
+  static Range range(int32_t zero_point, int32_t low, int32_t high) {
+    return {_mm512_set1_ps(static_cast<float>(high - zero_point)), _mm512_set1_epi16(static_cast<int16_t>(zero_point)),
+            _mm512_set1_epi8(static_cast<int8_t>(low))};
+  }
+  // Half to even. The upper bound comes first because the conversion turns what int32 cannot hold
+  // into its minimum; that is right below the range only.
+  static Int32 round(Float value, const Range& range) { return _mm512_cvtps_epi32(_mm512_min_ps(value, range.upper)); }
+
+  // Four rounded vectors become 64 outputs, in order.
+  static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
+    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), range.zero_point);
+    const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(rounded[2], rounded[3]), range.zero_point);
+    const __m512i bytes = _mm512_max_epi8(_mm512_packs_epi16(first, second), range.lower);
+    // The packs work on each 128-bit part: dword 4 * part + vector becomes dword 4 * vector + part.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, bytes);
+  }
+  // The outputs of vectors `index` .. `index` + `count` - 1 of narrow()'s four; both are constants
+  // after inlining.
+  static void store_outputs(int8_t* to, Bytes outputs, int32_t index, int32_t count) {
+    if (count == 4) {
+      store(to, outputs);
+    } else if (count == 2) {
+      const __m256i half = index == 0 ? _mm512_castsi512_si256(outputs) : _mm512_extracti64x4_epi64(outputs, 1);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half);
+    } else {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), part(outputs, index));
+    }
+  }
+
+ private:
+  static __m128i part(Bytes outputs, int32_t index) {
+    switch (index) {
+      case 0: return _mm512_castsi512_si128(outputs);
+      case 1: return _mm512_extracti32x4_epi32(outputs, 1);
+      case 2: return _mm512_extracti32x4_epi32(outputs, 2);
+      default: return _mm512_extracti32x4_epi32(outputs, 3);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace pmt::host

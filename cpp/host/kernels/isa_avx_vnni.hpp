@@ -1,0 +1,23 @@
+// AVX-VNNI: vpdpbusd on eight lanes of int32, for processors without AVX-512.
+#pragma once
+
+#include "host/kernels/requantise_avx2.hpp"
+#include "host/kernels/vnni_x86.hpp"
+
+namespace pmt::host {
+namespace {
+
+struct AvxVnni : RequantiseAvx2, VnniX86 {
+  static constexpr const char* name = "avx_vnni";
+
+  // Register tiles: at most `widest` vectors of channels, this many positions.
+  static constexpr int32_t widest = 2;
+  static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : 6; }
+
+  static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
+    return _mm256_dpbusd_avx_epi32(sums, activations, weights);
+  }
+};
+
+}  // namespace
+}  // namespace pmt::host

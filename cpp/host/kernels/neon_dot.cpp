@@ -1,0 +1,41 @@
+#include "host/kernels/tables.hpp"
+
+#ifdef PMT_NEON_KERNELS
+
+#include <arm_neon.h>
+
+#include <cstring>
+
+// Before the target: what these define is compiled for the baseline.
+#include "core/kernels/portable.hpp"
+#include "host/kernels/gemm_block.hpp"
+#include "host/kernels/no_depthwise.hpp"
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
+#include "host/kernels/isa_neon_dot.hpp"
+#include "host/kernels/layer_kernels.hpp"
+
+namespace pmt::host {
+namespace {
+
+Kernels make_table() { return LayerKernels<NeonDot, NoDepthwise>::in(portable_kernels()); }
+
+}  // namespace
+}  // namespace pmt::host
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const pmt::Kernels& pmt::host::neon_dot_kernels() {
+  static const Kernels table = make_table();
+  return table;
+}
+
+#endif

@@ -1,0 +1,74 @@
+// The VNNI tables' products on any machine: SIMDe's definitions of the instructions stand in for the
+// processor's.
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+namespace {
+
+// What SIMDe 0.7 lacks.
+simde__m512 simulated_cvtepi32_ps(simde__m512i values) {
+  int32_t from[16];
+  float to[16];
+  std::memcpy(from, &values, sizeof from);
+  for (int i = 0; i < 16; ++i) to[i] = static_cast<float>(from[i]);
+  return simde_mm512_loadu_ps(to);
+}
+
+simde__m512i simulated_cvtps_epi32(simde__m512 values) {
+  float from[16];
+  int32_t to[16];
+  std::memcpy(from, &values, sizeof from);
+  for (int i = 0; i < 16; ++i) {
+    const double rounded = std::nearbyint(static_cast<double>(from[i]));
+    to[i] = rounded >= -2147483648.0 && rounded <= 2147483647.0 ? static_cast<int32_t>(rounded) : INT_MIN;
+  }
+  return simde_mm512_loadu_si512(to);
+}
+
+}  // namespace
+
+#define _mm512_cvtepi32_ps simulated_cvtepi32_ps
+#define _mm512_cvtps_epi32 simulated_cvtps_epi32
+#define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
+
+#include "host/kernels/isa_avx512_vnni.hpp"
+#include "host/kernels/isa_avx_vnni.hpp"
+#include "host/kernels/kernel_choice.hpp"
+#include "host/kernels/layer_kernels.hpp"
+#include "host/kernels/no_depthwise.hpp"
+#include "tests/simulated_kernels.hpp"
+
+namespace pmt::tests {
+namespace {
+
+template <typename Isa>
+Kernels simulated(const char* name) {
+  Kernels table = host::LayerKernels<Isa, host::NoDepthwise>::in(portable_kernels());
+  table.name = name;
+  return table;
+}
+
+}  // namespace
+
+std::vector<const Kernels*> tested_kernels() {
+  std::vector<const Kernels*> kernels = host::available_kernels();
+  kernels.push_back(&simulated_avx_vnni_kernels());
+  kernels.push_back(&simulated_avx512_vnni_kernels());
+  return kernels;
+}
+
+const Kernels& simulated_avx512_vnni_kernels() {
+  static const Kernels table = simulated<host::Avx512Vnni>("simulated avx512_vnni");
+  return table;
+}
+
+const Kernels& simulated_avx_vnni_kernels() {
+  static const Kernels table = simulated<host::AvxVnni>("simulated avx_vnni");
+  return table;
+}
+
+}  // namespace pmt::tests
