@@ -145,15 +145,26 @@ __attribute__((always_inline)) inline void gemm_tile(const GemmRow* row, const u
   epilogue.template write<rows, width>(row, panel, sums);
 }
 
+// Not inlined, and with all it calls inlined: a tile wants the registers for itself.
+template <typename Isa, typename Epilogue, int rows, int width>
+[[gnu::noinline, gnu::flatten]] void gemm_tiles_of(const GemmRow* row, int32_t tiles, const uint8_t* weights,
+                                                   const GemmRows& block, const GemmLayout::Panel& panel,
+                                                   const Epilogue& epilogue) {
+  const GemmRows input = block;
+  const GemmLayout::Panel columns = panel;
+  const Epilogue output = epilogue;
+  for (; tiles > 0; --tiles, row += rows) gemm_tile<Isa, Epilogue, rows, width>(row, weights, input, columns, output);
+}
+
 // All rows: tiles of `rows`, then what is left in a smaller one.
 template <typename Isa, typename Epilogue, int rows, int width>
 void gemm_tiles(const GemmRow* row, int32_t count, const uint8_t* weights, const GemmRows& block,
                 const GemmLayout::Panel& panel, const Epilogue& epilogue) {
-  for (; count >= rows; row += rows, count -= rows) {
-    gemm_tile<Isa, Epilogue, rows, width>(row, weights, block, panel, epilogue);
-  }
+  const int32_t tiles = count / rows, left = count % rows;
+  if (tiles > 0) gemm_tiles_of<Isa, Epilogue, rows, width>(row, tiles, weights, block, panel, epilogue);
   if constexpr (rows > 1) {
-    if (count > 0) gemm_tiles<Isa, Epilogue, rows - 1, width>(row, count, weights, block, panel, epilogue);
+    if (left == 0) return;
+    gemm_tiles<Isa, Epilogue, rows - 1, width>(row + tiles * rows, left, weights, block, panel, epilogue);
   }
 }
 
