@@ -14,6 +14,7 @@
 // Before the target: what these define is compiled for the baseline.
 #include "core/kernels/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
+#include "host/kernels/requantise_bounds.hpp"
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)

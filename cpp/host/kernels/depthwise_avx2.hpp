@@ -10,6 +10,7 @@
 #pragma once
 
 #include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/requantise_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
 
 namespace pmt::host {
@@ -58,10 +59,14 @@ class DepthwiseAvx2 {
       for (int32_t b = 0; b < blocks(channels); ++b) {
         const int32_t first = block_start(b, channels);
         const Layer layer = layer_of(args, weights + b * block_weights(args.window), first);
-        if (channels >= block) {
-          run_block<true>(args, layer, in + first, out + first);
+        const int32_t taps = args.window.kernel_h * args.window.kernel_w;
+        const int32_t there = channels < block ? channels : block;
+        if (channels < block) {
+          run_block<false, false>(args, layer, in + first, out + first);
+        } else if (is_modest(taps, args.bias + first, args.scales + first, there)) {
+          run_block<true, true>(args, layer, in + first, out + first);
         } else {
-          run_block<false>(args, layer, in + first, out + first);
+          run_block<true, false>(args, layer, in + first, out + first);
         }
       }
     }
@@ -76,14 +81,13 @@ class DepthwiseAvx2 {
   }
 
   // Channels {0-3, 8-11} and {4-7, 12-15} of two positions to 16 outputs each.
-  static __m256i narrow(const __m256 (&values)[4], const RangeAvx2& range) {
+  static __m256i narrow(const __m256i (&rounded)[4], const RangeAvx2& range) {
     __m256i positions[2];
     for (int32_t i = 0; i < 2; ++i) {
-      const __m256i rounded =
-          _mm256_packs_epi32(Avx2::round(values[2 * i], range), Avx2::round(values[2 * i + 1], range));
-      positions[i] = _mm256_adds_epi16(rounded, range.zero_point);
+      positions[i] = _mm256_adds_epi16(_mm256_packs_epi32(rounded[2 * i], rounded[2 * i + 1]), range.zero_point);
     }
-    const __m256i bytes = _mm256_max_epi8(_mm256_packs_epi16(positions[0], positions[1]), range.lower);
+    const __m256i packed = _mm256_packs_epi16(positions[0], positions[1]);
+    const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(packed, range.lower), range.highest);
     return _mm256_permute4x64_epi64(bytes, 0xD8);
   }
 
@@ -95,7 +99,8 @@ class DepthwiseAvx2 {
   // What a block needs for its outputs, in the order of its lanes.
   struct Layer {
     const int16_t* weights;
-    __m256 bias[2], scales[2];
+    __m256i bias[2];
+    __m256 scales[2];
     RangeAvx2 range;
   };
 
@@ -121,19 +126,17 @@ class DepthwiseAvx2 {
     return static_cast<int16_t>(weight > 127 ? 127 : (weight < -127 ? -127 : weight));
   }
 
-  // The same for biases and scales: {0-3, 8-11} and {4-7, 12-15}.
-  static void reorder(__m256 first, __m256 second, __m256 (&lanes)[2]) {
-    lanes[0] = _mm256_permute2f128_ps(first, second, 0x20);
-    lanes[1] = _mm256_permute2f128_ps(first, second, 0x31);
-  }
-
+  // Biases and scales are brought into the lanes' order: channels {0-3, 8-11} and {4-7, 12-15}.
   static Layer layer_of(const LinearArgs& args, const int16_t* weights, int32_t first) {
     Layer layer;
     layer.weights = weights;
     layer.range = Avx2::range(args.output_zero, args.clamp_min, args.clamp_max);
-    reorder(Avx2::to_float(Avx2::load(args.bias + first)), Avx2::to_float(Avx2::load(args.bias + first + 8)),
-            layer.bias);
-    reorder(Avx2::load_floats(args.scales + first), Avx2::load_floats(args.scales + first + 8), layer.scales);
+    const __m256i bias[2] = {Avx2::load(args.bias + first), Avx2::load(args.bias + first + 8)};
+    layer.bias[0] = _mm256_permute2x128_si256(bias[0], bias[1], 0x20);
+    layer.bias[1] = _mm256_permute2x128_si256(bias[0], bias[1], 0x31);
+    const __m256 scales[2] = {Avx2::load_floats(args.scales + first), Avx2::load_floats(args.scales + first + 8)};
+    layer.scales[0] = _mm256_permute2f128_ps(scales[0], scales[1], 0x20);
+    layer.scales[1] = _mm256_permute2f128_ps(scales[0], scales[1], 0x31);
     return layer;
   }
 
@@ -194,7 +197,7 @@ class DepthwiseAvx2 {
     int32_t begin, end;  // kernel rows inside the image
   };
 
-  template <bool Whole>
+  template <bool Whole, bool Modest>
   static void run_block(const LinearArgs& args, const Layer& layer, const int8_t* in, int8_t* out) {
     const Window& w = args.window;
     auto* ring = static_cast<uint8_t*>(args.scratch);
@@ -210,38 +213,38 @@ class DepthwiseAvx2 {
         fill_row<Whole>(args, in + filled * row_values, ring + filled % w.kernel_h * row_bytes);
       }
       const Rows rows = {ring, row_bytes, (top + begin) % w.kernel_h, begin, bottom - top};
-      run_row<Whole>(args, layer, rows, out + y * args.out.width * args.out.channels);
+      run_row<Whole, Modest>(args, layer, rows, out + y * args.out.width * args.out.channels);
     }
   }
 
-  template <bool Whole>
+  template <bool Whole, bool Modest>
   static void run_row(const LinearArgs& args, const Layer& layer, const Rows& rows, int8_t* out) {
     const int32_t width = args.out.width;
     const int32_t tiles = (width + outputs - 1) / outputs;
     const int32_t count = width / tiles, higher = width % tiles;
     const int32_t lower = tiles - higher;
-    run_tiles<Whole, outputs>(count, args, layer, rows, 0, lower, out);
-    if (higher > 0) run_tiles<Whole, outputs>(count + 1, args, layer, rows, lower * count, higher, out);
+    run_tiles<Whole, Modest, outputs>(count, args, layer, rows, 0, lower, out);
+    if (higher > 0) run_tiles<Whole, Modest, outputs>(count + 1, args, layer, rows, lower * count, higher, out);
   }
 
-  template <bool Whole, int32_t Count>
+  template <bool Whole, bool Modest, int32_t Count>
   static void run_tiles(int32_t count, const LinearArgs& args, const Layer& layer, const Rows& rows, int32_t x,
                         int32_t tiles, int8_t* out) {
     if (count == Count) {
       switch (pairs(args.window)) {
-        case 2: whole_tiles<Whole, Count, 2>(args, layer, rows, x, tiles, out); break;
-        case 3: whole_tiles<Whole, Count, 3>(args, layer, rows, x, tiles, out); break;
-        case 4: whole_tiles<Whole, Count, 4>(args, layer, rows, x, tiles, out); break;
-        default: whole_tiles<Whole, Count, 0>(args, layer, rows, x, tiles, out); break;
+        case 2: whole_tiles<Whole, Modest, Count, 2>(args, layer, rows, x, tiles, out); break;
+        case 3: whole_tiles<Whole, Modest, Count, 3>(args, layer, rows, x, tiles, out); break;
+        case 4: whole_tiles<Whole, Modest, Count, 4>(args, layer, rows, x, tiles, out); break;
+        default: whole_tiles<Whole, Modest, Count, 0>(args, layer, rows, x, tiles, out); break;
       }
     } else if constexpr (Count > 1) {
-      run_tiles<Whole, Count - 1>(count, args, layer, rows, x, tiles, out);
+      run_tiles<Whole, Modest, Count - 1>(count, args, layer, rows, x, tiles, out);
     }
   }
 
   // `tiles` tiles of Count outputs from position x. Pairs of taps in a kernel row; 0: any number.
-  template <bool Whole, int32_t Count, int32_t Pairs>
-  [[gnu::noinline]] static void whole_tiles(const LinearArgs& args, const Layer& layer, const Rows& rows, int32_t x,
+  template <bool Whole, bool Modest, int32_t Count, int32_t Pairs>
+  [[gnu::noinline, gnu::flatten]] static void whole_tiles(const LinearArgs& args, const Layer& layer, const Rows& rows, int32_t x,
                                             int32_t tiles, int8_t* out) {
     const int32_t kernel_pairs = Pairs > 0 ? Pairs : pairs(args.window), kernel_h = args.window.kernel_h;
     const int64_t step = args.window.stride_w * entry_bytes;
@@ -250,7 +253,10 @@ class DepthwiseAvx2 {
     const uint8_t* first = rows.ring + x * step;
     for (int32_t tile = 0; tile < tiles; ++tile) {
       __m256i sums[Count][2];
-      unrolled<Count>([&](auto i) __attribute__((always_inline)) { sums[i][0] = sums[i][1] = _mm256_setzero_si256(); });
+      unrolled<Count>([&](auto i) __attribute__((always_inline)) {
+        sums[i][0] = Modest ? layer.bias[0] : _mm256_setzero_si256();
+        sums[i][1] = Modest ? layer.bias[1] : _mm256_setzero_si256();
+      });
       int32_t slot = rows.first_slot;
       const int16_t* weights = layer.weights + rows.begin * kernel_pairs * 2 * block;
       for (int32_t ky = rows.begin; ky < rows.end; ++ky) {
@@ -268,25 +274,31 @@ class DepthwiseAvx2 {
         }
         slot = slot + 1 == kernel_h ? 0 : slot + 1;
       }
-      store<Whole>(channels, layer, sums, out);
+      store<Whole, Modest>(channels, layer, sums, out);
       first += Count * step;
       out += Count * channels;
     }
   }
 
-  template <bool Whole, int32_t Count>
+  template <bool Whole, bool Modest, int32_t Count>
   static void store(int32_t channels, const Layer& layer, const __m256i (&sums)[Count][2], int8_t* out) {
     unrolled<(Count + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
       constexpr int32_t i = 2 * pair, next = i + 1 < Count ? i + 1 : i;
-      __m256 values[4];
+      __m256i rounded[4];
       for (int32_t half = 0; half < 2; ++half) {
-        values[half] = Avx2::real(sums[i][half], layer.bias[half], layer.scales[half]);
-        values[2 + half] = Avx2::real(sums[next][half], layer.bias[half], layer.scales[half]);
+        rounded[half] = round<Modest>(layer, half, sums[i][half]);
+        rounded[2 + half] = round<Modest>(layer, half, sums[next][half]);
       }
-      const __m256i bytes = narrow(values, layer.range);
+      const __m256i bytes = narrow(rounded, layer.range);
       store_pixel<Whole>(_mm256_castsi256_si128(bytes), channels, out + i * channels);
       if (next > i) store_pixel<Whole>(_mm256_extracti128_si256(bytes, 1), channels, out + next * channels);
     });
+  }
+
+  template <bool Modest>
+  static __m256i round(const Layer& layer, int32_t half, __m256i sums) {
+    if constexpr (Modest) return Avx2::round_modest(sums, layer.scales[half]);
+    return Avx2::round(Avx2::real(sums, Avx2::to_float(layer.bias[half]), layer.scales[half]), layer.range);
   }
 
   template <bool Whole>

@@ -3,6 +3,7 @@
 
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/gemm_tile.hpp"
+#include "host/kernels/requantise_bounds.hpp"
 
 namespace pmt::host {
 
@@ -11,23 +12,23 @@ class Gemm {
  public:
   static int32_t scratch_bytes(const OpShape& op) {
     const GemmShape shape = gemm_shape(op);
-    return bias_bytes(shape) + row_bytes(shape) + GemmBlocks::band_activations(shape) * activation_bytes + overread;
+    return row_bytes(shape) + GemmBlocks::band_activations(shape) * activation_bytes + overread;
   }
 
   static void conv2d(const LinearArgs& args) {
     const GemmShape shape = conv_shape(args.in, args.out, args.window.kernel_h, args.window.kernel_w);
     Gemm(args, shape, shape.is_plain() ? no_window : args.window)
-        .run(requantisation(args, shape), args.output, args.batch.output_stride);
+        .run(requantisation(args), args.output, args.batch.output_stride);
   }
 
   static void fully_connected(const LinearArgs& args) {
     const GemmShape shape = dense_shape(args.in, args.out);
-    Gemm(args, shape, no_window).run(requantisation(args, shape), args.output, args.batch.output_stride);
+    Gemm(args, shape, no_window).run(requantisation(args), args.output, args.batch.output_stride);
   }
 
   static void logits(const LinearArgs& args, float* logits) {
     const GemmShape shape = dense_shape(args.in, args.out);
-    const ScaleSums<Isa> epilogue = {float_bias(args, shape), args.scales, nullptr};
+    const ScaleSums<Isa> epilogue = {args.bias, args.scales, nullptr};
     Gemm(args, shape, no_window).run(epilogue, logits, args.out.channels);
   }
 
@@ -38,23 +39,13 @@ class Gemm {
   static constexpr int32_t activation_bytes = sizeof(Activation);
   static constexpr int32_t overread = 64;  // the last group of a row may end behind the band
 
-  // Scratch: biases as float, rows of the block, its band of padded input rows.
-  static int32_t bias_bytes(const GemmShape& shape) { return round_up(shape.out.channels, 16) * 4; }
+  // Scratch: rows of the block, its band of padded input rows.
   static int32_t row_bytes(const GemmShape& shape) {
     return GemmBlocks::positions(shape) * static_cast<int32_t>(sizeof(GemmRow));
   }
 
-  static const float* float_bias(const LinearArgs& args, const GemmShape& shape) {
-    auto* bias = static_cast<float*>(args.scratch);
-    for (int32_t c = 0; c < shape.out.channels; c += Isa::lanes) {
-      Isa::store_floats(bias + c, Isa::to_float(Isa::load(args.bias + c)));
-    }
-    return bias;
-  }
-
-  static RequantiseSums<Isa> requantisation(const LinearArgs& args, const GemmShape& shape) {
-    return {float_bias(args, shape), args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max),
-            nullptr};
+  static RequantiseSums<Isa, false> requantisation(const LinearArgs& args) {
+    return {args.bias, args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max), nullptr};
   }
 
   Gemm(const LinearArgs& args, const GemmShape& shape, const Window& window)
@@ -63,7 +54,7 @@ class Gemm {
         window_(window),
         layout_(GemmLayout::of<Isa>(shape)),
         blocks_(shape, window),
-        rows_(reinterpret_cast<GemmRow*>(static_cast<uint8_t*>(args.scratch) + bias_bytes(shape))),
+        rows_(static_cast<GemmRow*>(args.scratch)),
         band_(reinterpret_cast<Activation*>(reinterpret_cast<uint8_t*>(rows_) + row_bytes(shape))) {}
 
   template <typename Epilogue>
@@ -116,7 +107,23 @@ class Gemm {
     for (int32_t p = 0; p < layout_.panels(); ++p) {
       const GemmLayout::Panel panel = layout_.panel(p);
       const uint8_t* weights = static_cast<const uint8_t*>(args_.packed) + panel.offset;
-      gemm_panel<Isa, Epilogue, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
+      multiply_panel(epilogue, rows, weights, block, panel);
+    }
+  }
+
+  void multiply_panel(const ScaleSums<Isa>& epilogue, int32_t rows, const uint8_t* weights, const GemmRows& block,
+                      const GemmLayout::Panel& panel) const {
+    gemm_panel<Isa, ScaleSums<Isa>, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
+  }
+
+  void multiply_panel(const RequantiseSums<Isa, false>& epilogue, int32_t rows, const uint8_t* weights,
+                      const GemmRows& block, const GemmLayout::Panel& panel) const {
+    const int32_t first = panel.first_channel;
+    if (is_modest(shape_.taps(), args_.bias + first, args_.scales + first, panel.channels)) {
+      const RequantiseSums<Isa, true> modest = {epilogue.bias, epilogue.scales, epilogue.range, epilogue.output};
+      gemm_panel<Isa, RequantiseSums<Isa, true>, Isa::widest>(rows_, rows, weights, block, panel, modest);
+    } else {
+      gemm_panel<Isa, RequantiseSums<Isa, false>, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
     }
   }
 

@@ -26,20 +26,23 @@ struct GemmRows {
   int64_t pitch;             // bytes from a segment to the next
 };
 
-template <typename Isa>
+// Requantised sums. Modest (requantise_bounds.hpp): the sums start with the bias.
+template <typename Isa, bool modest>
 struct RequantiseSums {
   using Int32 = typename Isa::Int32;
   using Output = int8_t;
-  const float* bias;
+  const int32_t* bias;
   const float* scales;
   typename Isa::Range range;
   Output* output;  // of the block
+
+  Int32 start(int32_t channel) const { return modest ? Isa::load(bias + channel) : Isa::zero(); }
 
   template <int rows, int width>
   void write(const GemmRow* row, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
     constexpr int total = rows * width;
     const bool whole = panel.channels == width * Isa::lanes;
-    const float* biases = bias + panel.first_channel;
+    const int32_t* biases = bias + panel.first_channel;
     const float* factors = scales + panel.first_channel;
     Output* const place = output + panel.first_channel;
     PMT_UNROLL
@@ -49,8 +52,12 @@ struct RequantiseSums {
       for (int i = 0; i < 4; ++i) {
         const int index = first + i < total ? first + i : total - 1;
         const int column = index % width * Isa::lanes;
-        rounded[i] = Isa::round(
-            Isa::real(sums[index], Isa::load_floats(biases + column), Isa::load_floats(factors + column)), range);
+        if constexpr (modest) {
+          rounded[i] = Isa::round_modest(sums[index], Isa::load_floats(factors + column));
+        } else {
+          const auto offset = Isa::to_float(Isa::load(biases + column));
+          rounded[i] = Isa::round(Isa::real(sums[index], offset, Isa::load_floats(factors + column)), range);
+        }
       }
       const typename Isa::Bytes outputs = Isa::narrow(rounded, range);
       if (__builtin_expect(whole, 1)) {
@@ -87,9 +94,11 @@ template <typename Isa>
 struct ScaleSums {
   using Int32 = typename Isa::Int32;
   using Output = float;
-  const float* bias;
+  const int32_t* bias;
   const float* scales;
   Output* output;  // of the block
+
+  Int32 start(int32_t) const { return Isa::zero(); }
 
   template <int rows, int width>
   void write(const GemmRow* row, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
@@ -99,8 +108,8 @@ struct ScaleSums {
       PMT_UNROLL
       for (int v = 0; v < width; ++v) {
         const int channel = panel.first_channel + v * Isa::lanes;
-        const auto real =
-            Isa::real(sums[r * width + v], Isa::load_floats(bias + channel), Isa::load_floats(scales + channel));
+        const auto offset = Isa::to_float(Isa::load(bias + channel));
+        const auto real = Isa::real(sums[r * width + v], offset, Isa::load_floats(scales + channel));
         Isa::store_floats(reals + v * Isa::lanes, real);
       }
       std::memcpy(output + row[r].output + panel.first_channel, reals,
@@ -117,7 +126,8 @@ __attribute__((always_inline)) inline void gemm_tile(const GemmRow* row, const u
   Int32 sums[rows * width];
   PMT_UNROLL
   for (int v = 0; v < width; ++v) {
-    const Int32 start = Isa::compensates ? Isa::load(weights + v * vector_bytes) : Isa::zero();
+    Int32 start = epilogue.start(panel.first_channel + v * Isa::lanes);
+    if (Isa::compensates) start = Isa::add(start, Isa::load(weights + v * vector_bytes));
     PMT_UNROLL
     for (int r = 0; r < rows; ++r) sums[r * width + v] = start;
   }

@@ -26,6 +26,7 @@ struct Avx512Vnni : VnniX86 {
     std::memcpy(&value, from, sizeof value);
     return _mm512_set1_epi32(value);
   }
+  static Int32 add(Int32 a, Int32 b) { return _mm512_add_epi32(a, b); }
   static Int32 multiply(Int32 a, int32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32(b)); }
   static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
     return _mm512_dpbusd_epi32(sums, activations, weights);
@@ -39,24 +40,30 @@ struct Avx512Vnni : VnniX86 {
     return _mm512_mul_ps(_mm512_add_ps(to_float(sums), bias), scale);
   }
 
-  // Upper bound with the zero point removed, zero point as int16, lower bound as int8.
+  // Upper bound with the zero point removed, zero point as int16, bounds as int8.
   struct Range {
     __m512 upper;
-    __m512i zero_point, lower;
+    __m512i zero_point, lower, highest;
   };
   static Range range(int32_t zero_point, int32_t low, int32_t high) {
     return {_mm512_set1_ps(static_cast<float>(high - zero_point)), _mm512_set1_epi16(static_cast<int16_t>(zero_point)),
-            _mm512_set1_epi8(static_cast<int8_t>(low))};
+            _mm512_set1_epi8(static_cast<int8_t>(low)), _mm512_set1_epi8(static_cast<int8_t>(high))};
   }
   // Half to even. The upper bound comes first because the conversion turns what int32 cannot hold
   // into its minimum; that is right below the range only.
   static Int32 round(Float value, const Range& range) { return _mm512_cvtps_epi32(_mm512_min_ps(value, range.upper)); }
 
+  // Half to even, of products that are known to fit int32 (requantise_bounds.hpp).
+  static Int32 round_modest(Int32 sums, Float scale) {
+    return _mm512_cvtps_epi32(_mm512_mul_ps(to_float(sums), scale));
+  }
+
   // Four rounded vectors become 64 outputs, in order.
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), range.zero_point);
     const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(rounded[2], rounded[3]), range.zero_point);
-    const __m512i bytes = _mm512_max_epi8(_mm512_packs_epi16(first, second), range.lower);
+    const __m512i packed = _mm512_packs_epi16(first, second);
+    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(packed, range.lower), range.highest);
     // The packs work on each 128-bit part: dword 4 * part + vector becomes dword 4 * vector + part.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, bytes);

@@ -25,6 +25,7 @@ struct NeonDot {
   static Int32 load(const void* from) { return vld1q_s32(static_cast<const int32_t*>(from)); }
   static void store(void* to, Int32 value) { vst1q_s32(static_cast<int32_t*>(to), value); }
   static Int32 broadcast(const void* from) { return vld1q_dup_s32(static_cast<const int32_t*>(from)); }
+  static Int32 add(Int32 a, Int32 b) { return vaddq_s32(a, b); }
   static Int32 multiply(Int32 a, int32_t b) { return vmulq_n_s32(a, b); }
   static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
     return vdotq_s32(sums, vreinterpretq_s8_s32(activations), vreinterpretq_s8_s32(weights));
@@ -51,6 +52,8 @@ struct NeonDot {
             vdupq_n_s8(static_cast<int8_t>(high))};
   }
   static Int32 round(Float value, const Range&) { return vcvtnq_s32_f32(value); }
+  // Of products that are known to fit int32 (requantise_bounds.hpp).
+  static Int32 round_modest(Int32 sums, Float scale) { return vcvtnq_s32_f32(vmulq_f32(to_float(sums), scale)); }
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const int16x8_t first = vcombine_s16(vqmovn_s32(rounded[0]), vqmovn_s32(rounded[1]));
     const int16x8_t second = vcombine_s16(vqmovn_s32(rounded[2]), vqmovn_s32(rounded[3]));

@@ -11,8 +11,8 @@ namespace {
 // What turns rounded sums into outputs: upper bound (zero point removed), zero point, lower bound.
 struct RangeAvx2 {
   __m256 upper;
-  __m256i zero_point;  // int16
-  __m256i lower;       // int8
+  __m256i zero_point;      // int16
+  __m256i lower, highest;  // int8
 };
 
 struct RequantiseAvx2 {
@@ -31,6 +31,7 @@ struct RequantiseAvx2 {
     std::memcpy(&value, from, sizeof value);
     return _mm256_set1_epi32(value);
   }
+  static Int32 add(Int32 a, Int32 b) { return _mm256_add_epi32(a, b); }
   static Int32 multiply(Int32 a, int32_t b) { return _mm256_mullo_epi32(a, _mm256_set1_epi32(b)); }
 
   static Float load_floats(const float* from) { return _mm256_loadu_ps(from); }
@@ -43,17 +44,23 @@ struct RequantiseAvx2 {
 
   static Range range(int32_t zero_point, int32_t low, int32_t high) {
     return {_mm256_set1_ps(static_cast<float>(high - zero_point)), _mm256_set1_epi16(static_cast<int16_t>(zero_point)),
-            _mm256_set1_epi8(static_cast<int8_t>(low))};
+            _mm256_set1_epi8(static_cast<int8_t>(low)), _mm256_set1_epi8(static_cast<int8_t>(high))};
   }
   // Half to even. The upper bound comes first because the conversion turns what int32 cannot hold
   // into its minimum; that is right below the range only.
   static Int32 round(Float value, const Range& range) { return _mm256_cvtps_epi32(_mm256_min_ps(value, range.upper)); }
 
+  // Half to even, of products that are known to fit int32 (requantise_bounds.hpp).
+  static Int32 round_modest(Int32 sums, Float scale) {
+    return _mm256_cvtps_epi32(_mm256_mul_ps(to_float(sums), scale));
+  }
+
   // Four rounded vectors become 32 outputs, in order.
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const __m256i first = _mm256_adds_epi16(_mm256_packs_epi32(rounded[0], rounded[1]), range.zero_point);
     const __m256i second = _mm256_adds_epi16(_mm256_packs_epi32(rounded[2], rounded[3]), range.zero_point);
-    const __m256i bytes = _mm256_max_epi8(_mm256_packs_epi16(first, second), range.lower);
+    const __m256i packed = _mm256_packs_epi16(first, second);
+    const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(packed, range.lower), range.highest);
     // The packs work on each 128-bit half: dwords are vectors 0 1 2 3 (low halves), 0 1 2 3 (high halves).
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   }
