@@ -5,8 +5,8 @@
 namespace pmt::host {
 namespace {
 
-// Of a worker, for the activations of queries at once: half of a common second-level cache.
-constexpr int32_t query_bytes = 1 << 18;
+// Of a worker, for the activations of queries at once: a quarter of a common second-level cache.
+constexpr int32_t query_bytes = 1 << 17;
 
 struct Source {
   SampleArray samples;

@@ -244,8 +244,8 @@ class DepthwiseAvx2 {
 
   // `tiles` tiles of Count outputs from position x. Pairs of taps in a kernel row; 0: any number.
   template <bool Whole, bool Modest, int32_t Count, int32_t Pairs>
-  [[gnu::noinline, gnu::flatten]] static void whole_tiles(const LinearArgs& args, const Layer& layer, const Rows& rows, int32_t x,
-                                            int32_t tiles, int8_t* out) {
+  [[gnu::noinline, gnu::flatten]] static void whole_tiles(const LinearArgs& args, const Layer& layer, const Rows& rows,
+                                                          int32_t x, int32_t tiles, int8_t* out) {
     const int32_t kernel_pairs = Pairs > 0 ? Pairs : pairs(args.window), kernel_h = args.window.kernel_h;
     const int64_t step = args.window.stride_w * entry_bytes;
     const int32_t channels = args.out.channels;
