@@ -9,6 +9,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from networks import labels, pixels, residual_network
 
 from pmt import _core
@@ -73,6 +75,29 @@ def test_known_bytes_of_all_kernels(kernels):
         check=False,
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, f"{kernels}\n", "")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    size=st.integers(2, 7).map(lambda half: 2 * half),
+    width=st.integers(1, 40),
+    classes=st.integers(2, 33),
+    seed=st.integers(0, 1000),
+    variant=st.sampled_from(VARIANTS),
+)
+def test_all_kernels_train_the_same_bytes(size, width, classes, seed, variant):
+    images = {}
+    for kernels in _core.available_kernels():
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PMT_ISA", kernels)
+            model = residual_network(size=size, width=width, classes=classes, seed=seed)
+            options = preset("default", queries=3, batch=2, **variant)
+            layers = model.select_layers("all")
+            trainer = _core.Trainer(model.core, options.to_core(), layers, 2, 1)
+            samples = model.prepare(pixels(model, 2))
+            trainer.step(samples, labels(model, 2), 0, options.learning_rate)
+            images[kernels] = (model.image(), model.core.logits(samples, 1).tobytes())
+    assert len(set(images.values())) == 1, images.keys()
 
 
 def test_unknown_kernels_are_refused(monkeypatch):
