@@ -55,9 +55,9 @@ void pack_network(Arena& arena, Network& network) {
     if (packed != nullptr) packed[i] = layer;
   }
   network.packed = packed;
-  if (arena.measuring() || !arena.fits()) return;
+  if (packed == nullptr || !arena.fits()) return;
   for (int32_t i = 0; i < model.op_count(); ++i) {
-    if (has_weights(model.op(i))) fill_layer(network, i);
+    if (packed[i].scales != nullptr && packed[i].bias != nullptr) fill_layer(network, i);
   }
 }
 

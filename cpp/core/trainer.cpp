@@ -94,8 +94,7 @@ Status Trainer::open_layers() {
                   out.channels,
                   setup_.storage[i].weights,
                   setup_.storage[i].bias};
-    network_.parameters[op].weights = layers_[i].weights;
-    network_.parameters[op].bias = layers_[i].bias;
+    network_.parameters[op] = {layers_[i].weights, layers_[i].bias};
     if (layers_[i].weight_count > largest_layer_) largest_layer_ = layers_[i].weight_count;
     if (out.channels > most_channels_) most_channels_ = out.channels;
   }

@@ -45,7 +45,7 @@ class Gemm {
   }
 
   static RequantiseSums<Isa, false> requantisation(const LinearArgs& args) {
-    return {args.bias, args.scales, Isa::range(args.output_zero, args.clamp_min, args.clamp_max), nullptr};
+    return {Isa::range(args.output_zero, args.clamp_min, args.clamp_max), args.bias, args.scales, nullptr};
   }
 
   Gemm(const LinearArgs& args, const GemmShape& shape, const Window& window)
@@ -120,7 +120,7 @@ class Gemm {
                       const GemmRows& block, const GemmLayout::Panel& panel) const {
     const int32_t first = panel.first_channel;
     if (is_modest(shape_.taps(), args_.bias + first, args_.scales + first, panel.channels)) {
-      const RequantiseSums<Isa, true> modest = {epilogue.bias, epilogue.scales, epilogue.range, epilogue.output};
+      const RequantiseSums<Isa, true> modest = {epilogue.range, epilogue.bias, epilogue.scales, epilogue.output};
       gemm_panel<Isa, RequantiseSums<Isa, true>, Isa::widest>(rows_, rows, weights, block, panel, modest);
     } else {
       gemm_panel<Isa, RequantiseSums<Isa, false>, Isa::widest>(rows_, rows, weights, block, panel, epilogue);

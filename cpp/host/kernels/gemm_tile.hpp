@@ -31,9 +31,9 @@ template <typename Isa, bool modest>
 struct RequantiseSums {
   using Int32 = typename Isa::Int32;
   using Output = int8_t;
+  typename Isa::Range range;
   const int32_t* bias;
   const float* scales;
-  typename Isa::Range range;
   Output* output;  // of the block
 
   Int32 start(int32_t channel) const { return modest ? Isa::load(bias + channel) : Isa::zero(); }

@@ -27,6 +27,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 [[noreturn]] void refuse(const std::string& wanted, const std::vector<const Kernels*>& available) {
   std::vector<std::string> names;
+  names.reserve(available.size());
   for (const Kernels* kernels : available) names.emplace_back(kernels->name);
   const std::vector<std::string> choices(std::begin(known_names), std::end(known_names));
   throw std::invalid_argument(std::string(variable) + " is '" + wanted + "'; it must be one of " + listed(choices) +

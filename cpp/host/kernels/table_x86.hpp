@@ -11,19 +11,21 @@
 namespace pmt::host {
 namespace {
 
-Kernels without_layers_x86() {
-  Kernels table = portable_kernels();
-  table.add = AddAvx2::add;
-  table.average_pool = PoolingAvx2::average_pool;
-  table.max_pool = PoolingAvx2::max_pool;
-  table.mean = PoolingAvx2::mean;
-  table.philox_signs = SignsAvx2::philox_signs;
-  table.perturb = SignsAvx2::perturb;
-  table.accumulate_signs = SignsAvx2::accumulate_signs;
-  table.outer_product = OuterProductAvx2::outer_product;
-  table.outer_positions = OuterProductAvx2::positions_at_once;
-  return table;
-}
+struct TableX86 {
+  static Kernels without_layers() {
+    Kernels table = portable_kernels();
+    table.add = AddAvx2::add;
+    table.average_pool = PoolingAvx2::average_pool;
+    table.max_pool = PoolingAvx2::max_pool;
+    table.mean = PoolingAvx2::mean;
+    table.philox_signs = SignsAvx2::philox_signs;
+    table.perturb = SignsAvx2::perturb;
+    table.accumulate_signs = SignsAvx2::accumulate_signs;
+    table.outer_product = OuterProductAvx2::outer_product;
+    table.outer_positions = OuterProductAvx2::positions_at_once;
+    return table;
+  }
+};
 
 }  // namespace
 }  // namespace pmt::host
