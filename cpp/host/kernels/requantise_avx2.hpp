@@ -75,10 +75,8 @@ struct RequantiseAvx2 {
     const __m128i half = index < 2 ? _mm256_castsi256_si128(outputs) : _mm256_extracti128_si256(outputs, 1);
     if (count == 2) {
       _mm_storeu_si128(place, half);
-    } else if (index % 2 == 0) {
-      _mm_storel_epi64(place, half);
     } else {
-      _mm_storeh_pd(reinterpret_cast<double*>(to), _mm_castsi128_pd(half));
+      _mm_storel_epi64(place, index % 2 == 0 ? half : _mm_unpackhi_epi64(half, half));
     }
   }
 };
