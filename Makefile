@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 .PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test clean
 
 help:
-	@echo 'make demo       adapt the bundled int8 model to noisy images (3 minutes after set-up)'
+	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
 	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test'
 	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
 	@echo 'make cpp-test   C++ tests under the address and undefined-behaviour sanitizers'
