@@ -139,7 +139,7 @@ BAD_INPUT = {
     "unknown corruption": (
         TRAIN + "--corruption snow",
         "--corruption 'snow' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
-        "contrast, fog, brightness",
+        "contrast, fog, brightness, speckle_noise, gaussian_blur, saturate",
     ),
     "severity": ("eval {model} --data {data} --corruption fog --severity 6",
                  "--severity 6 must be 1..5"),

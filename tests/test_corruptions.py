@@ -15,8 +15,9 @@ from pmt.corruptions import SEVERITIES, corrupt, names
 from pmt.corruptions.plasma import plasma_fractal
 from pmt.datasets import Dataset
 
-ALL = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast", "fog", "brightness")
-RANDOM = ("gaussian_noise", "shot_noise", "impulse_noise", "fog")
+FIRST = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast", "fog", "brightness")
+ALL = (*FIRST, "speckle_noise", "gaussian_blur", "saturate")
+RANDOM = ("gaussian_noise", "shot_noise", "impulse_noise", "fog", "speckle_noise")
 
 
 def flat(value: int, count: int = 40, side: int = 32, channels: int = 3) -> np.ndarray:
@@ -188,6 +189,9 @@ GOLDEN = {
     "contrast": 0x3E311A4C,
     "fog": 0xD3AF6795,
     "brightness": 0x9B391113,
+    "speckle_noise": 0x967071E9,
+    "gaussian_blur": 0xBF10F177,
+    "saturate": 0x88BD7F68,
 }
 
 
@@ -261,7 +265,7 @@ IMAGE = np.zeros((1, 4, 4, 3), np.uint8)
             (IMAGE, "snow", 1),
             ValueError,
             "name = 'snow': no such corruption; choose one of gaussian_noise, shot_noise, "
-            "impulse_noise, contrast, fog, brightness",
+            "impulse_noise, contrast, fog, brightness, speckle_noise, gaussian_blur, saturate",
         ),
         ((IMAGE, "fog", 0), ValueError, "severity = 0: choose one of 1, 2, 3, 4, 5"),
         ((IMAGE, "fog", 6), ValueError, "severity = 6: choose one of 1, 2, 3, 4, 5"),

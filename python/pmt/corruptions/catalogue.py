@@ -14,6 +14,7 @@ from typing import Any
 from pmt.corruptions.brightness import brightness
 from pmt.corruptions.contrast import contrast
 from pmt.corruptions.fog import fog
+from pmt.corruptions.gaussian_blur import gaussian_blur
 from pmt.corruptions.noise import (
     Generators,
     Images,
@@ -21,7 +22,9 @@ from pmt.corruptions.noise import (
     gaussian_noise,
     impulse_noise,
     shot_noise,
+    speckle_noise,
 )
+from pmt.corruptions.saturate import saturate
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
@@ -42,6 +45,11 @@ CATALOGUE = {
     "contrast": Corruption(contrast, (0.75, 0.5, 0.4, 0.3, 0.15), is_random=False),
     "fog": Corruption(fog, ((0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75))),
     "brightness": Corruption(brightness, (0.05, 0.1, 0.15, 0.2, 0.3), is_random=False),
+    "speckle_noise": Corruption(speckle_noise, (0.06, 0.1, 0.12, 0.16, 0.2)),
+    "gaussian_blur": Corruption(gaussian_blur, (0.4, 0.6, 0.7, 0.8, 1.0), is_random=False),
+    "saturate": Corruption(
+        saturate, ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)), is_random=False
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Noise: gaussian (sensor), shot (photon counting) and impulse (dead and saturated pixels)."""
+"""Noise: gaussian (sensor), shot (photons), impulse (dead pixels) and speckle (gain)."""
 
 from __future__ import annotations
 
@@ -83,3 +83,27 @@ def impulse_noise(images: Images, amount: float, generators: Generators) -> Pixe
     pixels[draw < amount] = 1.0
     pixels[draw < amount / 2] = 0.0
     return pixels
+
+
+def speckle_noise(images: Images, deviation: float, generators: Generators) -> Pixels:
+    """Add independent normal noise whose deviation is a share of each value.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    deviation
+        Standard deviation as a share of the value, so black stays black.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1, not clipped.
+    """
+    noise = np.empty(images.shape)
+    for image_noise, generator in zip(noise, generators, strict=True):
+        generator.standard_normal(out=image_noise)
+    pixels = images / 255.0
+    return pixels + deviation * pixels * noise
