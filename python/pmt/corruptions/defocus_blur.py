@@ -11,6 +11,8 @@ from pmt.corruptions.noise import Generators, Images, Pixels
 
 # The published script draws its disks on this grid where they fit in it.
 SMALL_RADIUS = 8
+# A narrow Gaussian leaves weights of 1e-22 around the disk; no grey level depends on them.
+NEGLIGIBLE = 1e-12
 
 
 @functools.lru_cache(maxsize=16)
@@ -67,7 +69,7 @@ def defocus_blur(
         float64, shape (N, H, W, C), full scale 1.
     """
     kernel = disk(*radius_and_softness)
-    taps = np.argwhere(kernel > 0.0)
+    taps = np.argwhere(kernel > NEGLIGIBLE)
     # Most of the 17x17 kernel is empty for small disks: pad by what is not.
     first, last = taps.min(axis=0), taps.max(axis=0)
     reach = int((last - first).max()) // 2
