@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pmt import __version__
 from pmt.cli import bench as bench_command
+from pmt.cli import convert as convert_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
@@ -26,6 +27,7 @@ _COMMANDS = {
     "info": info_command,
     "eval": eval_command,
     "train": train_command,
+    "convert": convert_command,
     "export": export_command,
     "bench": bench_command,
 }
