@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pmt.graph import Graph, Op, Tensor
+from pmt.model import Model
 
+SEEDS = range(60)
 CHANNELS = (1, 3, 8, 5)
 
 
@@ -149,3 +153,23 @@ def drawn_graph(seed: int, *, plain: bool = False) -> Graph:
     """A graph of up to a dozen operations; equal seeds give equal graphs."""
     drawing = Drawing(seed, plain=plain)
     return drawing.graph(int(drawing.rng.integers(2, 9)))
+
+
+def random_images(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
+    tensor = graph.tensors[graph.input]
+    shape = (count, tensor.height, tensor.width, tensor.channels)
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+def int8_outputs(model: Model, images: np.ndarray) -> np.ndarray:
+    output = model.core.tensors()[model.core.output_tensor]
+    logits = model.core.logits(images, int8_logits=True)
+    return (np.rint(logits / np.float32(output["scale"])) + output["zero_point"]).astype(np.int8)
+
+
+def alone(graph: Graph, op: Op) -> Graph:
+    """A graph of one op that reads one tensor."""
+    source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    channels = min(source.channels, 4)
+    one = replace(op, inputs=(0,), output=1)
+    return Graph([source, target], [one], 0, 1, (0.0,) * channels, (1.0,) * channels)

@@ -10,7 +10,7 @@ import emulator
 import litert_engine
 import numpy as np
 import pytest
-from drawn_graphs import drawn_graph
+from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
 from networks import residual_network
 
 import pmt
@@ -25,32 +25,10 @@ from pmt.model import Model
 tflite = pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
-SEEDS = range(60)
-
-
-def random_images(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
-    tensor = graph.tensors[graph.input]
-    shape = (count, tensor.height, tensor.width, tensor.channels)
-    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-
-
-def int8_outputs(model: Model, images: np.ndarray) -> np.ndarray:
-    output = model.core.tensors()[model.core.output_tensor]
-    logits = model.core.logits(images, int8_logits=True)
-    return (np.rint(logits / np.float32(output["scale"])) + output["zero_point"]).astype(np.int8)
-
 
 def read_back(graph: Graph, folder: Path) -> Model:
     (folder / "net.tflite").write_bytes(tflite_model(graph))
     return pmt.load(folder / "net.tflite")
-
-
-def alone(graph: Graph, op: Op) -> Graph:
-    """A graph of one op that reads one tensor."""
-    source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
-    channels = min(source.channels, 4)
-    one = replace(op, inputs=(0,), output=1)
-    return Graph([source, target], [one], 0, 1, (0.0,) * channels, (1.0,) * channels)
 
 
 def steps_off(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
