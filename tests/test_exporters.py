@@ -143,6 +143,19 @@ def test_a_full_disk_leaves_what_was_there(suffix, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [f"net{suffix}"]
 
 
+def test_ctrl_c_leaves_what_was_there(tmp_path, monkeypatch):
+    (tmp_path / "net.h").write_bytes(b"old")
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic_file.os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        residual_network().save(tmp_path / "net.h")
+    assert (tmp_path / "net.h").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["net.h"]
+
+
 @pytest.mark.parametrize(
     ("suffix", "package"), [(".tflite", "tflite"), (".onnx", "onnx"), (".tflite", "flatbuffers")]
 )

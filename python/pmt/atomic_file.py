@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["write_bytes", "write_text"]
@@ -32,8 +33,11 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
+    except BaseException as error:  # Ctrl-C leaves nothing either
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise OSError(
             error.errno,
             f"could not write {len(data)} bytes ({error.strerror}); the file that was there is "

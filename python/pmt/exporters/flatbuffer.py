@@ -27,7 +27,7 @@ OPERATOR_VERSIONS = {
     "RESHAPE": (1, "ReshapeOptions"),
     "MINIMUM": (2, "MaximumMinimumOptions"),
     "MAXIMUM": (2, "MaximumMinimumOptions"),
-    "SLICE": (2, "SliceOptions"),
+    "STRIDED_SLICE": (2, "StridedSliceOptions"),
     "CONCATENATION": (2, "ConcatenationOptions"),
 }
 _SCHEMA_VERSION = 3

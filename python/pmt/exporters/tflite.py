@@ -25,6 +25,7 @@ __all__ = ["tflite_model"]
 _SAME, _VALID = 0, 1
 _NONE, _RELU, _RELU_N1_TO_1, _RELU6 = 0, 1, 2, 3
 _ALL = (-128, 127)
+_BATCH_AND_CHANNELS = 0b1001  # dimensions 0 and 3, as a mask
 _FLAT_READERS = ("fully_connected", "reshape")
 
 
@@ -146,7 +147,9 @@ class _Lowering:
                 self._piece(op, f"{op.name}/{i}_{j}", row, column)
                 for j, column in enumerate(columns)
             ]
-            strips.append(self._joined(op, f"{op.name}/{i}", pieces, 2, row.count, target.width))
+            strip = self._like(f"{op.name}/{i}", target, row.count, target.width)
+            self.tflite.operator("CONCATENATION", pieces, strip, Axis=2)
+            strips.append(strip)
         unclamped = self._unclamped(op)
         self.tflite.operator("CONCATENATION", strips, unclamped, Axis=1)
         self._clamp(op, unclamped, op.output)
@@ -155,20 +158,17 @@ class _Lowering:
         source = self.graph.tensors[op.inputs[0]]
         size = (row.stop - row.start, column.stop - column.start)
         part = self._like(f"{name}/part", source, *size)
-        begin = self._integers(f"{name}/begin", [0, row.start, column.start, 0])
-        sizes = self._integers(f"{name}/size", [-1, *size, -1])
-        self.tflite.operator("SLICE", [op.inputs[0], begin, sizes], part)
+        corners = [
+            self._integers(f"{name}/begin", [0, row.start, column.start, 0]),
+            self._integers(f"{name}/end", [0, row.stop, column.stop, 0]),
+            self._integers(f"{name}/strides", [1, 1, 1, 1]),
+        ]
+        whole = {"BeginMask": _BATCH_AND_CHANNELS, "EndMask": _BATCH_AND_CHANNELS}
+        self.tflite.operator("STRIDED_SLICE", [op.inputs[0], *corners], part, **whole)
         average = self._like(name, source, row.count, column.count)
         options = _pool_options(op, (row.kernel, column.kernel))
         self.tflite.operator("AVERAGE_POOL_2D", [part], average, Padding=_VALID, **options)
         return average
-
-    def _joined(
-        self, op: Op, name: str, pieces: list[int], axis: int, height: int, width: int
-    ) -> int:
-        joined = self._like(name, self.graph.tensors[op.output], height, width)
-        self.tflite.operator("CONCATENATION", pieces, joined, Axis=axis)
-        return joined
 
     def _padding(self, op: Op) -> int | None:
         """Return VALID or SAME, None where the op's padding is neither."""
