@@ -11,6 +11,7 @@ from cli_files import same_weights
 from networks import residual_network
 
 import pmt
+from pmt.exporters import tflite_in_place
 from pmt.exporters.tflite import tflite_model
 from pmt.graph import Graph
 
@@ -182,8 +183,28 @@ def test_trained_biases_need_a_place(tmp_path):
     model = pmt.load(path)
     moved(model, bias=False).save(tmp_path / "weights.tflite", into=path)
     assert same_weights(pmt.load(tmp_path / "weights.tflite"), moved(model))
-    with pytest.raises(ValueError, match=r"layer 'conv' has biases, and none in the file; convert"):
+    with pytest.raises(
+        ValueError, match=r"layer 'conv' has trained biases, and none in the file; conv"
+    ):
         moved(model).save(tmp_path / "bias.tflite", into=path)
+
+
+def test_layers_that_the_import_made_must_be_untrained(tmp_path, monkeypatch):
+    """As an importer does that unpacks groups, or makes a layer of another operator."""
+    path = tmp_path / "net.tflite"
+    path.write_bytes(tflite_model(residual_network().to_graph()))
+    graph = pmt.load(path).to_graph()
+    graph.ops[3].weights = graph.ops[3].weights[::-1].copy()
+    monkeypatch.setattr(tflite_in_place.importers, "read", lambda path: graph)
+    model = pmt.Model.from_graph(graph)
+    model.save(tmp_path / "same.tflite", into=path)
+    assert (tmp_path / "same.tflite").read_bytes() == path.read_bytes()
+    others = moved(model, layers="stem,expand,depth,down,head")
+    others.save(tmp_path / "others.tflite", into=path)
+    with pytest.raises(
+        ValueError, match=r"layer 'project' was trained, and the file does not store it as it is h"
+    ):
+        moved(model).save(tmp_path / "all.tflite", into=path)
 
 
 @pytest.mark.parametrize(

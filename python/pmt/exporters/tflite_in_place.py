@@ -6,7 +6,6 @@ the bytes of weights and biases that training has changed are replaced.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pmt import importers
 from pmt.consistency import is_layer
 from pmt.exporters.same_network import differences
 from pmt.graph import Graph, Op
-from pmt.importers.tflite_file import FileModel, FileOp, read_file
+from pmt.importers.tflite_file import FileOp, read_file
 
 __all__ = ["tflite_with_weights"]
 
@@ -60,8 +59,9 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
             f"{_listed(problems)}; give the file it came from, or convert without --into"
         )
     patch = _Patch(original)
-    for number, old, new in _layers(patch.file, imported, graph):
-        patch.layer(patch.file.ops[number], old, new)
+    for old, new in zip(imported.ops, graph.ops, strict=True):
+        if is_layer(old):
+            patch.layer(old, new)
     if patch.problems:
         raise ValueError(
             f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
@@ -69,63 +69,64 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     return bytes(patch.data)
 
 
-def _layers(file: FileModel, imported: Graph, graph: Graph) -> list[tuple[int, Op, Op]]:
-    """Pair every layer with its operator: the importer keeps the file's order."""
-    numbers = [i for i, op in enumerate(file.ops) if op.kind in _LAYER_OPERATORS]
-    old = [op for op in imported.ops if is_layer(op)]
-    new = [op for op in graph.ops if is_layer(op)]
-    if len(numbers) != len(old):
-        raise ValueError(
-            f"the file has {len(numbers)} layers, {len(old)} of them as the model has them; "
-            "convert without --into"
-        )
-    return list(zip(numbers, old, new, strict=True))
-
-
-@dataclass
 class _Patch:
     """The file's bytes, and which of its buffers were written with what."""
 
-    original: Path
-    data: bytearray = field(init=False)
-    file: FileModel = field(init=False)
-    problems: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, original: Path) -> None:
         import tflite
 
-        self.file = read_file(self.original)
-        self.data = bytearray(self.original.read_bytes())
+        self.problems: list[str] = []
+        self.data = bytearray(original.read_bytes())
+        self._file = read_file(original)
         # Its arrays are views: what is written to them is written to the file.
         self._model: Any = tflite.Model.GetRootAs(self.data, 0)
         self._written: dict[int, tuple[str, bytes]] = {}
+        self._unmatched = [op for op in self._file.ops if op.kind in _LAYER_OPERATORS]
 
-    def layer(self, operator: FileOp, old: Op, new: Op) -> None:
-        """Replace one layer's parameters."""
+    def layer(self, old: Op, new: Op) -> None:
+        """Replace one layer's parameters; layers come in the order of the file."""
         assert old.weights is not None
         assert new.weights is not None
+        before, after = _bias(old), _bias(new)
+        operator = self._operator(old.weights)
+        if operator is None:
+            if not np.array_equal(old.weights, new.weights) or not np.array_equal(before, after):
+                self.problems.append(
+                    f"layer {new.name!r} was trained, and the file does not store it as it is here"
+                )
+            return
         self._replace(new.name, "weights", operator.inputs[1], old.weights, new.weights)
         bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
         if bias >= 0:
-            self._replace(new.name, "biases", bias, _bias(old), _bias(new))
-        elif _bias(new).any():
-            self.problems.append(f"layer {new.name!r} has biases, and none in the file")
+            self._replace(new.name, "biases", bias, before, after)
+        elif not np.array_equal(before, after):
+            self.problems.append(f"layer {new.name!r} has trained biases, and none in the file")
+
+    def _operator(self, weights: npt.NDArray[np.int8]) -> FileOp | None:
+        """Return the next operator of these weights; importing may have made further layers."""
+        for position, operator in enumerate(self._unmatched):
+            stored = self._file.tensors[operator.inputs[1]].data
+            if stored is not None and _little(stored) == _little(weights):
+                del self._unmatched[: position + 1]
+                return operator
+        return None
 
     def _replace(
         self, layer: str, what: str, tensor: int, old: npt.NDArray[Any], new: npt.NDArray[Any]
     ) -> None:
         buffer = int(self._model.Subgraphs(0).Tensors(tensor).Buffer())
-        view = self._model.Buffers(buffer).DataAsNumpy()
         before, after = _little(old), _little(new)
         other, content = self._written.setdefault(buffer, (layer, after))
         if content != after:
             self.problems.append(
                 f"layers {other!r} and {layer!r} share their {what} in the file, and differ now"
             )
-        elif other == layer and view.tobytes() != before:
-            self.problems.append(f"layer {layer!r}: its {what} are stored in a way unknown here")
-        else:
-            view[:] = np.frombuffer(after, np.uint8)
+        elif before != after and other == layer:
+            view = self._model.Buffers(buffer).DataAsNumpy()
+            if view.tobytes() == before:
+                view[:] = np.frombuffer(after, np.uint8)
+            else:
+                self.problems.append(f"layer {layer!r}: the file has other {what} than the model")
 
 
 def _bias(op: Op) -> npt.NDArray[np.int32]:
