@@ -11,11 +11,11 @@ import litert_engine
 import numpy as np
 import pytest
 from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
-from networks import residual_network
+from networks import residual_network, smooth_network
 
 import pmt
 from pmt.exporters.bias import bounded_bias
-from pmt.exporters.flatbuffer import OPERATOR_VERSIONS
+from pmt.exporters.flatbuffer import OPERATORS
 from pmt.exporters.input_formula import input_formula
 from pmt.exporters.pooling_bands import Band, bands
 from pmt.exporters.tflite import tflite_model
@@ -72,6 +72,16 @@ def test_drawn_networks_survive_a_round_trip(tmp_path):
         again = read_back(graph, tmp_path)
         np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
         assert [layer.name for layer in again.layers] == [layer.name for layer in model.layers]
+
+
+@pytest.mark.parametrize("network", [residual_network, smooth_network])
+def test_small_networks_equal_xnnpack_and_survive_a_round_trip(network, tmp_path):
+    model = network()
+    images = random_images(model.to_graph(), 20)
+    found = litert_engine.outputs(tflite_model(model.to_graph()), images)
+    np.testing.assert_array_equal(found, int8_outputs(model, images))
+    again = read_back(model.to_graph(), tmp_path)
+    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
 
 
 def test_the_bundled_model_equals_xnnpack_on_every_image(tmp_path):
@@ -191,7 +201,7 @@ def test_batches_are_taken():
 
 
 def test_operators_have_options_of_the_schema():
-    for kind, (_version, table) in OPERATOR_VERSIONS.items():
+    for kind, (_version, table) in OPERATORS.items():
         assert hasattr(tflite.BuiltinOperator, kind)
         assert hasattr(tflite.BuiltinOptions, table)
 

@@ -130,6 +130,25 @@ def test_a_graph_that_contradicts_itself_is_refused(suffix, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", exporters.SUFFIXES)
+def test_metadata_must_be_json(suffix, tmp_path):
+    graph = residual_network().to_graph()
+    graph.metadata["mean"] = float("nan")
+    with pytest.raises(ValueError, match="metadata: must hold only what JSON can"):
+        exporters.write(graph, tmp_path / f"net{suffix}")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_without_the_right_to_write_is_named(tmp_path, monkeypatch):
+    def refuse(*_arguments):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(atomic_file.Path, "open", refuse)
+    message = r"could not write \d+ bytes \(Permission denied\).* or choose another folder.*net\.h"
+    with pytest.raises(PermissionError, match=message):
+        residual_network().save(tmp_path / "net.h")
+
+
+@pytest.mark.parametrize("suffix", exporters.SUFFIXES)
 def test_a_full_disk_leaves_what_was_there(suffix, tmp_path, monkeypatch):
     (tmp_path / f"net{suffix}").write_bytes(b"old")
 

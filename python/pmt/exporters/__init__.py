@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pmt import atomic_file
 from pmt.graph import Graph
+from pmt.image import build_image
 
 __all__ = ["SUFFIXES", "check_destination", "write"]
 
 
 def _pmt(graph: Graph, path: Path) -> bytes:
-    from pmt.image import build_image
-
     return build_image(graph)
 
 
@@ -81,7 +80,8 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     Raises
     ------
     ValueError
-        If the suffix is unknown, the graph contradicts itself, or it does not come from ``into``.
+        If the suffix is unknown, the graph contradicts itself, its metadata is not JSON, or it does
+        not come from ``into``.
     ImportError
         If the format's package is missing.
     OSError
@@ -89,6 +89,7 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     """
     path = Path(path)
     check_destination(path, replace=True)
+    build_image(graph)  # whatever the format: what is no model of pmt is refused here
     if into is None:
         content = _WRITERS[path.suffix.lower()](graph, path)
     else:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from pmt.exporters.missing_package import missing
 
-__all__ = ["OPERATOR_VERSIONS", "TfliteFile"]
+__all__ = ["OPERATORS", "TfliteFile"]
 
-# The first version of each operator that takes int8, and the table of its options.
-OPERATOR_VERSIONS = {
+# Of each operator: its first version that takes int8, and the table of its options.
+OPERATORS = {
     "CONV_2D": (3, "Conv2DOptions"),
     "DEPTHWISE_CONV_2D": (3, "DepthwiseConv2DOptions"),
     "FULLY_CONNECTED": (4, "FullyConnectedOptions"),
@@ -145,7 +145,7 @@ class TfliteFile:
 
     def _operator_code(self, kind: str) -> int:
         number = int(getattr(self.schema.BuiltinOperator, kind))
-        version = OPERATOR_VERSIONS[kind][0]
+        version = OPERATORS[kind][0]
         # Readers of schemas before 3a look at the deprecated field alone.
         return self._table(
             "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
@@ -185,7 +185,7 @@ class TfliteFile:
         return self._table("Tensor", **fields)
 
     def _write_operator(self, operator: _Operator, code: int) -> int:
-        table = OPERATOR_VERSIONS[operator.kind][1]
+        table = OPERATORS[operator.kind][1]
         return self._table(
             "Operator",
             OpcodeIndex=code,
