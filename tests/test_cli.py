@@ -275,4 +275,4 @@ def test_a_bundled_data_set_keeps_its_name(tmp_path):
 
     source = DataSource("bundled", "fog", 2, 3)
     assert DataSource.from_config({**source.to_config(), "limit": 0}) == source
-    assert source.description == "bundled, fog severity 2"
+    assert source.description("train") == "bundled, fog severity 2"

@@ -9,7 +9,22 @@ from typing import NoReturn
 
 from pmt import corruptions
 
-__all__ = ["Parser", "add_data", "add_json", "add_model", "add_threads", "integer"]
+__all__ = [
+    "DATA_HELP",
+    "Parser",
+    "add_coarse_labels",
+    "add_data",
+    "add_json",
+    "add_model",
+    "add_threads",
+    "integer",
+]
+
+
+DATA_HELP = (
+    "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz and "
+    "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,14 +88,14 @@ def add_data(
         "--data",
         metavar="DIR",
         required=required,
-        help="folder of CIFAR-10 (python or binary), of MNIST-like idx files, of train.npz and "
-        "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'. Images of "
-        "another size than the model's input are resized",
+        help=f"{DATA_HELP}. Images of another size than the model's input are resized",
     )
+    add_coarse_labels(group)
     group.add_argument(
         "--corruption",
         metavar="NAME",
-        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none)",
+        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none). Where DIR is "
+        "or holds a CIFAR-10-C folder, its arrays are the corrupted test images",
     )
     group.add_argument(
         "--severity",
@@ -95,6 +110,16 @@ def add_data(
         type=integer(0, 2**31),
         help="seed of the corruption: the train split is corrupted with S, the test split with "
         "S + 1 (default: 0)",
+    )
+
+
+def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
+    """Add the choice between the labels of CIFAR-100."""
+    parser.add_argument(
+        "--coarse-labels",
+        action="store_true",
+        default=None,
+        help="the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pmt import __version__
 from pmt.cli import bench as bench_command
+from pmt.cli import corrupt as corrupt_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
@@ -27,6 +28,7 @@ _COMMANDS = {
     "eval": eval_command,
     "train": train_command,
     "export": export_command,
+    "corrupt": corrupt_command,
     "bench": bench_command,
 }
 

@@ -9,6 +9,7 @@ from pmt.datasets.class_names import (
     CIFAR100_COARSE_CLASSES,
     FASHION_MNIST_CLASSES,
 )
+from pmt.datasets.corrupted_arrays import load_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.layouts import load
 from pmt.datasets.npz import save_npz
@@ -21,5 +22,6 @@ __all__ = [
     "Dataset",
     "bundled",
     "load",
+    "load_corrupted",
     "save_npz",
 ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pmt.datasets.checks import checked_integer
 from pmt.datasets.cifar import has_cifar, read_cifar
+from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.damage import damaged, missing
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.idx import has_idx, read_idx
@@ -92,6 +93,13 @@ def _read(
         raise missing(path, "no such file or folder", "check the path")
     if path.is_dir() and has_cifar(path):
         return read_cifar(path, split, class_names, labels)
+    if find_corrupted(path, split) is not None:
+        raise damaged(
+            path,
+            "holds corrupted images alone (labels.npy, fog.npy, ...)",
+            "choose them with --corruption NAME --severity S, in Python with "
+            "pmt.datasets.load_corrupted",
+        )
     if labels != "fine":
         raise ValueError(f"labels = {labels!r}: {path} is not CIFAR-100; leave the option out")
     if path.is_file():
