@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from pmt import datasets
 from pmt.cli.arguments import DATA_HELP, add_coarse_labels, add_json, integer
+from pmt.cli.clean_data import read_clean
 from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
-from pmt.cli.sources import BUNDLED, chosen_indices
+from pmt.cli.sources import chosen_indices
 from pmt.corruptions import SEVERITIES, ArrayWriter, names
-from pmt.datasets import Dataset
-from pmt.datasets.image_folder import resized
 from pmt.progress import ProgressLine
 
 EXIT_INTERRUPTED = 130
@@ -115,21 +113,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         }
     )
     return 0
-
-
-def read_clean(arguments: argparse.Namespace) -> Dataset:
-    """Read the split that the command line names."""
-    if arguments.data == BUNDLED:
-        data = datasets.bundled(arguments.split)
-        if arguments.size is None:
-            return data
-        return replace(data, images=resized(data.images, (arguments.size, arguments.size)))
-    return datasets.load(
-        arguments.data,
-        split=arguments.split,
-        size=arguments.size,
-        labels="coarse" if arguments.coarse_labels else "fine",
-    )
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pmt.cli import corrupt as corrupt_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import show as show_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -29,6 +30,7 @@ _COMMANDS = {
     "train": train_command,
     "export": export_command,
     "corrupt": corrupt_command,
+    "show": show_command,
     "bench": bench_command,
 }
 

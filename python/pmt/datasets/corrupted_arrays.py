@@ -73,6 +73,20 @@ def find_corrupted(path: Path, split: str) -> Path | None:
     return fitting[0] if fitting else None
 
 
+def stored_names(folder: Path) -> tuple[str, ...]:
+    """List the corruptions whose arrays a folder holds, sorted by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        It holds none.
+    """
+    found = sorted(path.stem for path in folder.glob("*.npy") if path.name != LABELS)
+    if not found:
+        raise missing(folder, f"no array beside {LABELS}", REMEDY)
+    return tuple(found)
+
+
 def load_corrupted(
     path: str | os.PathLike[str],
     name: str,
