@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import io
 import json
@@ -13,10 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_files import check_golden, program, write_data, write_model
+from networks import residual_network
 from test_datasets_cifar100 import write_binary_100
 
 from pmt import atomic_file, corruptions
 from pmt.cli import main
+from pmt.cli.arguments import add_data
+from pmt.cli.sources import DataSource, data_source
 from pmt.corruptions import ArrayWriter, corrupt, split_seed
 from pmt.corruptions import array_writer as writer_module
 from pmt.datasets import Dataset, load, load_corrupted
@@ -282,6 +286,25 @@ def test_coarse_labels_and_another_size(tmp_path):
     assert data.images.shape == (2, 8, 8, 3)
     assert data.labels.tolist() == [1, 18]
     assert data.class_names[18] == "vehicles_1"
+
+
+def test_every_command_reads_coarse_labels(tmp_path):
+    write_binary_100(tmp_path / "cifar-100-binary")
+    parser = argparse.ArgumentParser()
+    add_data(parser, required=True)
+    for more, labels, kept in (([], [91, 8], "fine"), (["--coarse-labels"], [1, 18], "coarse")):
+        source = data_source(parser.parse_args(["--data", str(tmp_path), *more]))
+        assert source.to_config()["labels"] == kept
+        again = DataSource.from_config(source.to_config())
+        assert again.load("train", residual_network()).labels.tolist() == labels
+    assert DataSource.from_config({"data": "x"}).labels == "fine"
+
+
+def test_a_resumed_run_keeps_its_labels(tmp_path, capsys):
+    assert main(["train", "--resume", str(tmp_path), "--coarse-labels"]) == 2
+    assert "--resume takes no coarse-labels: the run's config.toml holds it" in (
+        capsys.readouterr().err
+    )
 
 
 def test_many_classes_need_wide_labels(tmp_path):

@@ -99,7 +99,7 @@ def test_arrays_of_another_data_set_do_not_stand_for_it(tmp_path: Path) -> None:
 
 def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
     folder = write_published(tmp_path / "CIFAR-10-C")
-    with pytest.raises(ValueError, match=r"holds corrupted images alone .*; choose them with -"):
+    with pytest.raises(ValueError, match=r"holds corrupted images alone .*; choose some with -"):
         load(folder, split="test")
     with pytest.raises(FileNotFoundError, match=r"no corrupted arrays of the train split"):
         load_corrupted(tmp_path, "fog", 1, split="train")
@@ -193,6 +193,12 @@ def test_any_damage_of_the_header_is_one_clear_error(
             {
                 "data": "x", "split": "test", "seed": "0", "images": 3, "shape": [32, 32, 3],
                 "data_crc32": 0, "class_names": ["a"],
+            }
+        ),
+        json.dumps(
+            {
+                "data": "x", "split": "test", "seed": 0, "images": 3, "shape": [32, 32, 3],
+                "data_crc32": 0, "class_names": ["a", "a"],
             }
         ),
     ],

@@ -94,5 +94,8 @@ def _check(path: Path, manifest: CorruptionManifest) -> None:
     numbers = (manifest.seed, manifest.images, manifest.data_crc32, *manifest.shape)
     if not all(isinstance(text, str) for text in texts) or not manifest.class_names:
         raise damaged(path, "not a manifest (data, split or class_names is not text)", REMEDY)
+    names = manifest.class_names
+    if len(set(names)) != len(names) or not all(name.strip() for name in names):
+        raise damaged(path, "not a manifest (class_names holds a name twice or a blank)", REMEDY)
     if not all(type(number) is int for number in numbers) or len(manifest.shape) != 3:
         raise damaged(path, "not a manifest (a number is not whole)", REMEDY)

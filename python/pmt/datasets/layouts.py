@@ -97,8 +97,8 @@ def _read(
         raise damaged(
             path,
             "holds corrupted images alone (labels.npy, fog.npy, ...)",
-            "choose them with --corruption NAME --severity S, in Python with "
-            "pmt.datasets.load_corrupted",
+            "choose some with --corruption NAME --severity S, in `pmt show` with --corruptions, in "
+            "Python with pmt.datasets.load_corrupted",
         )
     if labels != "fine":
         raise ValueError(f"labels = {labels!r}: {path} is not CIFAR-100; leave the option out")
