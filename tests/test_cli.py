@@ -137,9 +137,11 @@ BAD_INPUT = {
         "`pmt info` lists the layers",
     ),
     "unknown corruption": (
-        TRAIN + "--corruption snow",
-        "--corruption 'snow' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
-        "contrast, fog, brightness, speckle_noise, gaussian_blur, saturate",
+        TRAIN + "--corruption rain",
+        "--corruption 'rain' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
+        "defocus_blur, glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast, "
+        "elastic_transform, pixelate, jpeg_compression, speckle_noise, gaussian_blur, spatter, "
+        "saturate",
     ),
     "severity": ("eval {model} --data {data} --corruption fog --severity 6",
                  "--severity 6 must be 1..5"),

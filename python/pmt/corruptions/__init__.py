@@ -1,4 +1,4 @@
-"""Seeded image corruptions with the constants published for CIFAR-10-C, in numpy alone."""
+"""Seeded image corruptions with the constants published for CIFAR-10-C and ImageNet-C."""
 
 from __future__ import annotations
 
