@@ -66,7 +66,8 @@ def test_the_layout_is_that_of_cifar_10_c(data, tmp_path, capsys):
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert [made["name"] for made in figures.pop("made")] == list(NAMES)
     assert figures == {
-        "out": str(out), "n": 7, "split": "test", "seed": 4, "already_there": [],
+        "out": str(out), "n": 7, "split": "test", "seed": 4, "constants": "cifar10",
+        "already_there": [],
         "bytes": 2 * 35 * 8 * 8 * 3,
     }  # fmt: skip
     lines = capsys.readouterr().out.splitlines()
@@ -143,6 +144,7 @@ def test_whole_arrays_are_not_made_again_and_damaged_ones_are(data, tmp_path, ca
             ["--split", "train"],
             "split is 'test' there, 'train' here; images is 7 there, 12 here",
         ),
+        (["--constants", "imagenet"], "constants is 'cifar10' there, 'imagenet' here"),
         (["--limit", "6"], "images is 7 there, 6 here"),
     ],
 )
@@ -307,12 +309,45 @@ def test_a_resumed_run_keeps_its_labels(tmp_path, capsys):
     )
 
 
+def test_the_constants_of_imagenet_c(data, tmp_path, capsys):
+    model, out = write_model(tmp_path), tmp_path / "out"
+    clean = load(data, split="test")
+    assert run(data, out, "--constants", "imagenet") == 0
+    expected = corrupt(clean.images, "shot_noise", 5, seed=1, constants="imagenet")
+    assert np.array_equal(load_corrupted(out, "shot_noise", 5).images, expected)
+    capsys.readouterr()
+    losses = []
+    for source in (out, data):
+        arguments = ["eval", str(model), "--data", str(source), "--corruption", "shot_noise"]
+        assert main([*arguments, "--constants", "imagenet", "--json", "-"]) == 0
+        losses.append(json.loads(capsys.readouterr().out)["loss"])
+    assert losses[0] == losses[1]
+    assert run(data, out, "--constants", "mnist") == 2
+    assert "--constants 'mnist' is unknown; choose one of cifar10, imagenet" in (
+        capsys.readouterr().err
+    )
+    assert main(["eval", str(model), "--data", str(data), "--constants", "imagenet"]) == 2
+    assert "--constants imagenet needs --corruption NAME" in capsys.readouterr().err
+
+
 def test_many_classes_need_wide_labels(tmp_path):
     names = tuple(str(label) for label in range(300))
     data = Dataset(np.zeros((1, 4, 4, 1), np.uint8), np.array([299]), names, "wide")
     ArrayWriter(data, tmp_path / "out").write("contrast")
     assert np.load(tmp_path / "out" / "labels.npy").dtype == np.int64
     assert load_corrupted(tmp_path / "out", "contrast", 1).labels.tolist() == [299]
+
+
+def test_a_writer_checks_its_arguments_before_it_makes_the_folder(data, tmp_path):
+    clean = load(data, split="test")
+    for more, message in (
+        ({"constants": "mnist"}, "constants = 'mnist': choose one of cifar10, imagenet"),
+        ({"split": "valid"}, "split = 'valid': must be 'train' or 'test'"),
+        ({"seed": -1}, "seed = -1: a seed is 0 or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ArrayWriter(clean, tmp_path / "out", **more)
+    assert not (tmp_path / "out").exists()
 
 
 def test_split_seed():

@@ -181,7 +181,7 @@ def test_show_of_corruptions(tmp_path, capsys, drawn):
     chosen = ["--corruptions", "fog,shot_noise", "--severities", "5,1", "--index", "4,2"]
     arguments = ["show", str(data), *chosen, "--seed", "3", "--out", str(tmp_path / "s.png")]
     assert main(arguments) == 0
-    (sheet,) = drawn
+    sheet = drawn[0]
     clean = load(data, split="test")
     assert sheet.title == "random, test images 4, 2"
     labels = [clean.class_names[clean.labels[index]] for index in (4, 2)]
@@ -194,6 +194,9 @@ def test_show_of_corruptions(tmp_path, capsys, drawn):
     assert np.array_equal(tiles[0], clean.images[4])
     assert np.array_equal(tiles[1], whole[4])
     assert np.array_equal(tiles[4], whole[2])
+    assert main([*arguments, "--constants", "imagenet"]) == 0
+    stronger = corrupt(clean.images, "shot_noise", 5, seed=4, constants="imagenet")
+    assert np.array_equal(drawn[1].rows[1].tiles[1], stronger[4])
 
 
 def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkeypatch):
@@ -241,6 +244,7 @@ def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
         (["--out", "s.jpg"], "--out s.jpg: must end in .png"),
         (["--out", "no/s.png"], "--out no/s.png: its folder does not exist; create it"),
         (["--severities", "1"], "--severities needs --corruptions"),
+        (["--constants", "imagenet"], "--constants needs --corruptions"),
         (["--index", "1"], "--index needs --corruptions"),
         (
             ["--corruptions", "fog", "--severities", "0,1,six"],

@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from pmt import corruptions
+from pmt.corruptions.constants import CONSTANTS
 
 __all__ = [
     "DATA_HELP",
     "Parser",
     "add_coarse_labels",
+    "add_constants",
     "add_data",
     "add_json",
     "add_model",
     "add_threads",
+    "checked_constants",
     "integer",
 ]
 
@@ -101,8 +104,9 @@ def add_data(
         "--severity",
         metavar="S",
         type=int,
-        help="severity of the corruption, 1..5, constants of CIFAR-10-C (default: 5)",
+        help="severity of the corruption, 1..5 (default: 5)",
     )
+    add_constants(group)
     group.add_argument(
         *seed_names,
         metavar="S",
@@ -121,6 +125,24 @@ def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
         default=None,
         help="the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
     )
+
+
+def add_constants(parser: argparse._ActionsContainer) -> None:
+    """Add the choice between the constants that were published."""
+    parser.add_argument(
+        "--constants",
+        metavar="NAME",
+        help="constants of the corruptions: cifar10, made for images of 32x32 pixels, or imagenet, "
+        "stronger and made for 224x224 (default: cifar10)",
+    )
+
+
+def checked_constants(arguments: argparse.Namespace) -> str:
+    """Return the constants that the command line names."""
+    chosen: str | None = arguments.constants
+    if chosen is not None and chosen not in CONSTANTS:
+        raise ValueError(f"--constants {chosen!r} is unknown; choose one of {', '.join(CONSTANTS)}")
+    return chosen or "cifar10"
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:

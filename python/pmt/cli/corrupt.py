@@ -8,7 +8,14 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from pmt.cli.arguments import DATA_HELP, add_coarse_labels, add_json, integer
+from pmt.cli.arguments import (
+    DATA_HELP,
+    add_coarse_labels,
+    add_constants,
+    add_json,
+    checked_constants,
+    integer,
+)
 from pmt.cli.clean_data import read_clean
 from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
@@ -67,17 +74,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resize the images to PX x PX before they are corrupted (default: keep their size)",
     )
     add_coarse_labels(parser)
+    add_constants(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     chosen = chosen_corruptions("--name", arguments.name)
+    constants = checked_constants(arguments)
     whole = read_clean(arguments)
     indices = chosen_indices(len(whole), arguments.limit)
     data = whole.subset(indices) if len(indices) < len(whole) else whole
     writer = ArrayWriter(
-        data, arguments.out, split=arguments.split, seed=arguments.seed, indices=indices
+        data,
+        arguments.out,
+        split=arguments.split,
+        seed=arguments.seed,
+        constants=constants,
+        indices=indices,
     )
     there = [name for name in chosen if writer.is_whole(name)]
     missing = [name for name in chosen if name not in there]
@@ -107,6 +121,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             "n": len(data),
             "split": arguments.split,
             "seed": arguments.seed,
+            "constants": constants,
             "already_there": there,
             "made": work.records,
             "bytes": total,

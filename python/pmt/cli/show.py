@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from pmt import atomic_file, corruptions
-from pmt.cli.arguments import DATA_HELP, add_coarse_labels, add_json, integer
+from pmt.cli.arguments import (
+    DATA_HELP,
+    add_coarse_labels,
+    add_constants,
+    add_json,
+    checked_constants,
+    integer,
+)
 from pmt.cli.clean_data import read_clean
 from pmt.cli.corruption_lists import chosen_corruptions, chosen_severities
 from pmt.cli.output import Output
@@ -77,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resize the images to PX x PX first (default: keep their size)",
     )
     add_coarse_labels(parser)
+    add_constants(parser)
     add_json(parser)
 
 
@@ -107,7 +115,7 @@ def _checked_out(out: str) -> Path:
 
 
 def _dataset_sheet(arguments: argparse.Namespace) -> Sheet:
-    for option in ("severities", "index"):
+    for option in ("severities", "index", "constants"):
         if getattr(arguments, option) is not None:
             raise ValueError(f"--{option} needs --corruptions")
     data = read_clean(arguments)
@@ -168,6 +176,7 @@ class _Source:
     title: str
     split: str
     seed: int
+    constants: str
     labels: str
     clean: Dataset | None
     stored: Path | None
@@ -183,7 +192,8 @@ class _Source:
             clean = read_clean(arguments)
         name = str(stored or (clean.name if clean else path))
         labels = "coarse" if arguments.coarse_labels else "fine"
-        return cls(name, arguments.split, arguments.seed, labels, clean, stored)
+        constants = checked_constants(arguments)
+        return cls(name, arguments.split, arguments.seed, constants, labels, clean, stored)
 
     def names(self, text: str) -> tuple[str, ...]:
         if text == "all" and self.stored is not None:
@@ -202,6 +212,11 @@ class _Source:
         chosen = np.array(indices)
         seed = corruptions.split_seed(self.seed, self.split)
         images = corruptions.corrupt(
-            self.clean.images[chosen], name, severity, seed=seed, indices=chosen
+            self.clean.images[chosen],
+            name,
+            severity,
+            seed=seed,
+            indices=chosen,
+            constants=self.constants,
         )
         return list(images)

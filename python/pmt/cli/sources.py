@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import pmt
 from pmt import corruptions, datasets
+from pmt.cli.arguments import checked_constants
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
@@ -47,6 +48,7 @@ class DataSource:
     severity: int = 0
     corruption_seed: int = 0
     labels: str = "fine"
+    constants: str = "cifar10"
 
     @classmethod
     def from_config(cls, source: Mapping[str, Any]) -> DataSource:
@@ -120,7 +122,12 @@ class DataSource:
         if self.corruption and self.stored(split) is None:
             seed = corruptions.split_seed(self.corruption_seed, split)
             data = corruptions.corrupt(
-                data, self.corruption, self.severity, seed=seed, indices=chosen
+                data,
+                self.corruption,
+                self.severity,
+                seed=seed,
+                indices=chosen,
+                constants=self.constants,
             )
         size = model.input_shape[:2]
         if data.images.shape[1:3] != size:
@@ -149,6 +156,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     if name is None:
         if arguments.severity is not None:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
+        if arguments.constants is not None:
+            raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
         return DataSource(absolute(arguments.data), labels=labels)
     if name not in corruptions.names():
         known = ", ".join(corruptions.names())
@@ -156,8 +165,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     severity = 5 if arguments.severity is None else arguments.severity
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
-    seed = arguments.corruption_seed or 0
-    return DataSource(absolute(arguments.data), name, severity, seed, labels)
+    seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
+    return DataSource(absolute(arguments.data), name, severity, seed, labels, constants)
 
 
 def load_model(arguments: argparse.Namespace) -> Model:

@@ -140,6 +140,7 @@ def _resumed(arguments: argparse.Namespace) -> Job:
             "limit",
             "valid_limit",
             "coarse_labels",
+            "constants",
         )
         if getattr(arguments, name) is not None
     ]

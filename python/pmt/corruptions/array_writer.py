@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pmt import atomic_file
 from pmt.corruptions.apply import corrupt
 from pmt.corruptions.catalogue import SEVERITIES
+from pmt.corruptions.constants import CONSTANTS
 from pmt.corruptions.noise import Images
 from pmt.corruptions.split_seed import split_seed
 from pmt.datasets.checksum import checksum
@@ -44,6 +45,8 @@ class ArrayWriter:
         "train" or "test"; see :func:`pmt.corruptions.split_seed`.
     seed
         Integer, 0 or more.
+    constants
+        "cifar10" or "imagenet"; see :func:`pmt.corruptions.corrupt`.
     indices
         Index of every image in its whole data set, shape (N,); by default 0 to N - 1.
 
@@ -64,16 +67,20 @@ class ArrayWriter:
         *,
         split: str = "test",
         seed: int = 0,
+        constants: str = "cifar10",
         indices: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.dataset = dataset
         self.folder = Path(folder)
         self.seed = split_seed(seed, split)
+        if constants not in CONSTANTS:
+            raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
         self.indices = np.arange(len(dataset)) if indices is None else indices
         self.manifest = CorruptionManifest(
             data=dataset.name,
             split=split,
             seed=int(seed),
+            constants=constants,
             images=len(dataset),
             shape=dataset.images.shape[1:],
             data_crc32=checksum(dataset),
@@ -113,7 +120,7 @@ class ArrayWriter:
         problems: dict[str, Exception] = {}
         for name in names:
             try:
-                corrupt(self.dataset.images[:1], name, 1)
+                corrupt(self.dataset.images[:1], name, 1, constants=self.manifest.constants)
             except (ValueError, OSError, ImportError) as error:
                 problems.setdefault(str(error), error)
         if problems:
@@ -150,7 +157,12 @@ class ArrayWriter:
             for start in range(0, len(images), rows):
                 part = slice(start, start + rows)
                 corrupted = corrupt(
-                    images[part], name, severity, seed=self.seed, indices=self.indices[part]
+                    images[part],
+                    name,
+                    severity,
+                    seed=self.seed,
+                    indices=self.indices[part],
+                    constants=self.manifest.constants,
                 )
                 yield corrupted
                 done += len(corrupted)

@@ -25,6 +25,8 @@ class CorruptionManifest:
         "train" or "test".
     seed
         The seed that the user chose; see :func:`pmt.corruptions.split_seed`.
+    constants
+        Whose constants: "cifar10" or "imagenet".
     images
         Number of images, N; every array has 5 N.
     shape
@@ -38,6 +40,7 @@ class CorruptionManifest:
     data: str
     split: str
     seed: int
+    constants: str
     images: int
     shape: tuple[int, int, int]
     data_crc32: int
@@ -48,7 +51,7 @@ class CorruptionManifest:
         there, here = asdict(self), asdict(other)
         found = [
             f"{name} is {there[name]!r} there, {here[name]!r} here"
-            for name in ("data", "split", "seed", "images", "shape")
+            for name in ("data", "split", "seed", "constants", "images", "shape")
             if there[name] != here[name]
         ]
         if not found and self.data_crc32 != other.data_crc32:
@@ -90,10 +93,10 @@ def read_manifest(folder: Path) -> CorruptionManifest | None:
 
 
 def _check(path: Path, manifest: CorruptionManifest) -> None:
-    texts = (manifest.data, manifest.split, *manifest.class_names)
+    texts = (manifest.data, manifest.split, manifest.constants, *manifest.class_names)
     numbers = (manifest.seed, manifest.images, manifest.data_crc32, *manifest.shape)
     if not all(isinstance(text, str) for text in texts) or not manifest.class_names:
-        raise damaged(path, "not a manifest (data, split or class_names is not text)", REMEDY)
+        raise damaged(path, "not a manifest (text is something else)", REMEDY)
     names = manifest.class_names
     if len(set(names)) != len(names) or not all(name.strip() for name in names):
         raise damaged(path, "not a manifest (class_names holds a name twice or a blank)", REMEDY)
