@@ -224,6 +224,16 @@ def test_stored_arrays_are_shown_as_they_are(tmp_path, drawn):
     assert np.array_equal(drawn[0].rows[0].tiles[3], expected)
 
 
+def test_stored_arrays_stand_in_the_order_of_cifar_10_c_and_unknown_ones_last(tmp_path, drawn):
+    folder = write_published(tmp_path / "c")
+    for name in ("brightness", "aurora"):
+        (folder / f"{name}.npy").write_bytes((folder / "fog.npy").read_bytes())
+    assert main(["show", str(folder), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0
+    assert [row.label for row in drawn[0].rows] == [
+        "fog", "brightness", "jpeg_compression", "aurora",
+    ]  # fmt: skip
+
+
 def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
     write_binary_100(tmp_path / "cifar-100-binary")
     write_published(tmp_path / "CIFAR-100-C", labels=(8,))

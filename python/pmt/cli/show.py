@@ -197,7 +197,9 @@ class _Source:
 
     def names(self, text: str) -> tuple[str, ...]:
         if text == "all" and self.stored is not None:
-            return stored_names(self.stored)
+            there = stored_names(self.stored)
+            known = tuple(name for name in corruptions.names() if name in there)
+            return known + tuple(name for name in there if name not in known)
         return chosen_corruptions("--corruptions", text)
 
     def corrupted(self, name: str, severity: int) -> Dataset:
