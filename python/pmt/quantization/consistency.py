@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.graph import Graph
 from pmt.quantization.float_graph import (
     ACTIVATED_KINDS,
     ACTIVATION_BOUNDS,
@@ -52,6 +53,15 @@ def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
         raise ValueError(
             f"images are {images.dtype} of shape {images.shape}, but the network reads uint8 "
             f"images (N, {shape[0]}, {shape[1]}, {shape[2]}) with N at least 1: convert them first"
+        )
+
+
+def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
+    """Raise ValueError if ``graph`` is not a quantised ``float_graph``."""
+    if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
+        raise ValueError(
+            f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "
+            "float_graph: pass the graph that quantize() made of this float_graph"
         )
 
 
