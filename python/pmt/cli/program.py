@@ -12,6 +12,7 @@ from pmt.cli import bench as bench_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import quantize as quantize_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -28,6 +29,7 @@ _COMMANDS = {
     "train": train_command,
     "export": export_command,
     "bench": bench_command,
+    "quantize": quantize_command,
 }
 
 
