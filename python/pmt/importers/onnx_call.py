@@ -118,8 +118,7 @@ class Call:
                 "export without Transpose or Reshape between the layers",
             )
         size = (view.shape[2], view.shape[3], view.shape[1])
-        result = self.draft.emit("reshape", self.name("reshape"), [view], size)
-        return image_view(result.tensor, view.batch, size, "NCHW", raw=view.raw)
+        return self.draft.emit("reshape", self.name("reshape"), [view], size)
 
     def constant(self, index: int, what: str) -> Array:
         """Return the real values of an input that must be a constant."""

@@ -27,6 +27,7 @@ Quantisation = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
+_MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 _CHANNEL_AXIS = {"conv2d": 0, "fully_connected": 0, "depthwise_conv2d": 2}
 _UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
 
@@ -106,7 +107,8 @@ class Draft:
         target = self.tensor(name, size)
         inputs, sole = tuple(view.tensor for view in sources), all(view.sole for view in sources)
         self.ops.append(DraftOp(kind, name, inputs, target, sole=sole, **more))
-        return image_view(target, sources[0].batch, size, "NCHW")
+        raw = sources[0].raw or kind not in _MOVING_KINDS
+        return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
 
     def writer(self, view: View) -> DraftOp | None:
         """Return the op that may still be changed in place of adding one after it."""

@@ -137,7 +137,7 @@ def _one(scales: npt.NDArray[np.float64], zeros: npt.NDArray[np.int64], dtype: s
 
 def _quantised_view(call: Call, view: View, wanted: Quantisation) -> View:
     tensor = call.draft.tensors[view.tensor]
-    if view.raw and tensor.quantisation is None:
+    if tensor.quantisation is None:
         tensor.quantisation = wanted
     elif tensor.quantisation != wanted and not view.dropped:
         ones = np.ones(view.size[2])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pmt.importers.onnx_call import Call
 from pmt.importers.onnx_problems import Unsupported
-from pmt.importers.onnx_view import Shape, View, image_view
+from pmt.importers.onnx_view import Shape, View
 
 __all__ = ["Padding", "Window", "node_window", "pad_first"]
 
@@ -105,5 +105,4 @@ def pad_first(call: Call, view: View, padding: Padding) -> View:
     size = (view.size[0] + top + bottom, view.size[1] + left + right, view.size[2])
     if max(size) > 2**16:
         raise Unsupported(f"it pads to {size[0]}x{size[1]}", "the file is damaged, export again")
-    result = call.draft.emit("pad", call.name("pad"), [view], size, padding=padding)
-    return image_view(result.tensor, view.batch, size, "NCHW", raw=view.raw)
+    return call.draft.emit("pad", call.name("pad"), [view], size, padding=padding)
