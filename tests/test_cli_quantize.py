@@ -219,3 +219,30 @@ def test_an_interrupt_leaves_no_file(tmp_path, reader, monkeypatch, capsys):
     assert run(tmp_path, data) == 130
     assert capsys.readouterr().err == "pmt: interrupted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_real_onnx_file_keeps_the_logits_of_its_own_runtime(tmp_path, capsys):
+    onnx_networks = pytest.importorskip("onnx_networks")
+    network = onnx_networks.Network(3)
+    x = network.batch_norm(network.conv("x", 3, 8, pads=[1, 1, 1, 1]), 8)
+    x = network.add("Relu", [x])
+    x = network.batch_norm(network.conv(x, 8, 8, group=8, strides=[2, 2], pads=[0, 0, 1, 1]), 8)
+    x = network.add("Clip", [x, network.constant(0.0), network.constant(6.0)])
+    x = network.conv(x, 8, 12, 1)
+    path = network.save(tmp_path / "net.onnx", network.head(network.add("Relu", [x]), 12 * 16))
+
+    r = np.random.default_rng(0)
+    images = r.integers(0, 256, (200, 8, 8, 3), np.uint8)
+    inputs = ((images.transpose(0, 3, 1, 2) - np.float32(120)) / np.float32(60)).astype(np.float32)
+    expected = onnx_networks.run(path, inputs)
+    save_npz(Dataset(images, expected.argmax(axis=1), NAMES, "made"), tmp_path / "made.npz")
+    arguments = ["quantize", str(path), "--calibrate", str(tmp_path / "made.npz")]
+    arguments += ["--out", str(tmp_path / "net.pmt"), "--input-mean", "120", "--input-std", "60"]
+    assert main([*arguments, "--images", "64", "--json", "-"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["accuracy"]["calibration"]["float"] == 1.0
+
+    found = pmt.load(tmp_path / "net.pmt").logits(images)
+    error = np.mean((found - expected) ** 2) / np.mean(expected**2)
+    assert 10 * np.log10(1 / error) > 28
+    assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.95

@@ -177,13 +177,17 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
         ("relu", 0.0, (-128, 127)),
         # Output 0 .. 6: every int8 value is used, and 6 is the greatest.
         ("relu6", 9.0, (-128, 127)),
+        # Output 0 .. 0.5, and int8 reaches no further.
+        ((-0.25, 0.5), 0.0, (-128, 127)),
+        # Output -2.5 alone, with zero in the range: 127 is zero, and -1.25 half way.
+        ((-9.0, -1.25), -3.5, (-128, 0)),
     ],
 )
 def test_activations_become_clamps(activation, bias, clamp):
     op = dense([[1.0]], [bias], activation=activation)
     quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
     assert quantised.ops[0].clamp == clamp
-    assert quantised.tensors[1].zero_point == -128
+    assert quantised.tensors[1].zero_point == (127 if bias < 0 else -128)
 
 
 def test_what_relu_cuts_is_exactly_zero():
@@ -357,6 +361,8 @@ def _set(**values):
         (_set(weights=np.full((1, 1), np.nan, np.float32)), "weights hold a value that is not"),
         (_set(bias=np.full(1, np.inf, np.float32)), "bias hold a value that is not finite"),
         (_set(activation="tanh"), "activation 'tanh' is unknown, use one of 'none', 'relu'"),
+        (_set(activation=(1.0, 1.0)), r"activation \(1.0, 1.0\) must be a name or two bounds"),
+        (_set(activation=(0.0,)), r"activation \(0.0,\) must be a name or two bounds"),
         (_set(kind="reshape", activation="relu"), "cannot be fused into reshape"),
         (lambda floating: setattr(floating, "input_std", (0.0,)), "input_std .* must not be zero"),
     ],

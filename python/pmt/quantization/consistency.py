@@ -95,11 +95,10 @@ def _activation_problems(op: FloatOp) -> Iterator[str]:
             f"use one of {', '.join(map(repr, ACTIVATION_BOUNDS))}, or bounds (low, high)"
         )
         return
-    low, high = op.bounds
-    if not low < high:
+    if len(op.bounds) != 2 or not op.bounds[0] < op.bounds[1]:
         yield (
-            f"op {op.name!r}: activation {op.activation!r} must have its lower bound below the "
-            "upper one"
+            f"op {op.name!r}: activation {op.activation!r} must be a name or two bounds "
+            "(low, high), the lower one first"
         )
     if op.activation != "none" and op.kind not in ACTIVATED_KINDS:
         yield (
