@@ -14,6 +14,7 @@ from pmt.cli import corrupt as corrupt_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import quantize as quantize_command
 from pmt.cli import show as show_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
@@ -34,6 +35,7 @@ _COMMANDS = {
     "corrupt": corrupt_command,
     "show": show_command,
     "bench": bench_command,
+    "quantize": quantize_command,
 }
 
 
