@@ -18,7 +18,16 @@ from pmt.importers.onnx_view import Shape, View, image_view
 from pmt.quantization.batch_norm import fold_batch_norm
 from pmt.quantization.float_graph import ACTIVATED_KINDS, LAYER_KINDS
 
-__all__ = ["KEEPING_KINDS", "OPEN", "Bounds", "Draft", "DraftOp", "DraftTensor", "Quantisation"]
+__all__ = [
+    "KEEPING_KINDS",
+    "OPEN",
+    "UNIT",
+    "Bounds",
+    "Draft",
+    "DraftOp",
+    "DraftTensor",
+    "Quantisation",
+]
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
@@ -29,7 +38,7 @@ OPEN: Bounds = (-np.inf, np.inf)
 KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 _CHANNEL_AXIS = {"conv2d": 0, "fully_connected": 0, "depthwise_conv2d": 2}
-_UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
+UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
 
 
 @dataclass
@@ -57,6 +66,7 @@ class DraftOp:
     scales: Vector | None = None
     bias: Vector | None = None
     sole: bool = False  # nothing else reads what this op reads
+    fixed: bool = False  # its weights stand for another op, and are not offered for training
 
 
 @dataclass
@@ -168,20 +178,26 @@ class Draft:
         return next((other for other in self.ops if other.output == op.inputs[0]), None)
 
     def channelwise(
-        self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN
+        self,
+        view: View,
+        name: str,
+        factor: Vector,
+        offset: Vector,
+        bounds: Bounds = OPEN,
     ) -> View:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
         parameters: dict[str, Any] = {"weights": factor.astype(np.float32).reshape(1, 1, -1)}
         if self.quantised:
             size = np.where(factor == 0, 1.0, np.abs(factor))
-            parameters["weights"] = (_UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
-            parameters["scales"] = size / _UNIT
+            parameters["weights"] = (UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
+            parameters["scales"] = size / UNIT
         result = self.emit(
             "depthwise_conv2d",
             name,
             [view],
             view.size,
             bounds=bounds,
+            fixed=bool(np.all(factor == 1) and np.all(offset == 0)),
             bias=np.array(offset, np.float64),
             **parameters,
         )

@@ -174,7 +174,7 @@ class _Lowering:
         value = self._values.get(self._model.output)
         if not isinstance(value, View):
             raise Unsupported("the output does not depend on the input", "export again")
-        if not any(op.kind in LAYER_KINDS for op in self.draft.ops):
+        if not any(op.kind in LAYER_KINDS and not op.fixed for op in self.draft.ops):
             raise Unsupported("there is no layer with weights", "export a trained network")
         if len(value.axes) < 4 and not value.in_memory_order:
             raise Unsupported(
