@@ -224,3 +224,30 @@ def test_activations_without_scales_are_named(tmp_path: Path) -> None:
     path = net.save(tmp_path / "net.onnx", first)
     with pytest.raises(ValueError, match="the outputs of 'conv' have no QuantizeLinear"):
         onnx_qdq.read(path)
+
+
+def test_float_weights_behind_quantise_nodes(tmp_path: Path) -> None:
+    """As exporters write quantisation-aware training: weights and biases float in the file."""
+    net = Network()
+    zero, plain = net.constant(-5, np.int8), net.constant(np.zeros(4), np.int8)
+
+    def both(x: str, scale: str, zero: str, **axis) -> str:
+        steps = net.add("QuantizeLinear", [x, scale, zero], **axis)
+        return net.add("DequantizeLinear", [steps, scale, zero], **axis)
+
+    x = both("x", net.constant(0.03), zero)
+    scales = net.constant([0.01, 0.02, 0.01, 0.03])
+    weights = both(net.weights(4, 3, 3, 3), scales, plain, axis=0)
+    x = net.add("Relu", [net.add("Conv", [x, weights, net.weights(4)], pads=[1, 1, 1, 1])])
+    x = both(net.add("Flatten", [both(x, net.constant(0.04), zero)]), net.constant(0.04), zero)
+    weights = both(net.weights(144, 4, scale=0.1), net.constant([0.01] * 4), plain, axis=1)
+    x = net.add("Add", [net.add("MatMul", [x, weights]), net.weights(4)])
+    path = net.save(tmp_path / "net.onnx", both(x, net.constant(0.1), zero), ("n", 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    assert [op.kind for op in graph.ops] == ["conv2d", "fully_connected"]
+    assert graph.ops[0].clamp == (-5, 127)
+    inputs = np.random.default_rng(0).normal(size=(50, 3, 6, 6)).astype(np.float32)
+    expected = int8_of(graph, graph.output, run(path, inputs)).astype(int)
+    differences = np.abs(our_outputs(graph, inputs) - expected)
+    assert differences.max() <= 1
+    assert np.mean(differences == 0) >= 0.99

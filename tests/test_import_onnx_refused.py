@@ -275,6 +275,29 @@ def test_many_groups_are_not_written_out(tmp_path: Path) -> None:
     refused(saved(tmp_path, build), "with 128 times the weights, at most 64 times")
 
 
+def test_weights_named_again_and_again(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        x = net.conv("x", 3, 256)
+        weights = net.weights(256, 256, 1, 1)
+        for _ in range(200):
+            x = net.add("Conv", [x, weights])
+        return net.add("GlobalAveragePool", [x])
+
+    refused(saved(tmp_path, build), "the layers have far more weights than the file")
+
+
+def test_sizes_beyond_an_image(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        shape = net.constant([1, 1, 1, -1], np.int64)
+        x = net.add("Reshape", [net.add("Transpose", ["x"], perm=[0, 2, 3, 1]), shape])
+        x = net.add("Transpose", [x], perm=[0, 3, 1, 2])
+        return net.add("MaxPool", [x], kernel_shape=[1, 1])
+
+    message = r"it makes op 1, of height, width, channels \(1, 1, 50331648\): at most 1024 ops"
+    refused(saved(tmp_path, build, (1, 3, 4096, 4096)), message)
+    refused(saved(tmp_path, build, (1, 3, 8192, 8192)), "at most 4096 x 4096 pixels")
+
+
 def test_an_activation_after_the_softmax(tmp_path: Path) -> None:
     def build(net: Network) -> str:
         return net.add("Relu", [net.add("Softmax", [small(net)], axis=1)])

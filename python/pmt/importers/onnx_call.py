@@ -66,7 +66,7 @@ class Call:
     def attribute(self, name: str, default: Any) -> Any:
         """Return an attribute of the default's kind."""
         value = self.node.attributes.get(name, default)
-        if default is not None and value is not None and not isinstance(value, type(default)):
+        if default is not None and not isinstance(value, type(default)):
             raise Unsupported(f"attribute {name} is {str(value)[:40]!r}", "export again")
         return value
 

@@ -38,6 +38,7 @@ OPEN: Bounds = (-np.inf, np.inf)
 KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 _CHANNEL_AXIS = {"conv2d": 0, "fully_connected": 0, "depthwise_conv2d": 2}
+_LARGEST_SIDE, _MOST_CHANNELS, _MOST_OPS = 4096, 65_536, 1024  # of one image
 UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
 
 
@@ -75,9 +76,12 @@ class Draft:
 
     The first activation is the network's input times ``factor`` plus ``offset``, channel by
     channel. ``quantised`` says that weights are int8 and that every activation needs a scale.
+    ``budget`` is how many weights all layers together may have: a small file must not become a
+    large network by naming the same weights again and again.
     """
 
     quantised: bool
+    budget: int
     tensors: list[DraftTensor] = field(default_factory=list)
     ops: list[DraftOp] = field(default_factory=list)
     factor: Vector = field(default_factory=lambda: np.ones(0))
@@ -113,12 +117,27 @@ class Draft:
                     "and DequantizeLinear between",
                     "quantise every activation (onnxruntime.quantization.quantize_static does)",
                 )
+        self._require_room(size, more.get("weights"))
         name = self.unique(name)
         target = self.tensor(name, size)
         inputs, sole = tuple(view.tensor for view in sources), all(view.sole for view in sources)
         self.ops.append(DraftOp(kind, name, inputs, target, sole=sole, **more))
         raw = sources[0].raw or kind not in _MOVING_KINDS
         return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
+
+    def _require_room(self, size: Shape, weights: Array | None) -> None:
+        if max(size[:2]) > _LARGEST_SIDE or size[2] > _MOST_CHANNELS or len(self.ops) >= _MOST_OPS:
+            raise Unsupported(
+                f"it makes op {len(self.ops) + 1}, of height, width, channels {size}",
+                f"at most {_MOST_OPS} ops, sides of {_LARGEST_SIDE} and {_MOST_CHANNELS} channels "
+                "are supported",
+            )
+        self.budget -= 0 if weights is None else weights.size
+        if self.budget < 0:
+            raise Unsupported(
+                "the layers have far more weights than the file, which uses them again and again",
+                "export a network whose layers have weights of their own",
+            )
 
     def writer(self, view: View) -> DraftOp | None:
         """Return the op that may still be changed in place of adding one after it."""
@@ -186,6 +205,7 @@ class Draft:
         bounds: Bounds = OPEN,
     ) -> View:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
+        self._require_room(view.size, None)
         parameters: dict[str, Any] = {"weights": factor.astype(np.float32).reshape(1, 1, -1)}
         if self.quantised:
             size = np.where(factor == 0, 1.0, np.abs(factor))

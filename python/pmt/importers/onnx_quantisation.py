@@ -66,7 +66,7 @@ def moved(call: Call, constant: QuantisedConstant) -> QuantisedConstant:
     """Transpose or copy quantised weights."""
     if call.node.kind == "Transpose":
         rank = constant.values.ndim
-        order = call.attribute("perm", None) or list(range(rank))[::-1]
+        order = call.attribute("perm", list(range(rank))[::-1])
         if sorted(order) != list(range(rank)):
             raise Unsupported(f"perm {order} does not order {rank} axes", "export again")
         axis = None if constant.axis is None else order.index(constant.axis)
