@@ -297,3 +297,24 @@ def test_narrow_and_wide_floats_become_float32(tmp_path: Path) -> None:
         x = net.add("Conv", ["x", *(net.add("Cast", [name], to=1) for name in stored)])
         graph = check(net.save(tmp_path / "net.onnx", net.head(x, 4 * 36)))
         assert graph.ops[0].weights.dtype == np.float32
+
+
+def test_whole_pixels_as_input(tmp_path: Path) -> None:
+    import onnx
+
+    net = Network()
+    x = net.add("Mul", [net.add("Cast", ["x"], to=1), net.constant(0.5)])
+    output = net.head(net.conv(x, 3, 4), 4 * 36)
+    path = net.save(tmp_path / "net.onnx", output, dtype=onnx.TensorProto.UINT8)
+    graph = onnx_float.read(path)
+    assert (graph.input_mean, graph.input_std) == ((0.0,) * 3, (2.0,) * 3)
+    images = np.random.default_rng(3).integers(0, 256, (2, 3, 8, 8)).astype(np.uint8)
+    np.testing.assert_allclose(ours(graph, images), run(path, images), rtol=1e-4, atol=1e-3)
+
+
+def test_sums_of_two(tmp_path: Path) -> None:
+    net = Network()
+    x = net.conv("x", 3, 4)
+    total = net.add("Sum", [x, net.add("Relu", [x])])
+    graph = check(net.save(tmp_path / "net.onnx", net.head(total, 4 * 36)))
+    assert kinds(graph) == ["conv2d", "depthwise_conv2d", "add", "fully_connected"]

@@ -21,21 +21,23 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class QuantisedConstant:
-    """A constant behind DequantizeLinear: integers, their scales, and the axis of the scales.
+    """A constant behind DequantizeLinear: int8 or int32, with their scales and zero points.
 
-    int8 values are symmetric; int32 values are a bias. ``axis`` is None for one scale.
+    ``axis`` is the one that scales and zero points run along; None for one of each.
     """
 
     values: Array
     scales: npt.NDArray[np.float64]
+    zeros: npt.NDArray[np.int64]
     axis: int | None
 
     def real(self) -> npt.NDArray[np.float64]:
-        """Return ``scale * value``."""
-        scales = self.scales
+        """Return ``scale * (value - zero)``."""
+        scales, zeros = self.scales, self.zeros
         if self.axis is not None:
-            scales = scales.reshape([-1 if i == self.axis else 1 for i in range(self.values.ndim)])
-        return np.asarray(self.values * scales)
+            shape = [-1 if i == self.axis else 1 for i in range(self.values.ndim)]
+            scales, zeros = scales.reshape(shape), zeros.reshape(shape)
+        return np.asarray((self.values.astype(np.int64) - zeros) * scales)
 
 
 Value = View | QuantisedConstant | Array
@@ -64,7 +66,7 @@ class Call:
     def attribute(self, name: str, default: Any) -> Any:
         """Return an attribute of the default's kind."""
         value = self.node.attributes.get(name, default)
-        if default is not None and value is not None and not isinstance(value, type(default)):
+        if default is not None and not isinstance(value, type(default)):
             raise Unsupported(f"attribute {name} is {str(value)[:40]!r}", "export again")
         return value
 
@@ -143,6 +145,12 @@ class Call:
         """Return weights with their scales and the scales' axis; neither in a float network."""
         value = self.values[index] if self.has(index) else None
         if isinstance(value, QuantisedConstant) and value.values.dtype == np.int8:
+            wrong = value.zeros[value.zeros != 0]
+            if wrong.size:
+                raise Unsupported(
+                    f"its weights have zero points other than 0, such as {int(wrong[0])}",
+                    "quantise weights symmetrically: extra_options={'WeightSymmetric': True}",
+                )
             return value.values, value.scales, value.axis
         if isinstance(value, np.ndarray) and not self.draft.quantised:
             if value.dtype.kind != "f":

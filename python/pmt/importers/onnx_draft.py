@@ -18,7 +18,16 @@ from pmt.importers.onnx_view import Shape, View, image_view
 from pmt.quantization.batch_norm import fold_batch_norm
 from pmt.quantization.float_graph import ACTIVATED_KINDS, LAYER_KINDS
 
-__all__ = ["KEEPING_KINDS", "OPEN", "Bounds", "Draft", "DraftOp", "DraftTensor", "Quantisation"]
+__all__ = [
+    "KEEPING_KINDS",
+    "OPEN",
+    "UNIT",
+    "Bounds",
+    "Draft",
+    "DraftOp",
+    "DraftTensor",
+    "Quantisation",
+]
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
@@ -29,7 +38,8 @@ OPEN: Bounds = (-np.inf, np.inf)
 KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
 _CHANNEL_AXIS = {"conv2d": 0, "fully_connected": 0, "depthwise_conv2d": 2}
-_UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
+_LARGEST_SIDE, _MOST_CHANNELS, _MOST_OPS = 4096, 65_536, 1024  # of one image
+UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
 
 
 @dataclass
@@ -57,6 +67,7 @@ class DraftOp:
     scales: Vector | None = None
     bias: Vector | None = None
     sole: bool = False  # nothing else reads what this op reads
+    fixed: bool = False  # its weights stand for another op, and are not offered for training
 
 
 @dataclass
@@ -65,9 +76,12 @@ class Draft:
 
     The first activation is the network's input times ``factor`` plus ``offset``, channel by
     channel. ``quantised`` says that weights are int8 and that every activation needs a scale.
+    ``budget`` is how many weights all layers together may have: a small file must not become a
+    large network by naming the same weights again and again.
     """
 
     quantised: bool
+    budget: int
     tensors: list[DraftTensor] = field(default_factory=list)
     ops: list[DraftOp] = field(default_factory=list)
     factor: Vector = field(default_factory=lambda: np.ones(0))
@@ -103,12 +117,27 @@ class Draft:
                     "and DequantizeLinear between",
                     "quantise every activation (onnxruntime.quantization.quantize_static does)",
                 )
+        self._require_room(size, more.get("weights"))
         name = self.unique(name)
         target = self.tensor(name, size)
         inputs, sole = tuple(view.tensor for view in sources), all(view.sole for view in sources)
         self.ops.append(DraftOp(kind, name, inputs, target, sole=sole, **more))
         raw = sources[0].raw or kind not in _MOVING_KINDS
         return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
+
+    def _require_room(self, size: Shape, weights: Array | None) -> None:
+        if max(size[:2]) > _LARGEST_SIDE or size[2] > _MOST_CHANNELS or len(self.ops) >= _MOST_OPS:
+            raise Unsupported(
+                f"it makes op {len(self.ops) + 1}, of height, width, channels {size}",
+                f"at most {_MOST_OPS} ops, sides of {_LARGEST_SIDE} and {_MOST_CHANNELS} channels "
+                "are supported",
+            )
+        self.budget -= 0 if weights is None else weights.size
+        if self.budget < 0:
+            raise Unsupported(
+                "the layers have far more weights than the file, which uses them again and again",
+                "export a network whose layers have weights of their own",
+            )
 
     def writer(self, view: View) -> DraftOp | None:
         """Return the op that may still be changed in place of adding one after it."""
@@ -168,20 +197,27 @@ class Draft:
         return next((other for other in self.ops if other.output == op.inputs[0]), None)
 
     def channelwise(
-        self, view: View, name: str, factor: Vector, offset: Vector, bounds: Bounds = OPEN
+        self,
+        view: View,
+        name: str,
+        factor: Vector,
+        offset: Vector,
+        bounds: Bounds = OPEN,
     ) -> View:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
+        self._require_room(view.size, None)
         parameters: dict[str, Any] = {"weights": factor.astype(np.float32).reshape(1, 1, -1)}
         if self.quantised:
             size = np.where(factor == 0, 1.0, np.abs(factor))
-            parameters["weights"] = (_UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
-            parameters["scales"] = size / _UNIT
+            parameters["weights"] = (UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
+            parameters["scales"] = size / UNIT
         result = self.emit(
             "depthwise_conv2d",
             name,
             [view],
             view.size,
             bounds=bounds,
+            fixed=bool(np.all(factor == 1) and np.all(offset == 0)),
             bias=np.array(offset, np.float64),
             **parameters,
         )

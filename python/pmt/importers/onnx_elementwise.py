@@ -27,8 +27,9 @@ Vector = npt.NDArray[np.float64]
 
 
 def addition(call: Call) -> View:
-    """Convert Add: of two activations, or a constant that becomes a bias."""
-    if isinstance(call.values[0], View) and isinstance(call.values[1], View):
+    """Convert Add and Sum: of two activations, or a constant that becomes a bias."""
+    both = isinstance(call.values[0], View) and isinstance(call.values[1], View)
+    if both and len(call.node.inputs) == 2:
         return _residual(call, call.view(0), call.view(1))
     view, constant, _ = _operands(call)
     return _affine(call, view, 1.0, constant)
@@ -145,8 +146,8 @@ def _affine(call: Call, view: View, factor: float | Vector, offset: float | Vect
 
 def _operands(call: Call) -> tuple[View, Vector, bool]:
     """Return the activation, the constant (a number or one a channel), and if it came first."""
-    if len(call.values) != 2:
-        raise Unsupported(f"it has {len(call.values)} inputs", "two are supported")
+    if len(call.node.inputs) != 2:
+        raise Unsupported(f"it has {len(call.node.inputs)} inputs", "two are supported")
     reverse = not isinstance(call.values[0], View)
     if not reverse and isinstance(call.values[1], View):
         raise Unsupported(

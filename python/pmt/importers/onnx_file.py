@@ -137,6 +137,7 @@ class _Reader:
         self._problems = Problems()
 
     def read(self) -> FileModel:
+        _check_text(self._source, self._proto)
         initialisers = {tensor.name for tensor in self._proto.initializer}
         inputs = [value for value in self._proto.input if value.name not in initialisers]
         outputs = [value.name for value in self._proto.output]
@@ -293,6 +294,21 @@ class _Reader:
         dtype = _DTYPES.get(tensor.elem_type, f"of data type {tensor.elem_type}")
         sizes = tuple(max(0, int(dimension.dim_value)) for dimension in tensor.shape.dim)
         return dtype, sizes
+
+
+def _check_text(source: str, graph: Any) -> None:
+    """Refuse names that are not UTF-8: protobuf hands them out as bytes."""
+    for node in graph.node:
+        texts = [node.op_type, node.name, node.domain, *node.input, *node.output]
+        texts += [attribute.name for attribute in node.attribute]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{source}: has names that are not UTF-8; export again")
+    for tensor in graph.initializer:
+        entries = [text for entry in tensor.external_data for text in (entry.key, entry.value)]
+        if not all(isinstance(text, str) for text in (tensor.name, *entries)):
+            raise ValueError(f"{source}: has names that are not UTF-8; export again")
+    if not all(isinstance(value.name, str) for value in (*graph.input, *graph.output)):
+        raise ValueError(f"{source}: has names that are not UTF-8; export again")
 
 
 def _node_name(node: Any, index: int) -> str:

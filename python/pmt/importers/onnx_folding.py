@@ -30,7 +30,8 @@ def fold(call: Call) -> Array:
     Unsupported
         If the node contradicts itself, or its result would be far larger than the file.
     """
-    arrays = [value if isinstance(value, np.ndarray) else np.zeros(0) for value in call.values]
+    given = call.values[: len(call.node.inputs)]
+    arrays = [value if isinstance(value, np.ndarray) else np.zeros(0) for value in given]
     try:
         with np.errstate(all="ignore"):
             result = np.asarray(FOLDERS[call.node.kind](call, arrays))
@@ -47,8 +48,7 @@ def shape_of(call: Call) -> Array:
     """Compute Shape, of an activation too; a batch of open size counts as 1."""
     value = call.values[0]
     shape = value.shape if isinstance(value, View | np.ndarray) else ()
-    first, last = call.attribute("start", 0), call.attribute("end", None)
-    return np.array(shape, np.int64)[first:last]
+    return np.array(shape, np.int64)[call.attribute("start", 0) : call.attribute("end", MAX_RANK)]
 
 
 def _require(call: Call, count: int) -> None:
@@ -131,14 +131,13 @@ def _squeeze(call: Call, inputs: list[Array]) -> Array:
 
 
 def _unsqueeze(call: Call, inputs: list[Array]) -> Array:
-    given = call.attribute("axes", None)
-    count = len(given) if given is not None else inputs[1].size
+    count = len(call.attribute("axes", [])) or inputs[1].size
     axes = node_axes(call, inputs[0].ndim + count)
     return np.expand_dims(inputs[0], tuple(axes or ()))
 
 
 def _transpose(call: Call, inputs: list[Array]) -> Array:
-    return inputs[0].transpose(call.attribute("perm", None))
+    return inputs[0].transpose(call.attribute("perm", list(range(inputs[0].ndim))[::-1]))
 
 
 def _flatten(call: Call, inputs: list[Array]) -> Array:

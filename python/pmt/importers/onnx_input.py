@@ -56,5 +56,5 @@ def input_formula(
 
 def layer_blocks(draft: Draft) -> dict[str, list[int]]:
     """Return ``B1`` to ``B4`` (the layers before the head), ``head`` and ``all``."""
-    layers = [i for i, op in enumerate(draft.ops) if op.kind in LAYER_KINDS]
+    layers = [i for i, op in enumerate(draft.ops) if op.kind in LAYER_KINDS and not op.fixed]
     return consecutive_blocks(layers[:-1]) | {"head": layers[-1:], "all": layers}

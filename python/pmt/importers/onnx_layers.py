@@ -14,10 +14,10 @@ from pmt.importers.onnx_problems import Unsupported
 from pmt.importers.onnx_view import View
 from pmt.importers.onnx_windows import node_window, pad_first
 
-__all__ = ["convolution", "gemm", "matrix_product"]
+__all__ = ["MOST_ZEROS", "convolution", "gemm", "matrix_product"]
 
 Array = npt.NDArray[Any]
-_MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
+MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
 
 
 def convolution(call: Call) -> View:
@@ -38,10 +38,10 @@ def convolution(call: Call) -> View:
     kind: OpKind = "depthwise_conv2d" if groups == view.size[2] > 1 else "conv2d"
     zeros = np.prod(window.kernel) / (weights.shape[2] * weights.shape[3])
     zeros *= groups if kind == "conv2d" else 1
-    if zeros > _MOST_ZEROS:
+    if zeros > MOST_ZEROS:
         raise Unsupported(
             f"groups {groups} and dilations {window.dilation} would have to be written out with "
-            f"{zeros:.0f} times the weights, at most {_MOST_ZEROS} times is supported",
+            f"{zeros:.0f} times the weights, at most {MOST_ZEROS} times is supported",
             "use depthwise convolutions, fewer groups, or smaller dilations",
         )
     parameters = _parameters(call, weights, scales, axis, 0)

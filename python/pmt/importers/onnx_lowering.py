@@ -12,6 +12,7 @@ from pmt.importers.onnx_cleanups import clean
 from pmt.importers.onnx_draft import Draft
 from pmt.importers.onnx_file import FileModel, Node
 from pmt.importers.onnx_folding import FOLDERS, fold
+from pmt.importers.onnx_layers import MOST_ZEROS
 from pmt.importers.onnx_operators import CONVERTERS, PASS_THROUGH, remedy
 from pmt.importers.onnx_problems import Problems, Unsupported
 from pmt.importers.onnx_quantisation import moved
@@ -23,6 +24,7 @@ __all__ = ["QUANTISED_INPUTS", "lower"]
 QUANTISED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTISED_INPUTS)
 _SMALL_CONSTANT = 65_536
+_SMALL_LAYERS = 2**20
 # Their first input is an image, so the network's input has the layout they read.
 _SPATIAL = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
 _LAYOUT_KEEPING = (
@@ -77,7 +79,9 @@ class _Lowering:
         self._problems: Problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
         self._budget = max(_SMALL_CONSTANT, model.size)
-        self.draft = Draft(quantised)
+        # What zeros of groups and dilations may add, and the small layers that ops become.
+        most = MOST_ZEROS * model.size // (1 if quantised else 4)
+        self.draft = Draft(quantised, most + _SMALL_LAYERS)
 
     def start(self) -> None:
         """Make the input's activation."""
@@ -124,7 +128,9 @@ class _Lowering:
         unknown = node.kind not in CONVERTERS
         values = [self._values.get(name) if name else None for name in node.inputs]
         failed = any(name and self._values.get(name) is None for name in node.inputs)
-        call = Call(node, values, self.draft, self._model.opset, self._budget)
+        # Converters may look at three inputs, whether or not the node has them.
+        filled = values + [None] * max(0, 3 - len(values))
+        call = Call(node, filled, self.draft, self._model.opset, self._budget)
         result: Value | None = None
         try:
             constant = not failed and not any(isinstance(value, View) for value in values)
@@ -174,7 +180,7 @@ class _Lowering:
         value = self._values.get(self._model.output)
         if not isinstance(value, View):
             raise Unsupported("the output does not depend on the input", "export again")
-        if not any(op.kind in LAYER_KINDS for op in self.draft.ops):
+        if not any(op.kind in LAYER_KINDS and not op.fixed for op in self.draft.ops):
             raise Unsupported("there is no layer with weights", "export a trained network")
         if len(value.axes) < 4 and not value.in_memory_order:
             raise Unsupported(

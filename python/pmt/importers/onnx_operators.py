@@ -46,6 +46,7 @@ CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Softmax": onnx_shapes.softmax,
     "Squeeze": onnx_shapes.squeeze,
     "Sub": onnx_elementwise.subtraction,
+    "Sum": onnx_elementwise.addition,
     "Transpose": onnx_shapes.transpose,
     "Unsqueeze": onnx_shapes.unsqueeze,
 }

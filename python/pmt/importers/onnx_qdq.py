@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from pmt.consistency import check_graph
 from pmt.graph import Graph, Op, Tensor
-from pmt.importers.onnx_draft import KEEPING_KINDS, OPEN, Bounds, Draft, DraftOp, Quantisation
+from pmt.importers.onnx_draft import (
+    KEEPING_KINDS,
+    OPEN,
+    UNIT,
+    Bounds,
+    Draft,
+    DraftOp,
+    Quantisation,
+)
 from pmt.importers.onnx_file import FileModel, read_file
 from pmt.importers.onnx_input import input_formula, layer_blocks, per_channel
 from pmt.importers.onnx_lowering import lower
@@ -25,7 +33,6 @@ from pmt.quantization.float_graph import LAYER_KINDS
 __all__ = ["read"]
 
 _LARGEST_BIAS = 2.0**31 - 1
-_UNIT = 64  # see Draft.channelwise
 
 
 def read(
@@ -118,7 +125,11 @@ def _settle_scales(draft: Draft, source: str) -> None:
             continue
         if last.quantisation is None:
             last.quantisation = first.quantisation
-        elif last.quantisation != first.quantisation:
+        elif last.quantisation == first.quantisation:
+            continue
+        elif op.kind == "average_pool" and not any(op.padding):
+            _averaging(draft, op)
+        else:
             ops.append(_requantised(draft, op))
     draft.ops = ops
     bare = [repr(tensor.name) for tensor in tensors if tensor.quantisation is None]
@@ -127,6 +138,14 @@ def _settle_scales(draft: Draft, source: str) -> None:
             f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
             "quantise every activation, the network's output too (quantize_static does)"
         )
+
+
+def _averaging(draft: Draft, op: DraftOp) -> None:
+    """Turn an average into a layer of equal weights, which rounds once where a pool would twice."""
+    channels, taps = draft.tensors[op.output].size[2], op.kernel[0] * op.kernel[1]
+    op.kind, op.fixed = "depthwise_conv2d", True
+    op.weights = np.full((*op.kernel, channels), UNIT, np.int8)
+    op.scales, op.bias = np.full(channels, 1 / (UNIT * taps)), np.zeros(channels)
 
 
 def _requantised(draft: Draft, op: DraftOp) -> DraftOp:
@@ -139,9 +158,10 @@ def _requantised(draft: Draft, op: DraftOp) -> DraftOp:
         draft.unique(f"{op.name}_scale"),
         (between,),
         op.output,
-        weights=np.full((1, 1, channels), _UNIT, np.int8),
-        scales=np.full(channels, 1 / _UNIT),
+        weights=np.full((1, 1, channels), UNIT, np.int8),
+        scales=np.full(channels, 1 / UNIT),
         bias=np.zeros(channels),
+        fixed=True,
     )
     op.output = between
     return layer

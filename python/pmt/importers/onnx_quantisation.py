@@ -53,29 +53,24 @@ def dequantise(call: Call) -> View | QuantisedConstant:
     scales, zeros, dtype = _parameters(call, str(value.dtype))
     if dtype == "uint8":
         value, zeros = (value.astype(np.int16) - 128).astype(np.int8), zeros - 128
-    if np.any(zeros != 0):
-        raise Unsupported(
-            f"its weights have zero points such as {int(zeros[zeros != 0][0])}",
-            "quantise weights symmetrically: extra_options={'WeightSymmetric': True}",
-        )
     axis = _axis(call, value) if scales.size > 1 else None
     if axis is not None and (axis >= value.ndim or value.shape[axis] != scales.size):
         raise Unsupported(
             f"its {scales.size} scales do not fit axis {axis} of shape {value.shape}",
             "the file contradicts itself, export again",
         )
-    return QuantisedConstant(value, scales, axis)
+    return QuantisedConstant(value, scales, zeros, axis)
 
 
 def moved(call: Call, constant: QuantisedConstant) -> QuantisedConstant:
     """Transpose or copy quantised weights."""
     if call.node.kind == "Transpose":
         rank = constant.values.ndim
-        order = call.attribute("perm", None) or list(range(rank))[::-1]
+        order = call.attribute("perm", list(range(rank))[::-1])
         if sorted(order) != list(range(rank)):
             raise Unsupported(f"perm {order} does not order {rank} axes", "export again")
         axis = None if constant.axis is None else order.index(constant.axis)
-        return QuantisedConstant(constant.values.transpose(order), constant.scales, axis)
+        return replace(constant, values=constant.values.transpose(order), axis=axis)
     if call.node.kind in ("Identity", "Dropout", "Cast"):
         return constant
     raise Unsupported("it changes quantised weights", "change the weights before quantisation")

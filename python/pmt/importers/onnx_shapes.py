@@ -96,7 +96,7 @@ def target_shape(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) ->
 def transpose(call: Call) -> View:
     """Convert Transpose."""
     view = call.view()
-    return transposed(view, call.attribute("perm", None) or range(len(view.axes))[::-1])
+    return transposed(view, call.attribute("perm", list(range(len(view.axes)))[::-1]))
 
 
 def squeeze(call: Call) -> View:
@@ -116,8 +116,7 @@ def squeeze(call: Call) -> View:
 def unsqueeze(call: Call) -> View:
     """Convert Unsqueeze."""
     view = call.view()
-    given = call.attribute("axes", None)
-    count = len(given) if given is not None else call.constant(1, "axes").size
+    count = len(call.attribute("axes", [])) or call.constant(1, "axes").size
     rank = len(view.axes) + count
     axes = node_axes(call, rank)
     if axes is None or len(axes) != count or rank > 8:
