@@ -80,6 +80,7 @@ def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
         (ramp(2, 18), {}, r"its weights are INT8 of shape \(2, 18\), not INT8 of rank 4"),
         (ramp(2, 3, 3, 2), {"FusedActivationFunction": TANH}, "fused activation 4"),
         (ramp(2, 3, 3, 2), {"StrideH": 0}, "must be positive"),
+        (ramp(2, 3, 3, 2), {"Padding": -1}, r"padding -1 \(use SAME or VALID\)"),
         (ramp(2, 3, 3, 2), {"DilationHFactor": 200}, r"spans \(401, 3\)"),
         (ramp(2, 9, 3, 2), {"Padding": VALID}, "does not fit the input of 8x8"),
     ],

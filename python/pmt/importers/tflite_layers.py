@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.importers.dense_kernel import dense_kernel, spread_depthwise
 from pmt.importers.tflite_file import FileTensor
 from pmt.importers.tflite_network import Step, StoredLayer
 from pmt.importers.tflite_problems import CONVERT_INT8, Unsupported
@@ -31,10 +32,14 @@ def conv_2d(step: Step) -> None:
         )
     groups = channels // inner
     shape = window(step, (height, width))
+    taps = shape.kernel[0] * shape.kernel[1]
     if groups > 1 and inner == 1:
-        _emit(step, "depthwise_conv2d", stored, shape, _dilated_depthwise(step, weights, shape, 3))
+        step.network.reserve(taps * out)
+        spread = spread_depthwise(weights[..., 0].transpose(1, 2, 0), shape.dilation)
+        _emit(step, "depthwise_conv2d", stored, shape, spread)
         return
-    dense = _dense(step, weights, groups, shape)
+    step.network.reserve(taps * out * channels)
+    dense = dense_kernel(weights, groups, shape.dilation)
     _emit(step, "conv2d", stored, shape, dense, groups=groups)
 
 
@@ -52,7 +57,9 @@ def depthwise_conv_2d(step: Step) -> None:
             "the output channels must be the input channels times the multiplier",
         )
     shape = window(step, (height, width))
-    _emit(step, "depthwise_conv2d", stored, shape, _dilated_depthwise(step, weights, shape, 0))
+    step.network.reserve(shape.kernel[0] * shape.kernel[1] * out)
+    spread = spread_depthwise(weights[0], shape.dilation)
+    _emit(step, "depthwise_conv2d", stored, shape, spread)
 
 
 def fully_connected(step: Step) -> None:
@@ -129,32 +136,6 @@ def _emit(
     how = [f"{groups} groups"] * (groups > 1) + ["dilated"] * (shape.dilation != (1, 1))
     if how:
         step.network.operators[op.output] += f" ({', '.join(how)})"
-
-
-def _dense(step: Step, weights: npt.NDArray[Any], groups: int, shape: Window) -> Int8Array:
-    """Spread a kernel (out, h, w, in / groups) over all channels and its dilation, with zeros."""
-    out, inner = weights.shape[0], weights.shape[3]
-    step.network.reserve(out * shape.kernel[0] * shape.kernel[1] * inner * groups)
-    if groups == 1 and shape.dilation == (1, 1):
-        return weights.astype(np.int8)
-    result = np.zeros((out, *shape.kernel, inner * groups), np.int8)
-    rows, columns = slice(None, None, shape.dilation[0]), slice(None, None, shape.dilation[1])
-    for group in range(groups):
-        outputs = slice(group * out // groups, (group + 1) * out // groups)
-        inputs = slice(group * inner, (group + 1) * inner)
-        result[outputs, rows, columns, inputs] = weights[outputs]
-    return result
-
-
-def _dilated_depthwise(
-    step: Step, weights: npt.NDArray[Any], shape: Window, unit_axis: int
-) -> Int8Array:
-    """Return (h, w, out) from weights whose axis ``unit_axis`` has size 1."""
-    kernel = weights[0] if unit_axis == 0 else weights[..., 0].transpose(1, 2, 0)
-    step.network.reserve(shape.kernel[0] * shape.kernel[1] * kernel.shape[2])
-    result = np.zeros((*shape.kernel, kernel.shape[2]), np.int8)
-    result[:: shape.dilation[0], :: shape.dilation[1]] = kernel
-    return result
 
 
 def _weights(step: Step, axis: int, rank: int) -> FileTensor:

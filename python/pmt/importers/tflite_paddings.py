@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pmt.graph import Op
 from pmt.importers.channelwise_layer import channelwise_layer
+from pmt.importers.dense_kernel import kernel_extent
 from pmt.importers.tflite_file import FileOp
 from pmt.importers.tflite_network import Padding, Step
 from pmt.importers.tflite_poolings import require_same_quantisation
@@ -82,14 +83,15 @@ def _takes(step: Step, op: FileOp, amounts: Padding, value: int) -> bool:
         weights = model.tensors[op.inputs[1]].shape if op.inputs[1] >= 0 else ()
         if value != step.tensor().zero_point or len(weights) != 4 or op.inputs[0] != step.output:
             return False
-        height = (weights[1] - 1) * options["DilationHFactor"] + 1
-        width = (weights[2] - 1) * options["DilationWFactor"] + 1
+        dilation = options["DilationHFactor"], options["DilationWFactor"]
+        height, width = kernel_extent((weights[1], weights[2]), dilation)
     elif op.kind == "MAX_POOL_2D" and value == _LOWEST:
         height, width = options["FilterHeight"], options["FilterWidth"]
     else:
         return False
     top, left, bottom, right = amounts
-    return options["Padding"] == VALID and max(top, bottom) < height and max(left, right) < width
+    plain = options["Padding"] == VALID and "Top" not in options
+    return plain and max(top, bottom) < height and max(left, right) < width
 
 
 def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pmt.importers.tflite_file import FileModel, FileOp
-from pmt.importers.tflite_windows import EXPLICIT, VALID
+from pmt.importers.tflite_windows import VALID
 
 __all__ = ["Rewritten", "readers_of", "rewrite"]
 
@@ -184,7 +184,6 @@ def _folded(model: FileModel, space: FileOp, chain: list[FileOp]) -> FileOp | No
         return None
     options = {
         **convolution.options,
-        "Padding": EXPLICIT,
         "Top": top,
         "Left": left,
         "Bottom": bottom,

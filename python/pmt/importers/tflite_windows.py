@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from pmt.graph import Tensor
+from pmt.importers.dense_kernel import kernel_extent
 from pmt.importers.tflite_network import Padding, Step
 from pmt.importers.tflite_problems import Unsupported
 
-__all__ = ["EXPLICIT", "SAME", "VALID", "Window", "bounds_clamp", "fused_clamp", "window"]
+__all__ = ["SAME", "VALID", "Window", "bounds_clamp", "fused_clamp", "window"]
 
 SAME, VALID = 0, 1
-EXPLICIT = -1  # made by a rewrite of several operators; the padding stands beside it
 _LARGEST_KERNEL = 255
 _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
     0: (None, None),
@@ -60,7 +60,7 @@ def window(step: Step, kernel: tuple[int, int]) -> Window:
             f"kernel {kernel}, stride {stride} and dilation {dilation} must be positive",
             "the file is damaged",
         )
-    extent = ((kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1)
+    extent = kernel_extent(kernel, dilation)
     if max(*extent, *stride) > _LARGEST_KERNEL:
         raise Unsupported(
             f"kernel {kernel} with dilation {dilation} spans {extent}, stride {stride}",
@@ -90,9 +90,11 @@ def _padding(
     before: Padding,
 ) -> Padding:
     options = step.op.options
-    if options["Padding"] == EXPLICIT:
+    if "Top" in options:  # made by a rewrite of several operators
         return options["Top"], options["Left"], options["Bottom"], options["Right"]
-    if options["Padding"] != SAME:
+    if options["Padding"] not in (SAME, VALID):
+        raise Unsupported(f"padding {options['Padding']}", "use SAME or VALID")
+    if options["Padding"] == VALID:
         return (0, 0, 0, 0)
     sizes = (source.height + before[0] + before[2], source.width + before[1] + before[3])
     totals = [
