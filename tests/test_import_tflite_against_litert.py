@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +96,11 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
         lambda b, x: b.activate("RELU_N1_TO_1", x, requantise=True),
         ["depthwise_conv2d"],
     ),
+    "limits": (lambda b, x: b.limit("MINIMUM", b.limit("MAXIMUM", x, -60), 50), []),
+    "limit of what is read twice": (
+        lambda b, x: b.add(b.limit("MINIMUM", x, 20), x),
+        ["max_pool", "add"],
+    ),
     "average pool": (lambda b, x: b.pool("AVERAGE_POOL_2D", x, 3, padding=SAME), ["average_pool"]),
     "average pool relu": (
         lambda b, x: b.pool("AVERAGE_POOL_2D", x, 2, activation=RELU),
@@ -156,6 +163,56 @@ def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, 
     classes = compare_top_one(network_classes(graph, reference.images), reference.logits)
     assert classes.equal == classes.images - classes.tied
     assert classes.tied <= 5
+
+
+# Files that TensorFlow's converter wrote: what their operators become.
+KERAS = {
+    "mobilenet_uint8": "conv2d depthwise_conv2d conv2d conv2d depthwise_conv2d conv2d add mean "
+    "conv2d",
+    "mixed": "multiply0 add_constant0 conv2d conv2d conv2d add_constant1 depthwise_conv2d "
+    "add_constant2 multiply1 add_constant3 max_pool average_pool multiply2 add_constant4 conv2d "
+    "reshape fully_connected fully_connected",
+    "resnet_float": "conv2d max_pool multiply0 add_constant0 conv2d conv2d add multiply1 "
+    "add_constant1 conv2d conv2d conv2d add reshape mean fully_connected",
+    "positions": "conv2d add_constant0 conv2d add_constant1 max_pool fully_connected",
+    "signal": "conv2d max_pool pad conv2d add_constant0 mean fully_connected",
+}
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_files_of_the_real_converter(name: str) -> None:
+    path = Path(__file__).parent / "keras" / f"{name}.tflite"
+    reference = computed(path, images=20)
+    graph = reference.lowered.graph
+    helpers = graph.metadata.get("helper_layers", [])
+    assert " ".join(op.name if op.name in helpers else op.kind for op in graph.ops) == KERAS[name]
+    assert max(d.largest for d in differences(reference)) == 1
+    head = compare_top_one(head_classes(graph, reference.values), reference.logits)
+    assert head.equal == 20 - head.tied
+    whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
+    assert whole.equal >= 19 - whole.tied
+    assert whole.widest <= 2
+
+
+def test_benchmark_prints_a_table() -> None:
+    root = Path(__file__).parents[1]
+    files = [str(root / "tests" / "keras" / f"{name}.tflite") for name in ("positions", "signal")]
+    command = [sys.executable, "benchmarks/compare_importers.py", *files, "--images", "3"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == [
+        "network",
+        "operator",
+        "ops",
+        "values",
+        "differ",
+        "steps",
+        "at",
+        "most",
+    ]
+    assert any(line.startswith("positions  REDUCE_MAX ") for line in lines)
+    assert any(line.startswith("all ") for line in lines)
+    assert "Equal classes of images that are not tied:" in lines
 
 
 def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:

@@ -183,6 +183,14 @@ def test_constants_that_are_not_one_a_channel(tmp_path: Path) -> None:
     assert "op 0 ADD: its constant has shape (6, 6, 4) for 4 channels (one value" in message
 
 
+def test_limits_that_are_not_one_value(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    y = b.limit("MAXIMUM", b.conv(x, 4), 127)
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "op 1 MAXIMUM: its constant leaves the single value 127 (remove" in message
+
+
 @pytest.mark.parametrize(
     ("axes", "reason"),
     [
@@ -248,6 +256,21 @@ def test_shape_arithmetic_that_is_not_known(tmp_path: Path) -> None:
     b.file.op("RESHAPE", [x.index, other], [y.index])
     message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
     assert "op 1 FLOOR_DIV: computes sizes in a way that is not known here (convert with" in message
+
+
+@pytest.mark.parametrize("kind", ["GATHER", "STRIDED_SLICE", "MUL"])
+def test_shape_arithmetic_beyond_the_vector(tmp_path: Path, kind: str) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    sizes, other, y = b.file.sizes(4), b.file.sizes(1), b.like(x, 1, 144)
+    b.file.op("SHAPE", [x.index], [sizes])
+    far = b.integers(99, 100)
+    operands = [far, far, b.integers(1)] if kind == "STRIDED_SLICE" else [far]
+    options = {"ShrinkAxisMask": 1} if kind == "STRIDED_SLICE" else {}
+    b.file.op(kind, [sizes, *operands], [other], **options)
+    b.file.op("RESHAPE", [x.index, other], [y.index])
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert f"op 1 {kind}: computes sizes from places that do not exist (convert with" in message
 
 
 def test_image_limits(tmp_path: Path) -> None:

@@ -144,6 +144,13 @@ class NetworkBuilder:
         self.file.op(kind, [x.index], [y.index])
         return y
 
+    def limit(self, kind: str, x: Value, value: int) -> Value:
+        """MAXIMUM or MINIMUM with one int8 value."""
+        y = self.like(x, *x.shape)
+        constant = self.file.constant(np.array([value], np.int8), scales=[x.scale], zero=x.zero)
+        self.file.op(kind, [x.index, constant], [y.index])
+        return y
+
     def pool(
         self, kind: str, x: Value, kernel: int, *, stride: int = 2, padding: int = VALID,
         activation: int = NONE,

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.benchmark.differences import Int8Array
-from pmt.benchmark.rivals.rival import missing
 from pmt.graph import Graph, Tensor
 from pmt.importers.tflite import Lowered, lower
 
 __all__ = ["LiteRTActivations", "default_outputs", "litert_activations"]
+
+
+_FLOAT_STEPS = 2**20
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
 
 
 def default_outputs(path: Path, graph: Graph, images: Int8Array) -> npt.NDArray[Any]:
-    """Return a file's outputs, shape (N, classes), by LiteRT's default kernels (XNNPACK)."""
+    """Return a file's outputs, shape (N, classes), by LiteRT's default kernels (XNNPACK).
+
+    They are integers: float outputs are given in steps of 2^-20.
+    """
     interpreter = _interpreter(path, reference=False)
     entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
     outputs = []
@@ -85,14 +90,19 @@ def default_outputs(path: Path, graph: Graph, images: Int8Array) -> npt.NDArray[
         )
         interpreter.invoke()
         outputs.append(interpreter.get_tensor(end["index"]).ravel())
-    return np.stack(outputs)
+    stacked = np.stack(outputs)
+    is_float = stacked.dtype.kind == "f"
+    return np.rint(stacked * _FLOAT_STEPS).astype(np.int64) if is_float else stacked
 
 
 def _interpreter(path: Path, *, reference: bool) -> Any:
     try:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
     except ImportError:
-        raise missing("ai-edge-litert") from None
+        raise ImportError(
+            "comparing with LiteRT needs the package ai-edge-litert: "
+            'pip install "poor-mans-training[bench]"'
+        ) from None
     kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
     interpreter = Interpreter(
         model_path=str(path),

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from pmt.importers.channelwise_layer import channelwise_layer
 from pmt.importers.tflite_network import Step, same_quantisation, size_of
 from pmt.importers.tflite_problems import CONVERT_INT8, Unsupported
+from pmt.importers.tflite_tensors import quantisation
 from pmt.importers.tflite_windows import bounds_clamp, fused_clamp
 
-__all__ = ["add", "bounded", "multiply", "requantise", "subtract"]
+__all__ = ["add", "bounded", "limited", "multiply", "requantise", "subtract"]
 
 _FOLD = "fold it into the layer before, or into its bias"
 
@@ -69,13 +70,42 @@ def bounded(step: Step, low: float | None, high: float | None) -> None:
     """Lower RELU and its kin: into the producer's clamp, else a 1x1 max pool, else a layer."""
     step.source()
     clamp = bounds_clamp(step, low, high)
-    if not same_quantisation(step.tensor(), step.target_quantisation()):
-        _emit_channelwise(step, 0, 1.0, 0.0, "relu", clamp)
-    elif step.network.clamp_producer(step.op.inputs[0], clamp):
-        step.alias(step.shape())
+    if same_quantisation(step.tensor(), step.target_quantisation()):
+        _emit_clamp(step, 0, clamp)
     else:
-        size = size_of(step.tensor())
-        step.emit("max_pool", step.shape(), stem="relu", size=size, clamp=clamp)
+        _emit_channelwise(step, 0, 1.0, 0.0, "relu", clamp)
+
+
+def limited(step: Step, *, below: bool) -> None:
+    """Lower MAXIMUM (``below``) and MINIMUM of an activation and one constant, as RELU."""
+    _require_constant(step)
+    position = _constant_position(step)
+    constant = step.constant(position or 0)
+    source = step.tensor(1 - (position or 0))
+    assert constant is not None
+    if constant.dtype != "INT8" or constant.data is None or constant.data.size != 1:
+        raise Unsupported(
+            f"its constant is {constant.dtype} of shape {constant.shape}",
+            "one INT8 value is needed",
+        )
+    same = same_quantisation(source, quantisation(constant))
+    if not same or not same_quantisation(source, step.target_quantisation()):
+        raise Unsupported("inputs and output are quantised differently", CONVERT_INT8)
+    value = int(constant.data.ravel()[0])
+    clamp = (value, 127) if below else (-128, value)
+    if clamp[0] == clamp[1]:
+        raise Unsupported(f"its constant leaves the single value {value}", "remove the operator")
+    _emit_clamp(step, 1 - (position or 0), clamp)
+
+
+def _emit_clamp(step: Step, position: int, clamp: tuple[int, int]) -> None:
+    source, shape = step.source(position), step.shape(position)
+    if step.network.clamp_producer(step.op.inputs[position], clamp):
+        step.check_shape(shape)
+        step.network.alias(step.output, step.op.inputs[position], shape)
+    else:
+        size = size_of(step.network.tensors[source])
+        step.emit("max_pool", shape, stem="relu", sources=(source,), size=size, clamp=clamp)
 
 
 def _emit_channelwise(

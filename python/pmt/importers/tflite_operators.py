@@ -28,6 +28,8 @@ CONVERTERS: dict[str, Callable[[Step], None]] = {
     "RELU6": partial(elementwise.bounded, low=0.0, high=6.0),
     "RELU_N1_TO_1": partial(elementwise.bounded, low=-1.0, high=1.0),
     "RELU_0_TO_1": partial(elementwise.bounded, low=0.0, high=1.0),
+    "MAXIMUM": partial(elementwise.limited, below=True),
+    "MINIMUM": partial(elementwise.limited, below=False),
     "AVERAGE_POOL_2D": partial(poolings.pool, kind="average_pool"),
     "MAX_POOL_2D": partial(poolings.pool, kind="max_pool"),
     "MEAN": poolings.mean,

@@ -105,7 +105,10 @@ def evaluate_sizes(step: Step) -> None:
     """
     if step.op.kind not in SIZE_OPERATORS:
         raise Unsupported("computes sizes in a way that is not known here", _FIXED_SIZE)
-    result = np.asarray(SIZE_OPERATORS[step.op.kind](step))
+    try:
+        result = np.asarray(SIZE_OPERATORS[step.op.kind](step))
+    except (IndexError, ValueError):  # an index beyond the vector, or vectors of unequal length
+        raise Unsupported("computes sizes from places that do not exist", _FIXED_SIZE) from None
     if result.size > _MOST_SIZES or np.any(np.abs(result) >= 2**31):
         raise Unsupported("computes sizes that no tensor has", _FIXED_SIZE)
     step.network.sizes[step.output] = result.astype(np.int64)
