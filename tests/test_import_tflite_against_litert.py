@@ -165,6 +165,14 @@ def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, 
     assert classes.tied <= 5
 
 
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_drawn_networks(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(generated("drawn", seed))
+    reference = computed(path, images=5)
+    assert [d for d in differences(reference) if d.largest > 1] == []
+
+
 # Files that TensorFlow's converter wrote: what their operators become.
 KERAS = {
     "mobilenet_uint8": "conv2d depthwise_conv2d conv2d conv2d depthwise_conv2d conv2d add mean "

@@ -292,11 +292,51 @@ def signal(b: NetworkBuilder) -> bytes:
     return b.bytes(x, b.dense(y, 3))
 
 
+def drawn(b: NetworkBuilder) -> bytes:
+    """Four to eight operators drawn at random; some read what another one reads too."""
+    x = b.image(*(int(n) for n in b.rng.integers(9, 14, 2)), int(b.rng.integers(1, 4)))
+    values = [b.conv(x, 4, 3)]
+    for _ in range(int(b.rng.integers(4, 9))):
+        part = DRAWN[int(b.rng.integers(len(DRAWN)))]
+        values.append(part(b, values[-1 - int(b.rng.random() < 0.25 and len(values) > 1)]))
+        if values[-1].shape == values[-2].shape and b.rng.random() < 0.3:
+            values.append(b.add(values[-1], values[-2], int(b.rng.integers(4))))
+    y = b.reduce("MEAN", values[-1], (1, 2)) if b.rng.random() < 0.5 else values[-1]
+    return b.bytes(x, b.dense(y, 5))
+
+
+def _activation(b: NetworkBuilder) -> int:
+    return int(b.rng.integers(4))
+
+
+DRAWN: list[Callable[[NetworkBuilder, Value], Value]] = [
+    lambda b, x: b.conv(x, 6, (3, 1), dilation=2, activation=_activation(b)),
+    lambda b, x: b.conv(x, 4, 3, padding=SAME, groups=2, activation=_activation(b)),
+    lambda b, x: b.conv(x, x.shape[3], 1, activation=_activation(b)),
+    lambda b, x: b.conv(b.pad(x, (1, 0), (2, 1)), 4, 3, padding=VALID),
+    lambda b, x: b.depthwise(b.pad(x, (1, 1), (1, 1)), 3, padding=VALID, activation=RELU6),
+    lambda b, x: b.depthwise(x, 3, multiplier=int(b.rng.integers(1, 3)), activation=RELU),
+    lambda b, x: b.dense(x, 4, keep=True, activation=_activation(b)),
+    lambda b, x: b.with_constant("ADD", x, activation=_activation(b)),
+    lambda b, x: b.with_constant("SUB", x, first=bool(b.rng.integers(2))),
+    lambda b, x: b.with_constant("MUL", x, scalar=bool(b.rng.integers(2))),
+    lambda b, x: b.quantise(x),
+    lambda b, x: b.activate("RELU", x),
+    lambda b, x: b.activate("RELU6", x, requantise=True),
+    lambda b, x: b.limit("MAXIMUM", x, int(b.rng.integers(-120, 0))),
+    lambda b, x: b.pool("AVERAGE_POOL_2D", x, 2, stride=1, padding=SAME),
+    lambda b, x: b.pool("MAX_POOL_2D", b.pad(x, (1, 1), (1, 1), -128), 3, stride=1),
+    lambda b, x: b.pad(x, (0, 1), (0, 0), int(b.rng.integers(-100, 100))),
+    lambda b, x: b.computed_reshape(x, 1, x.shape[2], x.shape[1], x.shape[3]),
+]
+
+
 GENERATED: dict[str, Callable[[NetworkBuilder], bytes]] = {
     "mobilenet": mobilenet,
     "resnet": resnet,
     "mixed": mixed,
     "signal": signal,
+    "drawn": drawn,
 }
 
 
