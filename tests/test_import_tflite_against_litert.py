@@ -82,6 +82,16 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
     "mul constant": (lambda b, x: b.with_constant("MUL", x), ["depthwise_conv2d"]),
     "mul one constant": (lambda b, x: b.with_constant("MUL", x, scalar=True), ["depthwise_conv2d"]),
     "requantise": (lambda b, x: b.quantise(x), ["depthwise_conv2d"]),
+    "requantise to the same": (lambda b, x: b.renamed("QUANTIZE", x, x.shape), []),
+    "transpose of a vector": (
+        lambda b, x: b.renamed(
+            "TRANSPOSE",
+            b.reduce("MEAN", x, (1, 2), keep=True),
+            (1, 4, 1, 1),
+            b.integers(0, 3, 1, 2),
+        ),
+        ["mean", "reshape"],
+    ),
     "relu after the stem": (lambda b, x: b.activate("RELU", x), []),
     "relu of what is read twice": (
         lambda b, x: b.add(b.activate("RELU", x), x),

@@ -138,3 +138,13 @@ def test_groups_do_not_outgrow_the_archive(tmp_path: Path, monkeypatch: pytest.M
     path = saved(tmp_path / "net.pkl", FAMILY["grouped"]())
     with pytest.raises(ValueError, match=r"'groups' 2: all weights with zeros for groups pass 300"):
         tiny_training.read(path, resolution=32)
+
+
+def test_scales_beyond_the_limits_of_an_image(tmp_path: Path) -> None:
+    network = FAMILY["grouped"]()
+    network["first_conv"]["params"]["x_scale"] = 1e-20
+    network["classifier"]["params"]["y_scale"] = 1e9
+    with pytest.raises(ValueError, match=r"^net\.pkl: beyond the limits of an image: ") as caught:
+        tiny_training.read(saved(tmp_path / "net.pkl", network), resolution=32)
+    assert "tensor 'input' has scale 1e-20" in str(caught.value)
+    assert "tensor 'classifier' has scale 1000000000.0" in str(caught.value)

@@ -14,17 +14,20 @@ _MOST_OPS = 1024
 _MOST_VALUES = 2**28
 _LARGEST_SIDE = 4096
 _MOST_CHANNELS = 65536
+_SHOWN = 6  # problems in one message
 _TENSOR_SCALES = (1e-12, 1e6)
 _WEIGHT_SCALES = (1e-30, 1e6)
 
 
-def check_limits(graph: Graph) -> None:
+def check_limits(graph: Graph, source: str) -> None:
     """Check a graph against the limits of the image format.
 
     Parameters
     ----------
     graph : Graph
         A consistent graph.
+    source : str
+        Where it comes from, for the error message.
 
     Raises
     ------
@@ -57,4 +60,9 @@ def check_limits(graph: Graph) -> None:
         if not np.all((scales >= _WEIGHT_SCALES[0]) & (scales <= _WEIGHT_SCALES[1])):
             problems.append(f"op {op.name!r} has weight scales outside of 1e-30 to 1e6")
     if problems:
-        raise ValueError("it is too large or out of range: " + "; ".join(problems))
+        shown = "; ".join(problems[:_SHOWN])
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise ValueError(
+            f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network or "
+            "calibrate again"
+        )

@@ -124,9 +124,9 @@ def lower(path: str | Path) -> Lowered:
 def _check(graph: Graph, source: str) -> None:
     try:
         check_graph(graph)
-        check_limits(graph)
     except ValueError as error:
         raise ValueError(f"{source}: contradicts itself: {error}") from None
+    check_limits(graph, source)
 
 
 def _per_channel(name: str, values: Sequence[float], channels: int) -> tuple[float, ...]:

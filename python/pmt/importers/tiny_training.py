@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pmt.graph import Graph, Op, OpKind, Tensor
 from pmt.importers.archive_node import Node
 from pmt.importers.dense_kernel import dense_kernel
+from pmt.importers.image_limits import check_limits
 from pmt.importers.layer_blocks import consecutive_blocks
 from pmt.importers.requantisation import matching_weight_scales
 from pmt.importers.safe_pickle import loads
@@ -83,7 +84,9 @@ def read(
     path = Path(path)
     data = read_pickle_bytes(path)
     archive = Node(loads(data, source=path.name), path.name)
-    return _NetworkBuilder(resolution).build(archive, classes, path.name)
+    graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+    check_limits(graph, path.name)
+    return graph
 
 
 def _check_integer(name: str, value: Any, low: int, high: int) -> None:
