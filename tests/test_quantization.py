@@ -1,4 +1,4 @@
-"""Post-training quantisation: ranges, scales, folding, and int8 against float."""
+"""Post-training quantisation: ranges, scales, and int8 against float."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pmt.quantization import (
     FloatTensor,
     activation_ranges,
     float_activations,
-    fold_batch_norm,
     format_noise,
     integer_activations,
     normalise,
@@ -177,13 +176,17 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
         ("relu", 0.0, (-128, 127)),
         # Output 0 .. 6: every int8 value is used, and 6 is the greatest.
         ("relu6", 9.0, (-128, 127)),
+        # Output 0 .. 0.5, and int8 reaches no further.
+        ((-0.25, 0.5), 0.0, (-128, 127)),
+        # Output -2.5 alone, with zero in the range: 127 is zero, and -1.25 half way.
+        ((-9.0, -1.25), -3.5, (-128, 0)),
     ],
 )
 def test_activations_become_clamps(activation, bias, clamp):
     op = dense([[1.0]], [bias], activation=activation)
     quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
     assert quantised.ops[0].clamp == clamp
-    assert quantised.tensors[1].zero_point == -128
+    assert quantised.tensors[1].zero_point == (127 if bias < 0 else -128)
 
 
 def test_what_relu_cuts_is_exactly_zero():
@@ -287,56 +290,6 @@ def test_the_noise_report_is_infinite_without_error_and_sees_broken_weights():
     assert noise.signal_to_noise == pytest.approx(0.0, abs=0.1)  # found 0 instead of 1
 
 
-def test_folded_batch_norm_equals_layer_and_batch_norm():
-    r = np.random.default_rng(1)
-    weights, bias = r.normal(size=(5, 7)), r.normal(size=5)
-    gamma, beta, mean = r.normal(size=(3, 5))
-    variance = r.uniform(0.1, 2.0, 5)
-    x = r.normal(size=(4, 7))
-    expected = (x @ weights.T + bias - mean) / np.sqrt(variance + 1e-3) * gamma + beta
-    folded, folded_bias = fold_batch_norm(
-        weights,
-        bias,
-        channel_axis=0,
-        gamma=gamma,
-        beta=beta,
-        mean=mean,
-        variance=variance,
-        epsilon=1e-3,
-    )
-    assert folded.dtype == folded_bias.dtype == np.float32
-    assert x @ folded.T + folded_bias == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-def test_folding_scales_the_last_axis_of_depthwise_weights():
-    ones = np.ones(2)
-    folded, bias = fold_batch_norm(
-        np.ones((3, 3, 2)),
-        np.zeros(2),
-        channel_axis=2,
-        gamma=np.array([2.0, 4.0]),
-        beta=ones,
-        mean=ones,
-        variance=4 * ones,
-        epsilon=0.0,
-    )
-    assert folded[1, 2].tolist() == [1.0, 2.0]
-    assert bias.tolist() == [0.0, -1.0]  # 1 - 1 * gamma / 2
-
-
-def test_folding_names_the_vector_that_does_not_fit():
-    good = dict.fromkeys(("gamma", "beta", "mean", "variance"), np.ones(2))
-    weights = np.ones((2, 3))
-    with pytest.raises(ValueError, match=r"gamma has shape \(3,\).*2 output channels"):
-        fold_batch_norm(
-            weights, np.ones(2), channel_axis=0, epsilon=0.0, **{**good, "gamma": np.ones(3)}
-        )
-    with pytest.raises(ValueError, match=r"variance \+ epsilon .* must be positive"):
-        fold_batch_norm(
-            weights, np.ones(2), channel_axis=0, epsilon=0.0, **{**good, "variance": np.zeros(2)}
-        )
-
-
 def _with(change) -> FloatGraph:
     floating = graph_of((1, 1, 1), (dense([[1.0]], [0.0]), (1, 1, 1)))
     change(floating)
@@ -357,6 +310,8 @@ def _set(**values):
         (_set(weights=np.full((1, 1), np.nan, np.float32)), "weights hold a value that is not"),
         (_set(bias=np.full(1, np.inf, np.float32)), "bias hold a value that is not finite"),
         (_set(activation="tanh"), "activation 'tanh' is unknown, use one of 'none', 'relu'"),
+        (_set(activation=(1.0, 1.0)), r"activation \(1.0, 1.0\) must be a name or two bounds"),
+        (_set(activation=(0.0,)), r"activation \(0.0,\) must be a name or two bounds"),
         (_set(kind="reshape", activation="relu"), "cannot be fused into reshape"),
         (lambda floating: setattr(floating, "input_std", (0.0,)), "input_std .* must not be zero"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.graph import Graph
 from pmt.quantization.float_graph import (
     ACTIVATED_KINDS,
     ACTIVATION_BOUNDS,
@@ -55,6 +56,15 @@ def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
         )
 
 
+def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
+    """Raise ValueError if ``graph`` is not a quantised ``float_graph``."""
+    if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
+        raise ValueError(
+            f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "
+            "float_graph: pass the graph that quantize() made of this float_graph"
+        )
+
+
 def graph_problems(graph: FloatGraph) -> list[str]:
     """Return all that is wrong with a graph, a message each."""
     problems = []
@@ -85,11 +95,10 @@ def _activation_problems(op: FloatOp) -> Iterator[str]:
             f"use one of {', '.join(map(repr, ACTIVATION_BOUNDS))}, or bounds (low, high)"
         )
         return
-    low, high = op.bounds
-    if not low < high:
+    if len(op.bounds) != 2 or not op.bounds[0] < op.bounds[1]:
         yield (
-            f"op {op.name!r}: activation {op.activation!r} must have its lower bound below the "
-            "upper one"
+            f"op {op.name!r}: activation {op.activation!r} must be a name or two bounds "
+            "(low, high), the lower one first"
         )
     if op.activation != "none" and op.kind not in ACTIVATED_KINDS:
         yield (

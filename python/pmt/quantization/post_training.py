@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from pmt.graph import Graph, Op, OpKind, Tensor
 from pmt.quantization.affine import Range, scale_and_zero_point
+from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.consistency import check_calibration, check_float_graph
+from pmt.quantization.equalization import equalize as equalized
 from pmt.quantization.float_graph import LAYER_KINDS, Bounds, FloatGraph, FloatOp
 from pmt.quantization.ranges import Progress, RangeMethod, activation_ranges, check_method
 
@@ -26,6 +28,8 @@ def quantize(
     *,
     ranges: RangeMethod = "minmax",
     percentile: float | None = None,
+    equalize: bool = False,
+    bias_correction: bool = False,
     progress: Progress | None = None,
 ) -> Graph:
     """Quantise a float network to int8.
@@ -45,8 +49,12 @@ def quantize(
         How activations are ranged, see :func:`activation_ranges`.
     percentile : float, optional
         For the ranges ``"percentile"``: 99.99 by default.
+    equalize : bool
+        Equalise channels over the calibration images first, see :func:`equalize`.
+    bias_correction : bool
+        Correct the biases in the end, see :func:`correct_biases`.
     progress : callable, optional
-        Called as ``progress(images_done, images_in_all)``.
+        Called as ``progress(done, in_all)`` within each of these stages.
 
     Returns
     -------
@@ -62,10 +70,15 @@ def quantize(
     """
     check_method(ranges, percentile)
     check_calibration(float_graph, calibration_images)
+    if equalize:
+        float_graph = equalized(float_graph, calibration_images, progress=progress).graph
     found = activation_ranges(
         float_graph, calibration_images, method=ranges, percentile=percentile, progress=progress
     )
-    return quantize_with_ranges(float_graph, found)
+    graph = quantize_with_ranges(float_graph, found)
+    if bias_correction:
+        graph = correct_biases(float_graph, graph, calibration_images, progress=progress)
+    return graph
 
 
 def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Graph:

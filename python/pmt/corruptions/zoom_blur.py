@@ -1,0 +1,40 @@
+"""Zoom blur: the mean of an image and its enlargements, as a camera that moves forward makes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.zoom import zoomed
+
+
+def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Pixels:
+    """Average the image and its centre enlarged by factors from 1 up.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    stop_and_step
+        End and spacing of the factors, as of ``numpy.arange(1, stop, step)``. Rounding errors
+        let some of them include the stop, which the published images do too.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    stop, step = stop_and_step
+    factors = np.arange(1, stop, step)
+    count, height, width, channels = images.shape
+    # With the images last, rows and columns are copied whole.
+    pixels = np.moveaxis(images, 0, 2).reshape(height, width, count * channels)
+    # Grey levels, not shares of full scale: so the mean of equal levels is that level exactly.
+    levels = pixels.astype(np.float32)
+    total = levels.copy()
+    for factor in factors.tolist():
+        total += zoomed(levels, factor)
+    mean = total / np.float64(255 * (len(factors) + 1))
+    return np.moveaxis(mean.reshape(height, width, count, channels), 2, 0)
