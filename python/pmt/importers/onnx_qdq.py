@@ -221,7 +221,7 @@ def _bias(
 ) -> npt.NDArray[np.int32]:
     if bias is None:
         return np.zeros(len(scales), np.int32)
-    steps = np.nan_to_num(np.rint(bias / scales.astype(np.float64)))
+    steps: npt.NDArray[np.float64] = np.nan_to_num(np.rint(bias / scales.astype(np.float64)))
     return np.clip(steps, -_LARGEST_BIAS - 1, _LARGEST_BIAS).astype(np.int32)
 
 
