@@ -74,9 +74,11 @@ def read(
         per_channel("input_mean", input_mean, channels, 0.0),
         per_channel("input_std", input_std, channels, default_std),
     )
+    with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite
+        ops = [_float_op(op) for op in draft.ops]
     graph = FloatGraph(
         tensors=[FloatTensor(tensor.name, *tensor.size) for tensor in draft.tensors],
-        ops=[_float_op(op) for op in draft.ops],
+        ops=ops,
         input=0,
         output=output,
         input_mean=mean,

@@ -62,8 +62,9 @@ def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int
     lowering = _Lowering(model, quantised)
     try:
         lowering.start()
-        for node in model.nodes:
-            lowering.convert(node)
+        with np.errstate(all="ignore"):  # what is not finite is refused with the finished graph
+            for node in model.nodes:
+                lowering.convert(node)
         output = lowering.output()
     except Unsupported as problem:
         model.problems.add(problem)

@@ -209,9 +209,10 @@ def _op(draft: Draft, op: DraftOp) -> Op:
     if op.kind in LAYER_KINDS:
         assert op.weights is not None
         assert op.scales is not None
-        result.weights, result.weight_scales = op.weights, op.scales.astype(np.float32)
         scale = np.float32(_quantisation(draft, op.inputs[0])[0])
-        result.bias = _bias(op.bias, scale * result.weight_scales)
+        with np.errstate(all="ignore"):  # check_graph refuses what is not finite
+            result.weights, result.weight_scales = op.weights, op.scales.astype(np.float32)
+            result.bias = _bias(op.bias, scale * result.weight_scales)
     return result
 
 
@@ -220,7 +221,7 @@ def _bias(
 ) -> npt.NDArray[np.int32]:
     if bias is None:
         return np.zeros(len(scales), np.int32)
-    steps = np.rint(bias / scales.astype(np.float64))
+    steps: npt.NDArray[np.float64] = np.nan_to_num(np.rint(bias / scales.astype(np.float64)))
     return np.clip(steps, -_LARGEST_BIAS - 1, _LARGEST_BIAS).astype(np.int32)
 
 
