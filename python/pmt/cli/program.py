@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pmt import __version__
 from pmt.cli import bench as bench_command
+from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
@@ -28,6 +29,7 @@ _COMMANDS = {
     "train": train_command,
     "export": export_command,
     "bench": bench_command,
+    "download": download_command,
 }
 
 

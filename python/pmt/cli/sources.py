@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import pmt
 from pmt import corruptions, datasets
 from pmt.datasets import Dataset
-from pmt.datasets.image_folder import resized
+from pmt.datasets.data_folder import named
+from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.picture import Fit, resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 
@@ -74,7 +75,7 @@ class DataSource:
         FileNotFoundError, ValueError, ImportError
             As :func:`pmt.datasets.load`; or if the model takes another number of channels.
         """
-        return self._prepared(self._read(split, model), split, model, limit)
+        return self._prepared(self._read(split, model, limit), split, model, limit)
 
     def load_splits(
         self, model: Model, *, limit: int = 0, valid_limit: int = 0
@@ -92,7 +93,7 @@ class DataSource:
                 f"{self.data}: images have {channels} channels, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
-        chosen = _chosen(len(data), limit)
+        chosen = chosen_indices(len(data), limit)
         data = data.subset(chosen)
         if self.corruption:
             seed = self.corruption_seed + (split == "test")
@@ -101,15 +102,15 @@ class DataSource:
             )
         size = model.input_shape[:2]
         if data.images.shape[1:3] != size:
-            data = replace(data, images=resized(data.images, size))
+            data = replace(data, images=resized(data.images, Fit(size)))
         return data
 
-    def _read(self, split: str, model: Model) -> Dataset:
+    def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         size = model.input_shape[:2]
         if self.data == BUNDLED:
             return datasets.bundled(split)
         if not self.corruption:
-            return datasets.load(self.data, split=split, size=size)
+            return datasets.load(self.data, split=split, size=size, limit=limit)
         try:
             return datasets.load(self.data, split=split)
         except ValueError:  # an image folder of several sizes can only be read resized
@@ -150,12 +151,4 @@ def checksum(data: Dataset) -> int:
 
 
 def _absolute(path: str) -> str:
-    return path if path == BUNDLED else str(Path(path).absolute())
-
-
-def _chosen(count: int, limit: int) -> npt.NDArray[np.int64]:
-    if limit == 0 or limit >= count:
-        return np.arange(count)
-    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
-    keys = np.random.PCG64(np.random.SeedSequence(0)).random_raw(count)
-    return np.sort(np.argsort(keys, kind="stable")[:limit])
+    return path if path == BUNDLED else str(named(path).absolute())
