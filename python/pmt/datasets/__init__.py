@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pmt.datasets.bundle import bundled
 from pmt.datasets.catalogue import CATALOGUE
-from pmt.datasets.class_names import CIFAR10_CLASSES, FASHION_MNIST_CLASSES
+from pmt.datasets.class_names import (
+    CIFAR10_CLASSES,
+    CIFAR100_CLASSES,
+    CIFAR100_COARSE_CLASSES,
+    FASHION_MNIST_CLASSES,
+)
+from pmt.datasets.corrupted_arrays import load_corrupted
 from pmt.datasets.data_folder import data_folder
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import download
@@ -16,6 +22,8 @@ from pmt.datasets.npz import save_npz
 __all__ = [
     "CATALOGUE",
     "CIFAR10_CLASSES",
+    "CIFAR100_CLASSES",
+    "CIFAR100_COARSE_CLASSES",
     "FASHION_MNIST_CLASSES",
     "FLOWERS102_CLASSES",
     "Dataset",
@@ -25,5 +33,6 @@ __all__ = [
     "download",
     "image_files",
     "load",
+    "load_corrupted",
     "save_npz",
 ]

@@ -88,13 +88,13 @@ class _Work:
 
     def run(self, threads: int) -> list[_Found]:
         count = len(self.paths)
-        line = ProgressLine(count)
+        line = ProgressLine(count, unit="image")
         found: list[_Found] = []
         pool = ThreadPoolExecutor(min(threads, count), thread_name_prefix="pmt-decode")
         try:
             for start, block in enumerate(pool.map(self._block, range(0, count, BLOCK))):
                 found += block
-                line.update(min(count, (start + 1) * BLOCK), "images decoded")
+                line.update(min(count, (start + 1) * BLOCK), "decoding")
         finally:
             # After an error or Ctrl-C, what waits is dropped and only the images at hand end.
             pool.shutdown(cancel_futures=True)

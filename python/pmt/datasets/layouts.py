@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets.checks import checked_integer, checked_size
-from pmt.datasets.cifar_binary import read_cifar_binary
-from pmt.datasets.cifar_python import read_cifar_python
+from pmt.datasets.cifar import has_cifar, read_cifar
+from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.damage import damaged, missing
 from pmt.datasets.data_folder import located
 from pmt.datasets.dataset import Dataset
@@ -23,12 +23,12 @@ from pmt.datasets.image_layouts import find_image_files
 from pmt.datasets.npz import read_npz
 from pmt.datasets.picture import Fit, resized
 
-CIFAR_FOLDERS = ("cifar-10-batches-bin", "cifar-10-batches-py")
+LABELS = ("fine", "coarse")
 LAYOUTS = (
-    "CIFAR-10 binary (data_batch_1.bin) or python (data_batch_1), MNIST idx "
-    "(train-images-idx3-ubyte[.gz]), train.npz and test.npz, one .npz file, the official files of "
-    "Stanford Cars, CUB-200-2011, Flowers-102, Food-101, Oxford-IIIT Pets or Visual Wake Words, "
-    "or an image folder (train/CLASS/*.png)"
+    "CIFAR-10 binary (data_batch_1.bin) or python (data_batch_1), CIFAR-100 binary (train.bin) or "
+    "python (train), MNIST idx (train-images-idx3-ubyte[.gz]), train.npz and test.npz, one .npz "
+    "file, the official files of Stanford Cars, CUB-200-2011, Flowers-102, Food-101, "
+    "Oxford-IIIT Pets or Visual Wake Words, or an image folder (train/CLASS/*.png)"
 )
 
 
@@ -42,18 +42,19 @@ def load(
     boxes: bool = False,
     limit: int = 0,
     threads: int = 0,
+    labels: str = "fine",
 ) -> Dataset:
     """Read a data set from disk; the files themselves show which layout it is.
 
     Parameters
     ----------
     path
-        The folder with the official files of CIFAR-10 (binary or python), MNIST, Fashion-MNIST,
-        Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets or Visual Wake
-        Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one ``.npz`` file
-        (`images`, `labels`, optionally `class_names`); a folder of images, ``train/CLASS/`` and
-        ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set that
-        :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
+        The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
+        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
+        or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
+        ``.npz`` file (`images`, `labels`, optionally `class_names`); a folder of images,
+        ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
+        that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
         folder without splits, is read whole for either `split`.
     split
         "train" or "test".
@@ -75,6 +76,8 @@ def load(
         takes all.
     threads
         How many decode images at once, 0 for one a core; the result does not depend on it.
+    labels
+        "fine", or "coarse" for the 20 superclasses of CIFAR-100.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def load(
     """
     _check_names(split, class_names)
     fit = Fit(checked_size(size), crop)
-    found = _find(located(path), split, class_names)
+    found = _find(located(path), split, class_names, labels)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
@@ -149,18 +152,26 @@ def _check_names(split: str, class_names: Sequence[str] | None) -> None:
         raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
 
 
-def _find(path: Path, split: str, class_names: Sequence[str] | None) -> Dataset | ImageFiles:
+def _find(
+    path: Path, split: str, class_names: Sequence[str] | None, labels: str = "fine"
+) -> Dataset | ImageFiles:
+    if labels not in LABELS:
+        raise ValueError(f"labels = {labels!r}: must be 'fine' or 'coarse'")
+    if path.is_dir() and has_cifar(path):
+        return read_cifar(path, split, class_names, labels)
+    if find_corrupted(path, split) is not None:
+        raise damaged(
+            path,
+            "holds corrupted images alone (labels.npy, fog.npy, ...)",
+            "choose some with --corruption NAME --severity S, in `pmt show` with --corruptions, in "
+            "Python with pmt.datasets.load_corrupted",
+        )
+    if labels != "fine":
+        raise ValueError(f"labels = {labels!r}: {path} is not CIFAR-100; leave the option out")
     if path.is_file():
         if path.suffix != ".npz":
             raise damaged(path, "a file, but not .npz", f"give one of: {LAYOUTS}")
         return read_npz(path, class_names)
-    for name in CIFAR_FOLDERS:
-        if (path / name).is_dir():
-            return _find(path / name, split, class_names)
-    if any(path.glob("data_batch_*.bin")) or (path / "test_batch.bin").is_file():
-        return read_cifar_binary(path, split, class_names)
-    if any(path.glob("data_batch_[0-9]")) or (path / "test_batch").is_file():
-        return read_cifar_python(path, split, class_names)
     if has_idx(path):
         return read_idx(path, split, class_names)
     if any((path / f"{name}.npz").is_file() for name in SPLITS):

@@ -37,7 +37,7 @@ def resumed_download(url: str, part: Path, size: int) -> None:
     """
     if _length(part) > size:
         part.unlink()
-    line = ProgressLine(size, done=_length(part))
+    line = ProgressLine(size // 1000 + 1, done=_length(part) // 1000, unit="kilobyte")
     try:
         while (before := _length(part)) < size:
             try:
@@ -77,4 +77,4 @@ def _copy(
     while done < size and (chunk := response.read1(min(CHUNK, size - done))):
         file.write(chunk)
         done += len(chunk)
-        line.update(done, f"bytes of {Path(file.name).name.strip('.').removesuffix('.part')}")
+        line.update(done // 1000, Path(file.name).name.strip(".").removesuffix(".part"))
