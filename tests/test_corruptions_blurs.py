@@ -212,3 +212,11 @@ def test_zoom_blur_keeps_the_centre_and_moves_the_border_outwards() -> None:
     assert blurred[16].min() >= 254
     assert 0 < blurred[14, 16] < 255
     assert blurred[:13].max() == 0
+
+
+@pytest.mark.parametrize("name", ["defocus_blur", "motion_blur", "zoom_blur"])
+@pytest.mark.parametrize("severity", [1, 3, 5])
+def test_what_is_flat_stays_to_the_last_level(name: str, severity: int) -> None:
+    levels = np.arange(256, dtype=np.uint8)[:, None, None, None]
+    images = np.broadcast_to(levels, (256, 5, 7, 1)).copy()
+    np.testing.assert_array_equal(corrupt(images, name, severity), images)

@@ -231,12 +231,40 @@ def negative_weight_scale(network: dict[str, Any]) -> None:
 
 
 def odd_groups(network: dict[str, Any]) -> None:
-    network["blocks"][0]["depthwise"]["groups"] = 2
-    network["blocks"][0]["depthwise"]["params"]["weight"] = np.zeros((8, 4, 3, 3), np.int8)
+    network["blocks"][0]["depthwise"]["groups"] = 3
 
 
-def even_kernel(network: dict[str, Any]) -> None:
-    network["first_conv"]["kernel_size"] = (2, 2)
+def three_sizes(network: dict[str, Any]) -> None:
+    network["first_conv"]["kernel_size"] = (3, 3, 3)
+
+
+def huge_kernel(network: dict[str, Any]) -> None:
+    network["first_conv"]["kernel_size"] = 16
+
+
+def swish(network: dict[str, Any]) -> None:
+    network["first_conv"]["act"] = "swish"
+
+
+def relu_of_another_range(network: dict[str, Any]) -> None:
+    network["first_conv"]["act"] = "relu"
+
+
+def residual_of_another_shape(network: dict[str, Any]) -> None:
+    network["blocks"][0]["depthwise"]["stride"] = 2
+
+
+def two_layers(network: dict[str, Any]) -> None:
+    short_bias(network)
+    nan_bias(network)
+
+
+def nan_bias(network: dict[str, Any]) -> None:
+    network["blocks"][0]["depthwise"]["params"]["bias"] = np.zeros(8, np.float64)
+
+
+def wide_bias(network: dict[str, Any]) -> None:
+    network["classifier"]["params"]["bias"] = np.full(5, 2**31)
 
 
 def squeeze(network: dict[str, Any]) -> None:
@@ -260,8 +288,17 @@ def big_zero_point(network: dict[str, Any]) -> None:
         (float_weights, r"first_conv, params: 'weight' is float32 of shape"),
         (nan_scale, r"'y_scale' is nan, expected a positive number"),
         (negative_weight_scale, r"'w_scales' must be positive and finite"),
-        (odd_groups, r"depthwise: 'groups' 2 with 8 channels"),
-        (even_kernel, r"'kernel_size' is a tuple, expected two odd numbers"),
+        (odd_groups, r"depthwise: 'groups' 3 must divide 8 and 8 channels"),
+        (three_sizes, r"'kernel_size' is a tuple, expected one or two numbers from 1 to 15"),
+        (huge_kernel, r"'kernel_size' is 16, expected one or two numbers from 1 to 15"),
+        (swish, r"first_conv: 'act' is 'swish', but activations are part of the int8 range"),
+        (relu_of_another_range, r"'act' is 'relu', .*use relu or relu6 with 'y_zero' -128"),
+        (
+            residual_of_another_shape,
+            r"blocks\[0\], residual: 'params' adds \(128, 128, 4\) to \(64, 64, 4\)",
+        ),
+        (two_layers, r"depthwise, params: 'bias' is float64 .*; .*classifier, params: 'bias' is"),
+        (wide_bias, r"classifier, params: 'bias' holds values beyond int32"),
         (squeeze, r"'se' is set: squeeze-and-excitation is not supported"),
         (scales_do_not_meet, r"b0\.pointwise2: expects its input with scale .* contradicts"),
         (big_zero_point, r"'y_zero' is 128, expected an integer in \[-128, 127\]"),

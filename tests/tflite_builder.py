@@ -18,20 +18,33 @@ class TfliteBuilder:
     ops: list[tuple[str, list[int], list[int], dict[str, int]]] = field(default_factory=list)
 
     def activation(
-        self, *shape: int, scale: float = 0.5, zero: int = 0, dtype: str = "INT8", name: str = ""
+        self,
+        *shape: int,
+        scale: float = 0.5,
+        zero: int = 0,
+        dtype: str = "INT8",
+        name: str = "",
+        signature: tuple[int, ...] = (),
     ) -> int:
-        return self._tensor(shape, dtype, [scale], [zero], 0, None, name)
+        index = self._tensor(shape, dtype, [scale], [zero], 0, None, name)
+        self.tensors[index]["signature"] = signature
+        return index
+
+    def sizes(self, *shape: int) -> int:
+        """A tensor of computed sizes."""
+        return self._tensor(shape, "INT32", [], [], 0, None, "")
 
     def constant(
         self,
         array: np.ndarray,
         *,
-        scales: list[float] = (),
+        scales: list[float] = (),  # type: ignore[assignment]
+        zero: int = 0,
         axis: int = 0,
-        name: str = "",  # type: ignore[assignment]
+        name: str = "",
     ) -> int:
-        dtype = {"int8": "INT8", "int32": "INT32", "uint8": "UINT8"}[array.dtype.name]
-        zeros = [0] * len(scales)
+        dtype = array.dtype.name.upper()
+        zeros = [zero] * len(scales)
         return self._tensor(array.shape, dtype, list(scales), zeros, axis, array.tobytes(), name)
 
     def _tensor(self, shape, dtype, scales, zeros, axis, data, name) -> int:  # type: ignore[no-untyped-def]
@@ -48,10 +61,10 @@ class TfliteBuilder:
         )
         return len(self.tensors) - 1
 
-    def op(self, kind: str, inputs: list[int], outputs: list[int], **options: int) -> None:
+    def op(self, kind: str, inputs: list[int], outputs: list[int], **options: Any) -> None:
         self.ops.append((kind, inputs, outputs, options))
 
-    def bytes(self, inputs: list[int], outputs: list[int]) -> bytes:
+    def bytes(self, inputs: list[int], outputs: list[int], *, subgraphs: int = 1) -> bytes:
         b = flatbuffers.Builder(1024)
         kinds = sorted({op[0] for op in self.ops})
         codes = [
@@ -79,7 +92,7 @@ class TfliteBuilder:
             "Model",
             Version=3,
             OperatorCodes=_offsets(b, codes),
-            Subgraphs=_offsets(b, [graph]),
+            Subgraphs=_offsets(b, [graph] * subgraphs),
             Buffers=_offsets(b, buffers),
         )
         b.Finish(model, b"TFL3")
@@ -117,10 +130,13 @@ def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
         ZeroPoint=b.CreateNumpyVector(np.array(tensor["zeros"], np.int64)),
         QuantizedDimension=tensor["axis"],
     )
+    signature = tensor.get("signature") or ()
+    more = {"ShapeSignature": _ints(b, signature)} if signature else {}
     return _table(
         b,
         "Tensor",
         Shape=shape,
+        **more,
         Type=int(getattr(tflite.TensorType, tensor["dtype"])),
         Buffer=tensor.get("buffer", 0),
         Name=name,
@@ -136,6 +152,17 @@ _OPTION_TABLES = {
     "AVERAGE_POOL_2D": "Pool2DOptions",
     "MAX_POOL_2D": "Pool2DOptions",
     "SOFTMAX": "SoftmaxOptions",
+    "SUB": "SubOptions",
+    "MUL": "MulOptions",
+    "MEAN": "ReducerOptions",
+    "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_PROD": "ReducerOptions",
+    "STRIDED_SLICE": "StridedSliceOptions",
+    "PACK": "PackOptions",
+    "GATHER": "GatherOptions",
+    "CONCATENATION": "ConcatenationOptions",
+    "SHAPE": "ShapeOptions",
+    "SQUEEZE": "SqueezeOptions",
 }
 
 
@@ -145,5 +172,6 @@ def _write_op(b: flatbuffers.Builder, code: int, op: tuple[str, Any, Any, dict[s
     if kind in _OPTION_TABLES:
         table = _OPTION_TABLES[kind]
         fields["BuiltinOptionsType"] = int(getattr(tflite.BuiltinOptions, table))
-        fields["BuiltinOptions"] = _table(b, table, **options)
+        stored = {k: _ints(b, v) if isinstance(v, list) else v for k, v in options.items()}
+        fields["BuiltinOptions"] = _table(b, table, **stored)
     return _table(b, "Operator", **fields)

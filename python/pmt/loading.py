@@ -20,8 +20,9 @@ def load(path: str | Path, **options: Any) -> Model:
     Parameters
     ----------
     path : str or pathlib.Path
-        A ``.pmt``, ``.tflite`` (full-integer) or ``.pkl`` (tiny-training) file, a run folder
-        (its checkpoint is read), or the name of a bundled model: ``"fashion_mnist_dscnn"``.
+        A ``.pmt``, ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or ``.pkl`` (tiny-training)
+        file, a run folder (its checkpoint is read), or the name of a bundled model:
+        ``"fashion_mnist_dscnn"``.
     **options
         Options of the importer, for example ``classes=10`` for a ``.pkl``.
 

@@ -15,6 +15,7 @@ from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import quantize as quantize_command
 from pmt.cli import show as show_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
@@ -35,6 +36,7 @@ _COMMANDS = {
     "corrupt": corrupt_command,
     "show": show_command,
     "bench": bench_command,
+    "quantize": quantize_command,
     "download": download_command,
 }
 

@@ -20,9 +20,9 @@ from pmt.corruptions.overlays import read_overlays
 from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import Dataset
 
-# Bounds the memory (about 32 MB an intermediate array), never the result: each image has its own
-# generator.
-VALUES_A_CHUNK = 1 << 22
+# Bounds the memory (2 MB an intermediate array, which fits a cache), never the result: each image
+# has its own generator.
+VALUES_A_CHUNK = 1 << 18
 
 
 @overload

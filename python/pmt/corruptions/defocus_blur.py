@@ -13,6 +13,10 @@ from pmt.corruptions.noise import Generators, Images, Pixels
 SMALL_RADIUS = 8
 # A narrow Gaussian leaves weights of 1e-22 around the disk; no grey level depends on them.
 NEGLIGIBLE = 1e-12
+# Weights that ought to be equal differ by rounding beyond these digits.
+WEIGHT_DIGITS = 15
+# In grey levels: keeps rounding from pushing a whole level, as of a flat image, to the one below.
+GUARD = 1e-9
 
 
 @functools.lru_cache(maxsize=16)
@@ -68,18 +72,32 @@ def defocus_blur(
     numpy.ndarray
         float64, shape (N, H, W, C), full scale 1.
     """
-    kernel = disk(*radius_and_softness)
-    taps = np.argwhere(kernel > NEGLIGIBLE)
-    # Most of the 17x17 kernel is empty for small disks: pad by what is not.
-    first, last = taps.min(axis=0), taps.max(axis=0)
-    reach = int((last - first).max()) // 2
+    rings = _rings(*radius_and_softness)
+    reach = max(max(y, x) for _, taps in rings for y, x in taps)
     height, width = images.shape[1:3]
     margins = ((0, 0), (reach, reach), (reach, reach), (0, 0))
-    padded = np.pad(images / 255.0, margins, mode="reflect")
-    blurred = np.zeros(images.shape)
-    product = np.empty(images.shape)
-    for row, column in taps:
-        y, x = row - first[0], column - first[1]
-        np.multiply(padded[:, y : y + height, x : x + width], kernel[row, column], out=product)
-        blurred += product
+    padded = np.pad(images, margins, mode="reflect").astype(np.float32)
+    blurred = np.full(images.shape, GUARD)
+    for weight, taps in rings:
+        # Sums of grey levels are whole numbers below 2**24: float32 has them exactly.
+        total = np.zeros(images.shape, np.float32)
+        for y, x in taps:
+            total += padded[:, reach + y : reach + y + height, reach + x : reach + x + width]
+        blurred += np.multiply(total, weight, dtype=np.float64)
+    blurred /= 255.0
     return blurred
+
+
+@functools.lru_cache(maxsize=16)
+def _rings(radius: float, softness: float) -> tuple[tuple[float, tuple[tuple[int, int], ...]], ...]:
+    """The weights of a disk, each with the places (y, x) from the middle that have it."""
+    kernel = disk(radius, softness)
+    alike = kernel.round(WEIGHT_DIGITS)
+    middle = len(kernel) // 2
+    rings = []
+    for weight in np.unique(alike):
+        if weight > NEGLIGIBLE:
+            places = np.argwhere(alike == weight) - middle
+            taps = tuple((int(y), int(x)) for y, x in places)
+            rings.append((float(kernel[alike == weight].mean()), taps))
+    return tuple(rings)

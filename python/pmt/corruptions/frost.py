@@ -46,19 +46,17 @@ def frost(
     """
     height, width, channels = images.shape[1:]
     start = constants.stride // 2
-    sizes = [each[start :: constants.stride, start :: constants.stride] for each in overlays]
-    layers = []
-    for overlay in sizes:
-        layer = _covering(overlay, height, width).astype(np.float64)
-        layers.append(constants.overlay * (luma(layer) if channels == 1 else layer))
+    thinned = [each[start :: constants.stride, start :: constants.stride] for each in overlays]
     frosted = np.empty(images.shape, np.uint8)
     for target, image, generator in zip(frosted, images, generators, strict=True):
-        layer = layers[generator.integers(len(layers))]
+        layer = _covering(thinned[generator.integers(len(thinned))], height, width)
         # The end is exclusive, in the published script too: the last place is never chosen.
         y = generator.integers(max(1, layer.shape[0] - height))
         x = generator.integers(max(1, layer.shape[1] - width))
-        mixed = constants.image * image + layer[y : y + height, x : x + width]
-        target[...] = np.minimum(mixed, 255.0)
+        part = layer[y : y + height, x : x + width].astype(np.float64)
+        if channels == 1:
+            part = luma(part)
+        target[...] = np.minimum(constants.image * image + constants.overlay * part, 255.0)
     return frosted
 
 

@@ -56,6 +56,10 @@ def _folded(places: Places, side: int, repeat_edge: bool) -> npt.NDArray[np.int6
     if side == 1:
         return np.zeros(places.shape, np.int64)
     period = 2 * side if repeat_edge else 2 * side - 2
-    inside = np.mod(places, period).astype(np.int64)
+    indices = places.astype(np.int64)
+    if indices.size and (indices.min() < -period or indices.max() >= period):
+        indices %= period
+    # The complement of -1 is 0: below the first pixel the mirror repeats it.
+    inside = np.where(indices < 0, ~indices, indices) if repeat_edge else np.abs(indices)
     folded: npt.NDArray[np.int64] = np.minimum(inside, period - int(repeat_edge) - inside)
     return folded

@@ -30,17 +30,23 @@ def zoomed(fields: Fields, factor: float) -> Fields:
     numpy.ndarray
         As `fields`.
     """
-    for axis in (0, 1):
-        lower, upper, shares = _taps(fields.shape[axis], factor)
-        shape = [-1 if each == axis else 1 for each in range(fields.ndim)]
-        share = shares.astype(fields.dtype).reshape(shape)
-        low = fields.take(lower, axis=axis)
-        step = fields.take(upper, axis=axis)
-        step -= low
-        step *= share
-        step += low
-        fields = step
-    return fields
+    height, width = fields.shape[:2]
+    flat = fields.reshape(height, width, -1)
+    lower, upper, share = _taps(height, factor)
+    tall = _between(flat.take(lower, axis=0), flat.take(upper, axis=0), share[:, None, None])
+    lower, upper, share = _taps(width, factor)
+    # One share for each value of a row: a short last axis would make the arithmetic slow.
+    shares = np.repeat(share, flat.shape[2]).reshape(width, -1)
+    wide = _between(tall.take(lower, axis=1), tall.take(upper, axis=1), shares)
+    return wide.reshape(fields.shape)
+
+
+def _between(low: Fields, high: Fields, share: Fields) -> Fields:
+    """Interpolate; `high` is overwritten. Equal ends give exactly that value."""
+    high -= low
+    high *= share.astype(high.dtype)
+    high += low
+    return high
 
 
 def _taps(

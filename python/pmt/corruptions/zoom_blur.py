@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmt.corruptions.noise import Generators, Images
-from pmt.corruptions.zoom import Fields, zoomed
+from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.zoom import zoomed
 
 
-def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Fields:
+def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Pixels:
     """Average the image and its centre enlarged by factors from 1 up.
 
     Parameters
@@ -24,16 +24,17 @@ def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Ge
     Returns
     -------
     numpy.ndarray
-        float32, shape (N, H, W, C), full scale 1.
+        float64, shape (N, H, W, C), full scale 1.
     """
     stop, step = stop_and_step
     factors = np.arange(1, stop, step)
     count, height, width, channels = images.shape
     # With the images last, rows and columns are copied whole.
     pixels = np.moveaxis(images, 0, 2).reshape(height, width, count * channels)
-    scaled = pixels.astype(np.float32) / np.float32(255)
-    total = scaled.copy()
+    # Grey levels, not shares of full scale: so the mean of equal levels is that level exactly.
+    levels = pixels.astype(np.float32)
+    total = levels.copy()
     for factor in factors.tolist():
-        total += zoomed(scaled, factor)
-    total /= np.float32(len(factors) + 1)
-    return np.moveaxis(total.reshape(height, width, count, channels), 2, 0)
+        total += zoomed(levels, factor)
+    mean = total / np.float64(255 * (len(factors) + 1))
+    return np.moveaxis(mean.reshape(height, width, count, channels), 2, 0)

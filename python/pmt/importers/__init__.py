@@ -11,7 +11,7 @@ from pmt.graph import Graph
 
 __all__ = ["read"]
 
-_MODULES = {".tflite": "tflite", ".pkl": "tiny_training"}
+_MODULES = {".tflite": "tflite", ".onnx": "onnx_qdq", ".pkl": "tiny_training"}
 
 
 def read(path: str | Path, **options: Any) -> Graph:
@@ -20,11 +20,12 @@ def read(path: str | Path, **options: Any) -> Graph:
     Parameters
     ----------
     path : str or pathlib.Path
-        ``.pmt`` (an image of this project), ``.tflite`` (full-integer) or ``.pkl``
-        (tiny-training).
+        ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or
+        ``.pkl`` (tiny-training).
     **options
         Passed to the importer: :func:`pmt.importers.tiny_training.read` takes ``classes`` and
-        ``resolution``, :func:`pmt.importers.tflite.read` takes ``input_mean`` and ``input_std``.
+        ``resolution``; :func:`pmt.importers.tflite.read` and :func:`pmt.importers.onnx_qdq.read`
+        take ``input_mean`` and ``input_std``.
 
     Returns
     -------
@@ -44,7 +45,8 @@ def read(path: str | Path, **options: Any) -> Graph:
     suffix = path.suffix.lower()
     if suffix not in (".pmt", *_MODULES):
         raise ValueError(
-            f"path={str(path)!r}: suffix {suffix!r} is unknown; readable are .pmt, .tflite and .pkl"
+            f"path={str(path)!r}: suffix {suffix!r} is unknown; "
+            "readable are .pmt, .tflite, .onnx and .pkl"
         )
     if not path.is_file():
         raise FileNotFoundError(f"path={str(path)!r}: there is no such file")

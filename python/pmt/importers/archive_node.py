@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from pmt.importers.safe_pickle import PickledArray
 
+_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.int32): np.dtype(np.int64)}
+
 
 class Node:
     """One dict of the archive and where it stands.
@@ -55,39 +57,73 @@ class Node:
             self.fail(key, f"is {_short(value)}, expected an integer in [{low}, {high}]")
         return value
 
-    def kernel(self, key: str, limit: int) -> tuple[int, int]:
-        """Return (height, width) of a kernel, odd numbers up to ``limit``."""
+    def pair(self, key: str, limit: int) -> tuple[int, int]:
+        """Return (height, width), two numbers of 1 to ``limit`` or one that stands for both."""
         value = self._get(key)
+        both = (value, value) if type(value) is int else value
         if (
-            not isinstance(value, tuple)
-            or len(value) != 2
-            or not all(type(n) is int and 1 <= n <= limit and n % 2 for n in value)
+            not isinstance(both, tuple | list)
+            or len(both) != 2
+            or not all(type(n) is int and 1 <= n <= limit for n in both)
         ):
-            self.fail(key, f"is {_short(value)}, expected two odd numbers up to {limit}")
-        return value[0], value[1]
+            self.fail(key, f"is {_short(value)}, expected one or two numbers from 1 to {limit}")
+        return both[0], both[1]
 
     def quantisation(self, prefix: str) -> tuple[float, int]:
         """Return (scale, zero point) stored under ``prefix_scale`` and ``prefix_zero``."""
         key = f"{prefix}_scale"
-        scale = self._get(key)
+        scale = self._number(key)
         if type(scale) is not float or not math.isfinite(scale) or not 1e-30 < scale < 1e30:
             self.fail(key, f"is {_short(scale)}, expected a positive number")
-        return scale, self.integer(f"{prefix}_zero", -128, 127)
+        key = f"{prefix}_zero"
+        zero = self._number(key)
+        if type(zero) is not int or not -128 <= zero <= 127:
+            self.fail(key, f"is {_short(zero)}, expected an integer in [-128, 127]")
+        return scale, zero
+
+    def _number(self, key: str) -> Any:
+        """Return a value; an array of one number is that number."""
+        value = self._get(key)
+        array = value.array if isinstance(value, PickledArray) else None
+        return array.item() if array is not None and array.size == 1 else value
+
+    def check_activation(self, zero_point: int) -> None:
+        """Refuse an activation that the int8 range of the output does not already contain."""
+        activation = self._values.get("act")
+        if activation is None or (activation in ("relu", "relu6") and zero_point == -128):
+            return
+        self.fail(
+            "act",
+            f"is {_short(activation)}, but activations are part of the int8 range in this format: "
+            "use relu or relu6 with 'y_zero' -128, or none",
+        )
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there and not ``None``."""
+        return not self.is_none(key)
 
     def array(self, key: str, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return a copy of an array with exactly this dtype and shape."""
+        """Return a copy of an array with exactly this dtype and shape.
+
+        A float32 array may be stored as float64, int32 as int64; float32 must be positive.
+        """
         value = self._get(key)
         array = value.array if isinstance(value, PickledArray) else None
         if array is None:
             self.fail(key, f"is a {type(value).__name__}, expected an array")
-        if array.dtype != dtype or array.shape != shape:
+        wider = _WIDER.get(np.dtype(dtype))
+        if array.dtype not in (np.dtype(dtype), wider) or array.shape != shape:
             self.fail(
                 key,
                 f"is {array.dtype} of shape {array.shape}, expected {np.dtype(dtype)} of {shape}",
             )
-        if array.dtype == np.float32 and not np.all(np.isfinite(array) & (array > 0)):
-            self.fail(key, "must be positive and finite")
-        return array.copy()
+        if array.dtype == np.int64 and np.any(array != array.astype(np.int32)):
+            self.fail(key, "holds values beyond int32")
+        if dtype == np.float32:
+            array = array.astype(np.float32)
+            if not np.all(np.isfinite(array) & (array > 0)):
+                self.fail(key, "must be positive and finite")
+        return array.astype(dtype)
 
     def _get(self, key: str) -> Any:
         if key not in self._values:

@@ -1,40 +1,46 @@
 """Importer of full-integer ``.tflite`` networks.
 
 Layers round as TFLite's XNNPACK kernels do. TFLite's fixed-point reference kernels and its average
-pool, which rounds halves away from zero, give values that differ by at most 1 a layer in less than
-one per cent of them; the predicted class changes only where two logits are nearly equal.
+pool, which rounds halves away from zero, give values that differ by at most 1 a layer in a few per
+cent of them; the predicted class changes only where two logits are nearly equal. How each operator
+is lowered is tabled in ``docs/importers.md``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pmt.consistency import check_graph, is_layer
-from pmt.graph import Graph, Op, Tensor
+from pmt.graph import Graph
+from pmt.importers.image_limits import check_limits
 from pmt.importers.layer_blocks import consecutive_blocks
-from pmt.importers.tflite_file import FileModel, FileOp, FileTensor, read_file
-from pmt.importers.tflite_operators import CONVERTERS, Unsupported, activation_tensor, convert
+from pmt.importers.tflite_file import FileModel, read_file
+from pmt.importers.tflite_network import Network, Step, StoredLayer
+from pmt.importers.tflite_operators import check_kind, convert
+from pmt.importers.tflite_problems import Problems, Unsupported
+from pmt.importers.tflite_rewrites import Rewritten, readers_of, rewrite
+from pmt.importers.tflite_tensors import check_types, is_shape_value
 
-# Generic last parts of the names that converters give to weights. "Conv2D" is an operator,
-# "conv2d" the default name of a layer.
-_WEIGHT_WORDS = frozenset(
-    [
-        "Conv2D",
-        "DepthwiseConv2D",
-        "MatMul",
-        "BiasAdd",
-        "ReadVariableOp",
-        "resource",
-        "depthwise",
-        "kernel",
-        "weights",
-        "depthwise_kernel",
-        "depthwise_weights",
-    ]
-)
+__all__ = ["Lowered", "lower", "read"]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A graph and where its parts stand in the file.
+
+    ``file_tensors`` maps a tensor of the graph to the tensor of the file with the same bytes;
+    tensors that lowering added are missing. ``operators`` says which kind of operator made a
+    tensor. ``layers`` says where a layer's parameters are stored; layers that lowering added are
+    missing.
+    """
+
+    graph: Graph
+    file_tensors: dict[int, int]
+    operators: dict[int, str]
+    layers: dict[str, StoredLayer]
 
 
 def read(
@@ -52,16 +58,17 @@ def read(
         The file.
     input_mean, input_std : sequence of float, optional
         Per channel, in units of a 0..255 pixel: real input = (pixel - mean) / std. Without them
-        the int8 input is pixel - 128.
+        the int8 input is pixel - 128; if the file's own input is uint8, that input is the pixel.
 
     Returns
     -------
     Graph
-        QUANTIZE at the start and DEQUANTIZE and SOFTMAX at the end are dropped (listed under
-        ``dropped_operators`` of the metadata): the output is the logits. Layers are named after
-        their weights where those names are short and unique, else ``conv0``, ``depthwise0``,
+        QUANTIZE at the start and DEQUANTIZE, QUANTIZE and SOFTMAX at the end are dropped (listed
+        under ``dropped_operators`` of the metadata): the output is the logits. Layers are named
+        after their weights where those names are short and unique, else ``conv0``, ``depthwise0``,
         ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four consecutive groups),
-        ``head`` (the last layer) and ``all``.
+        ``head`` (the last layer) and ``all``. Layers that the file has no weights for, such as a
+        requantisation, are in none of them (listed under ``helper_layers``).
 
     Raises
     ------
@@ -80,18 +87,46 @@ def read(
             f"options {sorted(unknown)} are unknown for a .tflite file; "
             "it takes input_mean and input_std"
         )
-    path = Path(path)
-    graph = _Lowering(read_file(path), path.name).graph()
-    channels = graph.tensors[graph.input].channels
+    graph = lower(path).graph
+    channels = min(graph.tensors[graph.input].channels, 4)
     if input_mean is not None:
         graph.input_mean = _per_channel("input_mean", input_mean, channels)
     if input_std is not None:
         graph.input_std = _per_channel("input_std", input_std, channels)
+    _check(graph, Path(path).name)
+    return graph
+
+
+def lower(path: str | Path) -> Lowered:
+    """Read a full-integer ``.tflite`` file and keep where everything stood.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file.
+
+    Returns
+    -------
+    Lowered
+        The graph of :func:`read` without options, and its parts' places in the file.
+
+    Raises
+    ------
+    FileNotFoundError, ImportError, ValueError
+        As :func:`read`.
+    """
+    path = Path(path)
+    lowered = _Lowering(read_file(path), path.name).run()
+    _check(lowered.graph, path.name)
+    return lowered
+
+
+def _check(graph: Graph, source: str) -> None:
     try:
         check_graph(graph)
     except ValueError as error:
-        raise ValueError(f"{path.name}: contradicts itself: {error}") from None
-    return graph
+        raise ValueError(f"{source}: contradicts itself: {error}") from None
+    check_limits(graph, source)
 
 
 def _per_channel(name: str, values: Sequence[float], channels: int) -> tuple[float, ...]:
@@ -107,161 +142,141 @@ class _Lowering:
     def __init__(self, model: FileModel, source: str) -> None:
         self._model = model
         self._source = source
-        self._problems: list[str] = []
-        self._dropped: list[str] = []
-        self._tensors: list[Tensor] = []
-        self._index: dict[int, int] = {}  # tensor of the file -> tensor of the graph
-        self._names: Counter[str] = Counter()
-        self._taken: set[str] = set()
+        self._problems = Problems()
 
-    def graph(self) -> Graph:
+    def run(self) -> Lowered:
+        self._check_file()
         if len(self._model.inputs) != 1 or len(self._model.outputs) != 1:
-            raise ValueError(
-                f"{self._source}: has {len(self._model.inputs)} inputs and "
-                f"{len(self._model.outputs)} outputs, one of each is supported"
+            self._refuse()
+        parts = rewrite(self._model)
+        network = Network(self._model, readers_of(parts.ops, parts.last))
+        self._enter_input(network, parts.first)
+        for number, op in parts.ops:
+            self._lower(Step(number, op, network))
+        self._check_result(network, parts)
+        return self._assemble(network, parts)
+
+    def _refuse(self) -> None:
+        raise ValueError(self._problems.message(self._source))
+
+    def _check_file(self) -> None:
+        """Note what can be said before any operator is lowered."""
+        model = self._model
+        if model.subgraphs != 1:
+            self._problems.add(
+                Unsupported(
+                    f"has {model.subgraphs} subgraphs, one is supported",
+                    "convert one signature, without control flow",
+                )
             )
-        numbered, first, last = self._strip_ends(list(enumerate(self._model.ops)))
-        self._activation(first)
-        ops: list[Op] = []
-        for number, file_op in numbered:
-            try:
-                ops.append(self._lower(file_op))
-            except Unsupported as problem:
-                self._problems.append(f"op {number} {file_op.kind}: {problem}")
-        if not self._problems and not any(is_layer(op) for op in ops):
-            self._problems.append("there is no layer with weights")
-        if not self._problems and last not in self._index:
-            self._problems.append("no supported operator writes the output")
-        if self._problems:
-            raise ValueError(
-                f"{self._source}: {len(self._problems)} things are not supported: "
-                + "; ".join(self._problems)
+        if len(model.inputs) != 1 or len(model.outputs) != 1:
+            self._problems.add(
+                Unsupported(
+                    f"has {len(model.inputs)} inputs and {len(model.outputs)} outputs, one of "
+                    "each is supported",
+                    "convert a model from one image to one vector of logits",
+                )
             )
-        return self._assemble(ops, self._index[last])
+        elif min(*model.inputs, *model.outputs) < 0:
+            raise ValueError(f"{self._source}: is damaged: its input or output does not exist")
 
-    def _strip_ends(
-        self, numbered: list[tuple[int, FileOp]]
-    ) -> tuple[list[tuple[int, FileOp]], int, int]:
-        """Drop QUANTIZE at the start, SOFTMAX and DEQUANTIZE at the end."""
-        first, last = self._model.inputs[0], self._model.outputs[0]
-
-        def readers(tensor: int) -> int:
-            return sum(op.inputs.count(tensor) for _, op in numbered)
-
-        for number, op in list(numbered):
-            starts = op.kind == "QUANTIZE" and op.inputs == (first,) and len(op.outputs) == 1
-            if starts and readers(first) == 1:
-                self._drop(number, op)
-                numbered.remove((number, op))
-                first = op.outputs[0]
-        for number, op in reversed(list(numbered)):
-            ends = op.kind in ("SOFTMAX", "DEQUANTIZE") and op.outputs == (last,)
-            if ends and len(op.inputs) == 1 and readers(op.inputs[0]) == 1:
-                self._drop(number, op)
-                numbered.remove((number, op))
-                last = op.inputs[0]
-        return numbered, first, last
-
-    def _drop(self, number: int, op: FileOp) -> None:
-        self._dropped.append(f"op {number} {op.kind}")
-
-    def _activation(self, index: int) -> None:
+    def _enter_input(self, network: Network, first: int) -> None:
+        tensor = self._model.tensors[first]
+        batch = (tensor.signature or tensor.shape)[:1]
+        shape = (1, *tensor.shape[1:]) if batch == (-1,) else tensor.shape
         try:
-            self._tensors.append(activation_tensor(self._model.tensors[index]))
-            self._index[index] = len(self._tensors) - 1
+            if len(shape) > 1 and shape[0] != 1:
+                raise Unsupported(
+                    f"its input has batch size {shape[0]}", "convert with batch size 1 or None"
+                )
+            if tensor.is_dynamic or -1 in shape:
+                raise Unsupported(
+                    f"its input has the open shape {tensor.signature or shape}",
+                    "convert with a fixed height and width",
+                )
+            if tensor.dtype == "INT8":  # else every operator that reads it says so
+                network.enter(first, shape)
         except Unsupported as problem:
-            self._problems.append(f"input: {problem}")
+            self._problems.add(problem)
 
-    def _lower(self, op: FileOp) -> Op:
-        """Convert one operator; its output exists even if the conversion fails half-way."""
-        if len(op.outputs) != 1 or op.outputs[0] < 0:
-            raise Unsupported(f"{len(op.outputs)} outputs, one is supported")
-        if op.outputs[0] in self._index:
-            raise Unsupported(f"writes tensor {op.outputs[0]} a second time")
-        if op.kind not in CONVERTERS:
-            self._stand_in(op)
-            raise Unsupported("this operator is unknown here")
-        target = activation_tensor(self._model.tensors[op.outputs[0]])
-        self._tensors.append(target)
-        self._index[op.outputs[0]] = len(self._tensors) - 1
-        inputs = [i for i in op.inputs if i >= 0]
-        constants = [self._model.tensors[i] for i in inputs if self._is_constant(i)]
-        activations = [i for i in inputs if not self._is_constant(i)]
-        for index in activations:
-            if index not in self._index:
-                raise Unsupported(f"reads tensor {index}, which no supported operator wrote")
-        sources = [self._tensors[self._index[i]] for i in activations]
-        result = convert(op, self._name(op, constants), sources, target, constants)
-        result.inputs = tuple(self._index[i] for i in activations)
-        result.output = self._index[op.outputs[0]]
-        return result
-
-    def _stand_in(self, op: FileOp) -> None:
-        """Let later operators read the output of an unsupported one: one problem, not two."""
+    def _lower(self, step: Step) -> None:
+        """Convert one operator; what it writes exists even if that fails: one problem, not two."""
+        failed = False
+        for check in (check_kind, lambda s: check_types(s.op, self._model)):
+            try:
+                check(step)
+            except Unsupported as problem:
+                self._problems.add(problem, step.number, step.op.kind)
+                failed = True
         try:
-            self._tensors.append(activation_tensor(self._model.tensors[op.outputs[0]]))
-            self._index[op.outputs[0]] = len(self._tensors) - 1
+            if not failed and not self._reads_what_failed(step):
+                convert(step)
+        except Unsupported as problem:
+            self._problems.add(problem, step.number, step.op.kind)
+            failed = True
+        if failed:
+            self._stand_in(step)
+
+    def _reads_what_failed(self, step: Step) -> bool:
+        """Whether an input is missing because of a problem that is already noted."""
+        network = step.network
+        activations = [i for i in step.op.inputs if i >= 0 and not self._model.is_constant(i)]
+        known = (*network.index, *network.sizes) if self._problems else ()
+        return bool(self._problems) and not all(i in known for i in activations)
+
+    def _stand_in(self, step: Step) -> None:
+        tensor = self._model.tensors[step.op.outputs[0]] if step.op.outputs else None
+        if tensor is None or is_shape_value(tensor) or step.output in step.network.index:
+            return
+        try:
+            step.network.enter(step.output, (1, *tensor.shape[1:]))
         except Unsupported:
-            pass
+            return
 
-    def _is_constant(self, index: int) -> bool:
-        return self._model.tensors[index].data is not None
+    def _check_result(self, network: Network, parts: Rewritten) -> None:
+        if not self._problems and parts.last not in network.index:
+            self._problems.add(
+                Unsupported("no operator writes the output from the input", "the file is damaged")
+            )
+        if not self._problems and not network.layers:
+            self._problems.add(Unsupported("there is no layer with weights", "nothing to train"))
+        if self._problems:
+            self._refuse()
 
-    def _name(self, op: FileOp, constants: list[FileTensor]) -> str:
-        stem = _STEMS[op.kind]
-        if stem in ("conv", "depthwise", "dense") and constants:
-            name = _short_name(constants[0].name)
-            if name and name not in self._taken:
-                self._taken.add(name)
-                return name
-        while True:
-            name = f"{stem}{self._names[stem]}"
-            self._names[stem] += 1
-            if name not in self._taken:
-                self._taken.add(name)
-                return name
-
-    def _assemble(self, ops: list[Op], output: int) -> Graph:
-        layers = [i for i, op in enumerate(ops) if is_layer(op)]
+    def _assemble(self, network: Network, parts: Rewritten) -> Lowered:
+        layers = [
+            i for i, op in enumerate(network.ops) if is_layer(op) and op.name in network.layers
+        ]
         blocks = consecutive_blocks(layers[:-1])
         blocks["head"] = layers[-1:]
         blocks["all"] = layers
-        source = self._tensors[0]
+        source = network.tensors[0]
         channels = min(source.channels, 4)
-        return Graph(
-            tensors=self._tensors,
-            ops=ops,
+        # Without these, (pixel - mean) / std / scale + zero_point is exactly pixel - 128.
+        scale, zero_point = parts.pixels or (source.scale, 128 + source.zero_point)
+        metadata: dict[str, Any] = {
+            "source": f"tflite {self._source}",
+            "dropped_operators": [
+                f"op {number} {self._model.ops[number].kind}" for number in sorted(parts.dropped)
+            ],
+        }
+        if network.helpers:
+            metadata["helper_layers"] = [
+                op.name for op in network.ops if op.name in network.helpers
+            ]
+        graph = Graph(
+            tensors=network.tensors,
+            ops=network.ops,
             input=0,
-            output=output,
-            # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
-            input_mean=(128.0 + source.zero_point,) * channels,
-            input_std=(1.0 / source.scale,) * channels,
+            output=network.index[parts.last],
+            input_mean=(float(zero_point),) * channels,
+            input_std=(1.0 / scale,) * channels,
             blocks=blocks,
-            metadata={
-                "source": f"tflite {self._source}",
-                "dropped_operators": self._dropped,
-            },
+            metadata=metadata,
         )
-
-
-_STEMS = {
-    "CONV_2D": "conv",
-    "DEPTHWISE_CONV_2D": "depthwise",
-    "FULLY_CONNECTED": "dense",
-    "ADD": "add",
-    "AVERAGE_POOL_2D": "average_pool",
-    "MAX_POOL_2D": "max_pool",
-    "MEAN": "mean",
-    "PAD": "pad",
-    "RESHAPE": "reshape",
-}
-
-
-def _short_name(weights: str) -> str:
-    """Return ``conv2d_1`` for weights named ``model/conv2d_1/Conv2D``, or nothing."""
-    parts = [part for part in weights.partition(";")[0].split("/") if part]
-    while parts and parts[-1] in _WEIGHT_WORDS and len(parts) > 1:
-        parts.pop()
-    name = parts[-1] if parts else ""
-    plain = name.isascii() and name.replace("_", "").replace(".", "").isalnum()
-    return name if plain and len(name) <= 32 else ""
+        places = {
+            index: tensor
+            for tensor, index in network.index.items()
+            if tensor not in network.absorbed
+        }
+        return Lowered(graph, places, network.operators, network.layers)

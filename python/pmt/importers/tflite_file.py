@@ -6,7 +6,9 @@ needs is copied out here, with sizes bounded, so that later code never meets the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +16,35 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_FILE_BYTES = 256 * 2**20
-_MAX_RECORDS = 20_000  # tensors, ops, dimensions: far above any network for a microcontroller
+_MAX_RECORDS = 20_000  # tensors, ops, buffers: far above any network for a microcontroller
+_MAX_RANK = 8
+_MAX_OPERANDS = 256  # of one operator
 _IDENTIFIER = b"TFL3"
 
 
 @dataclass(frozen=True)
 class FileTensor:
-    """One tensor: ``data`` is ``None`` for activations.
+    """One tensor: ``data`` is ``None`` for activations, a view of the file for constants.
 
-    ``scales`` and ``zero_points`` are empty for a tensor that is not quantised.
+    ``scales`` and ``zero_points`` are empty for a tensor that is not quantised. ``signature`` is
+    the shape with -1 where the converter did not know a size; ``storage`` says how its values are
+    kept if not as a plain array: ``sparse``, ``variable`` or ``outside of the flatbuffer``.
     """
 
     name: str
     shape: tuple[int, ...]
+    signature: tuple[int, ...]
     dtype: str
     scales: npt.NDArray[np.float32]
     zero_points: npt.NDArray[np.int64]
     quantized_dimension: int
     data: npt.NDArray[Any] | None
+    storage: str = ""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a size other than the batch was unknown to the converter."""
+        return -1 in self.signature[1:]
 
 
 @dataclass(frozen=True)
@@ -46,31 +59,43 @@ class FileOp:
 
 @dataclass(frozen=True)
 class FileModel:
-    """The only subgraph of a file."""
+    """The first subgraph of a file, how many there are, and how large the file is."""
 
     tensors: list[FileTensor]
     ops: list[FileOp]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    subgraphs: int
+    file_bytes: int
+
+    def is_constant(self, index: int) -> bool:
+        """Whether tensor ``index`` exists and has its values in the file."""
+        return index >= 0 and self.tensors[index].data is not None
 
 
 _ITEM_TYPES = {"INT8": "i1", "UINT8": "u1", "INT32": "<i4", "INT64": "<i8", "FLOAT32": "<f4"}
 
 _WINDOW = ("Padding", "StrideH", "StrideW", "FusedActivationFunction")
+_DILATED = (*_WINDOW, "DilationHFactor", "DilationWFactor")
+_POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
+_MASKS = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
 _OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "CONV_2D": ("Conv2DOptions", (*_WINDOW, "DilationHFactor", "DilationWFactor")),
-    "DEPTHWISE_CONV_2D": (
-        "DepthwiseConv2DOptions",
-        (*_WINDOW, "DilationHFactor", "DilationWFactor"),
-    ),
-    "FULLY_CONNECTED": (
-        "FullyConnectedOptions",
-        ("FusedActivationFunction", "WeightsFormat"),
-    ),
+    "CONV_2D": ("Conv2DOptions", _DILATED),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_DILATED, "DepthMultiplier")),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat")),
     "ADD": ("AddOptions", ("FusedActivationFunction",)),
-    "AVERAGE_POOL_2D": ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth")),
-    "MAX_POOL_2D": ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth")),
+    "SUB": ("SubOptions", ("FusedActivationFunction",)),
+    "MUL": ("MulOptions", ("FusedActivationFunction",)),
+    "AVERAGE_POOL_2D": _POOL,
+    "MAX_POOL_2D": _POOL,
+    "STRIDED_SLICE": ("StridedSliceOptions", _MASKS),
+    "PACK": ("PackOptions", ("Axis",)),
+    "GATHER": ("GatherOptions", ("Axis",)),
+    "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
+    "REDUCE_PROD": ("ReducerOptions", ("KeepDims",)),
 }
+# Without their options these mean nothing; the others have defaults.
+_NEEDS_OPTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
 def read_file(path: Path) -> FileModel:
@@ -84,7 +109,7 @@ def read_file(path: Path) -> FileModel:
     Returns
     -------
     FileModel
-        Tensors, operators, inputs and outputs of its subgraph.
+        Tensors, operators, inputs and outputs of its first subgraph.
 
     Raises
     ------
@@ -93,7 +118,7 @@ def read_file(path: Path) -> FileModel:
     ImportError
         If the package ``tflite`` is missing.
     ValueError
-        If the file is damaged, larger than 256 MiB, or has several subgraphs.
+        If the file is damaged or larger than 256 MiB.
     """
     try:
         import tflite
@@ -116,55 +141,87 @@ def read_file(path: Path) -> FileModel:
 
 def _copy_model(tflite: Any, data: bytes) -> FileModel:
     model = tflite.Model.GetRootAs(data, 0)
-    if model.SubgraphsLength() != 1:
-        raise ValueError(f"it has {model.SubgraphsLength()} subgraphs, exactly one is supported")
+    if model.SubgraphsLength() < 1:
+        raise ValueError("it has no subgraph")
     graph = model.Subgraphs(0)
+    budget = _Budget(len(data))
     kinds = [
-        _op_kind(tflite, model.OperatorCodes(i))
+        _op_kind(tflite, model.OperatorCodes(i), budget)
         for i in range(_bounded(model.OperatorCodesLength(), "operator codes"))
     ]
-    budget = _Budget(len(data))
+    buffers = _Buffers(model)
     tensors = [
-        _copy_tensor(tflite, model, graph.Tensors(i), budget)
+        _copy_tensor(tflite, buffers, graph.Tensors(i), budget)
         for i in range(_bounded(graph.TensorsLength(), "tensors"))
     ]
     ops = [
         _copy_op(tflite, kinds, graph.Operators(i))
         for i in range(_bounded(graph.OperatorsLength(), "operators"))
     ]
-    inputs, outputs = _indices(graph, "Inputs"), _indices(graph, "Outputs")
+    inputs = _indices(graph, "Inputs", _MAX_OPERANDS)
+    outputs = _indices(graph, "Outputs", _MAX_OPERANDS)
     for index in (*inputs, *outputs, *(i for op in ops for i in (*op.inputs, *op.outputs))):
         if not -1 <= index < len(tensors):
             raise ValueError(f"tensor {index} does not exist")
-    return FileModel(tensors, ops, inputs, outputs)
+    return FileModel(tensors, ops, inputs, outputs, model.SubgraphsLength(), len(data))
 
 
 class _Budget:
-    """Bytes that may still be copied: a sound file stores no byte twice."""
+    """Bytes that may still be copied: a sound file hardly stores a name or a scale twice."""
 
-    def __init__(self, bytes_left: int) -> None:
-        self._left = bytes_left
+    def __init__(self, file_bytes: int) -> None:
+        self._left = 2 * file_bytes
 
     def take(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise ValueError("its tensors claim more bytes than the file has")
+            raise ValueError("its names and scales claim more bytes than the file has")
 
 
-def _bounded(count: int, what: str) -> int:
-    if count > _MAX_RECORDS:
-        raise ValueError(f"{count} {what} are more than the limit of {_MAX_RECORDS}")
+class _Buffers:
+    """Values of the constants: views of the file, so that shared ones cost nothing."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._count = model.BuffersLength()
+
+    def values(self, index: int) -> npt.NDArray[np.uint8] | None:
+        """Return the bytes of a buffer, ``None`` if it is empty."""
+        buffer = self._buffer(index)
+        return np.asarray(buffer.DataAsNumpy(), np.uint8) if buffer.DataLength() else None
+
+    def is_outside(self, index: int) -> bool:
+        """Whether the bytes stand after the flatbuffer, as in files of more than 2 GB."""
+        size = getattr(self._buffer(index), "Size", None)  # the package tflite 2.10 has no field
+        return size is not None and size() > 1
+
+    def _buffer(self, index: int) -> Any:
+        if index >= self._count:
+            raise ValueError(f"buffer {index} does not exist")
+        return self._model.Buffers(index)
+
+
+def _bounded(count: int, what: str, limit: int = _MAX_RECORDS) -> int:
+    if count > limit:
+        raise ValueError(f"{count} {what} are more than the limit of {limit}")
     return count
 
 
-def _op_kind(tflite: Any, code: Any) -> str:
+def _text(stored: bytes | None, budget: _Budget) -> str:
+    budget.take(len(stored or b""))
+    return (stored or b"").decode(errors="replace")[:256].replace("\0", "?")
+
+
+def _op_kind(tflite: Any, code: Any, budget: _Budget) -> str:
     # Files older than schema 3a keep the kind in an int8 field, later ones in both.
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    if code.CustomCode():
-        return f"CUSTOM {code.CustomCode().decode(errors='replace')[:40]}"
+    custom = _text(code.CustomCode(), budget)
+    if custom:
+        return f"CUSTOM {custom[:40]}"
     return _enum_name(tflite.BuiltinOperator, number)
 
 
+@lru_cache(maxsize=1024)
 def _enum_name(enum: Any, number: int) -> str:
     for name, value in vars(enum).items():
         if not name.startswith("_") and value == number:
@@ -172,61 +229,72 @@ def _enum_name(enum: Any, number: int) -> str:
     return f"number {number}"
 
 
-def _indices(table: Any, field: str) -> tuple[int, ...]:
-    length = _bounded(getattr(table, f"{field}Length")(), field.lower())
+def _indices(table: Any, field: str, limit: int) -> tuple[int, ...]:
+    length = _bounded(getattr(table, f"{field}Length")(), field.lower(), limit)
     return tuple(int(getattr(table, field)(i)) for i in range(length))
 
 
-def _copy_tensor(tflite: Any, model: Any, tensor: Any, budget: _Budget) -> FileTensor:
+def _copy_tensor(tflite: Any, buffers: _Buffers, tensor: Any, budget: _Budget) -> FileTensor:
     dtype = _enum_name(tflite.TensorType, tensor.Type())
-    shape = _indices(tensor, "Shape")
+    shape = _indices(tensor, "Shape", _MAX_RANK)
     quantisation = tensor.Quantization()
     count = 0 if quantisation is None else quantisation.ScaleLength()
     zeros = 0 if quantisation is None else quantisation.ZeroPointLength()
     budget.take(4 * count + 8 * zeros)
+    data, storage = _values(buffers, tensor, dtype, shape)
     return FileTensor(
-        name=(tensor.Name() or b"").decode(errors="replace"),
+        name=_text(tensor.Name(), budget),
         shape=shape,
+        signature=_indices(tensor, "ShapeSignature", _MAX_RANK),
         dtype=dtype,
         scales=np.array([quantisation.Scale(i) for i in range(count)], np.float32),
         zero_points=np.array([quantisation.ZeroPoint(i) for i in range(zeros)], np.int64),
         quantized_dimension=0 if quantisation is None else int(quantisation.QuantizedDimension()),
-        data=_copy_data(model, tensor, dtype, shape, budget),
+        data=data,
+        storage=storage,
     )
 
 
-def _copy_data(
-    model: Any, tensor: Any, dtype: str, shape: tuple[int, ...], budget: _Budget
-) -> npt.NDArray[Any] | None:
-    if tensor.Buffer() >= model.BuffersLength():
-        raise ValueError(f"buffer {tensor.Buffer()} does not exist")
-    buffer = model.Buffers(tensor.Buffer())
-    if buffer.DataLength() == 0:
-        return None
-    budget.take(buffer.DataLength())
-    raw = np.asarray(buffer.DataAsNumpy(), np.uint8).tobytes()
+def _values(
+    buffers: _Buffers, tensor: Any, dtype: str, shape: tuple[int, ...]
+) -> tuple[npt.NDArray[Any] | None, str]:
+    """Return the values of a constant, and how they are kept if not as a plain array."""
+    raw = buffers.values(tensor.Buffer())
+    if tensor.Sparsity() is not None:
+        return raw, "sparse"
+    if tensor.IsVariable():
+        return None, "variable"
+    if raw is None:
+        outside = buffers.is_outside(tensor.Buffer())
+        return (np.zeros(0, np.uint8), "outside of the flatbuffer") if outside else (None, "")
     if dtype not in _ITEM_TYPES:
-        return np.frombuffer(raw, np.uint8)
-    array = np.frombuffer(raw, _ITEM_TYPES[dtype])
-    if any(size < 0 for size in shape) or array.size != int(np.prod(shape, dtype=np.float64)):
-        raise ValueError(f"a tensor of shape {shape} has {array.size} values")
-    return array.reshape(shape)
+        return raw, ""
+    item = np.dtype(_ITEM_TYPES[dtype])
+    expected = math.prod(shape) * item.itemsize
+    if any(size < 0 for size in shape) or raw.size != expected:
+        raise ValueError(f"a {dtype} tensor of shape {shape} has {raw.size} bytes, not {expected}")
+    return raw.view(item).reshape(shape), ""
 
 
 def _copy_op(tflite: Any, kinds: list[str], op: Any) -> FileOp:
     if op.OpcodeIndex() >= len(kinds):
         raise ValueError(f"operator code {op.OpcodeIndex()} does not exist")
     kind = kinds[op.OpcodeIndex()]
-    options: dict[str, int] = {}
-    if kind in _OPTIONS:
-        table, fields = _OPTIONS[kind]
-        reader = getattr(tflite, table)()
-        stored = op.BuiltinOptions()
-        if stored is not None:
-            if _enum_name(tflite.BuiltinOptions, op.BuiltinOptionsType()) != table:
-                raise ValueError(f"{kind} does not carry {table}")
-            reader.Init(stored.Bytes, stored.Pos)
-            options = {field: int(getattr(reader, field)()) for field in fields}
-        elif kind not in ("ADD", "FULLY_CONNECTED"):
+    inputs, outputs = (_indices(op, name, _MAX_OPERANDS) for name in ("Inputs", "Outputs"))
+    return FileOp(kind, inputs, outputs, _copy_options(tflite, kind, op))
+
+
+def _copy_options(tflite: Any, kind: str, op: Any) -> dict[str, int]:
+    if kind not in _OPTIONS:
+        return {}
+    table, fields = _OPTIONS[kind]
+    stored = op.BuiltinOptions()
+    if stored is None:
+        if kind in _NEEDS_OPTIONS:
             raise ValueError(f"{kind} has no {table}")
-    return FileOp(kind, _indices(op, "Inputs"), _indices(op, "Outputs"), options)
+        return {}
+    if _enum_name(tflite.BuiltinOptions, op.BuiltinOptionsType()) != table:
+        raise ValueError(f"{kind} does not carry {table}")
+    reader = getattr(tflite, table)()
+    reader.Init(stored.Bytes, stored.Pos)
+    return {field: int(getattr(reader, field)()) for field in fields}

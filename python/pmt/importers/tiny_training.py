@@ -1,7 +1,9 @@
 """Reader of the int8 networks of the tiny-training project (``.pkl``, a torch zip archive).
 
-The archive holds dicts: ``first_conv``, ``blocks`` (each ``pointwise1``, ``depthwise``,
-``pointwise2``, ``residual``), ``feature_mix``, ``classifier``. Weights are stored as
+The archive holds dicts: ``first_conv``, ``blocks`` (each with any of ``pointwise1``,
+``depthwise``, ``pointwise2``, and ``residual``: the block's input, or a convolution of it),
+``feature_mix`` or none, ``classifier``. Kernels of any size are padded by (k - 1) // 2 on each
+side; groups that are not depthwise become zeros of a dense convolution. Weights are stored as
 (out, in, kernel, kernel) and become (out, kernel, kernel, in) here. Scales of activations are
 double precision in the file; weight scales move by up to two units in the last place where that
 keeps the requantisation exact in float32. Dead channels (a weight scale near 4e-9 with a bias at
@@ -15,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt.graph import Graph, Op, OpKind, Tensor
 from pmt.importers.archive_node import Node
+from pmt.importers.dense_kernel import dense_kernel
+from pmt.importers.image_limits import check_limits
 from pmt.importers.layer_blocks import consecutive_blocks
 from pmt.importers.requantisation import matching_weight_scales
 from pmt.importers.safe_pickle import loads
@@ -26,6 +31,9 @@ from pmt.importers.torch_archive import read_pickle_bytes
 # The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
 _PAPER_LAYERS = 14
 _MAX_BLOCKS = 200
+_MAX_KERNEL = 15
+_MAX_STRIDE = 8
+_MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
 
 
 def read(
@@ -49,7 +57,8 @@ def read(
     -------
     Graph
         Layers ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
-        ``classifier``, and the ops ``b2.add``, ..., ``avgpool``. The int8 input is pixel - 128.
+        ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops
+        ``b2.add``, ..., ``avgpool``. The int8 input is pixel - 128.
         Blocks: ``B1`` to ``B4`` (``first_conv`` and all ``pointwise1`` in four groups),
         ``paper14`` (those layers, where there are 14 as in the paper's MCUNet), ``head`` and
         ``all`` (every layer, head included).
@@ -60,7 +69,8 @@ def read(
         If there is no such file.
     ValueError
         If the file is damaged, holds anything but dicts and arrays of numbers, or has another
-        structure; if ``classes`` or ``resolution`` is out of range.
+        structure: one message with every layer that is wrong; if ``classes`` or ``resolution`` is
+        out of range.
     TypeError
         If an option is unknown.
     """
@@ -74,7 +84,9 @@ def read(
     path = Path(path)
     data = read_pickle_bytes(path)
     archive = Node(loads(data, source=path.name), path.name)
-    return _NetworkBuilder(resolution).build(archive, classes, path.name)
+    graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+    check_limits(graph, path.name)
+    return graph
 
 
 def _check_integer(name: str, value: Any, low: int, high: int) -> None:
@@ -89,20 +101,23 @@ class _NetworkBuilder:
     resolution: int
     tensors: list[Tensor] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    weights_left: int = field(default_factory=lambda: _MOST_WEIGHTS)
 
     def build(self, archive: Node, classes: int | None, source: str) -> Graph:
         first = archive.child("first_conv")
         scale, zero_point = first.child("params").quantisation("x")
         size, channels = self.resolution, first.integer("in_channel", 1, 4)
         self.tensors.append(Tensor("input", size, size, channels, scale, zero_point))
-        self._convolution("first_conv", first, 0)
-        current = 1
+        current = self._layer("first_conv", first, 0)
         for number, block in enumerate(archive.children("blocks", _MAX_BLOCKS)):
             current = self._block(f"b{number}", block, current)
-        if not archive.is_none("feature_mix"):
-            current = self._convolution("feature_mix", archive.child("feature_mix"), current)
+        if archive.has("feature_mix"):
+            current = self._layer("feature_mix", archive.child("feature_mix"), current)
         head = archive.child("classifier")
-        current = self._convolution("classifier", head, self._average_pool(head, current))
+        current = self._layer("classifier", head, self._average_pool(head, current))
+        if self.problems:
+            raise ValueError("; ".join(self.problems))
         if classes is not None:
             self._replace_head(classes)
         return Graph(
@@ -118,42 +133,68 @@ class _NetworkBuilder:
         )
 
     def _block(self, name: str, block: Node, source: int) -> int:
-        block.require_none("se", "squeeze-and-excitation is not supported")
+        block.require_none("se", "squeeze-and-excitation is not supported; use a network without")
         current = source
         for part in ("pointwise1", "depthwise", "pointwise2"):
-            if not block.is_none(part):
-                current = self._convolution(f"{name}.{part}", block.child(part), current)
+            if block.has(part):
+                current = self._layer(f"{name}.{part}", block.child(part), current)
         if block.is_none("residual"):
             return current
-        residual = block.child("residual").child("params")
-        self._check_link(f"{name}.add", residual.quantisation("x"), source)
-        height, width, channels = self._shape(current)
-        target = self._tensor(f"{name}.add", height, width, channels, residual.quantisation("y"))
-        self.ops.append(Op("add", f"{name}.add", (source, current), target))
+        residual = block.child("residual")
+        params = residual.child("params")
+        other = source
+        if residual.has("kernel_size"):
+            other = self._layer(f"{name}.residual", residual, source)
+            quantisation = params.quantisation("out")
+        else:
+            self._check_link(f"{name}.add", params.quantisation("x"), source)
+            quantisation = params.quantisation("y")
+        if self._shape(other) != self._shape(current):
+            residual.fail(
+                "params", f"adds {self._shape(other)} to {self._shape(current)}; shapes must agree"
+            )
+        target = self._tensor(f"{name}.add", *self._shape(current), quantisation)
+        self.ops.append(Op("add", f"{name}.add", (other, current), target))
         return target
 
+    def _layer(self, name: str, node: Node, source: int) -> int:
+        """Add a convolution; if it is wrong, note that and go on with what it says it gives."""
+        try:
+            return self._convolution(name, node, source)
+        except ValueError as error:
+            self.problems.append(str(error))
+        try:
+            height, width, _channels = self._shape(source)
+            stride = node.pair("stride", _MAX_STRIDE)
+            size = (-(-height // stride[0]), -(-width // stride[1]))
+            quantisation = node.child("params").quantisation("y")
+            return self._tensor(name, *size, node.integer("out_channel", 1, 65536), quantisation)
+        except ValueError:
+            raise ValueError("; ".join(self.problems)) from None
+
     def _convolution(self, name: str, node: Node, source: int) -> int:
-        node.require_none("act", "activations are part of the int8 range in this format")
         params = node.child("params")
+        node.check_activation(params.quantisation("y")[1])
         height, width, in_channels = self._shape(source)
         out_channels = node.integer("out_channel", 1, 65536)
-        kernel = node.kernel("kernel_size", 15)
-        stride = node.integer("stride", 1, 8)
+        kernel = node.pair("kernel_size", _MAX_KERNEL)
+        stride = node.pair("stride", _MAX_STRIDE)
         groups = node.integer("groups", 1, 65536)
-        weights = params.array("weight", np.int8, (out_channels, in_channels // groups, *kernel))
-        kind: OpKind = "conv2d"
-        if groups == 1:
-            weights = weights.transpose(0, 2, 3, 1)
-        elif groups == in_channels == out_channels:
-            kind, weights = "depthwise_conv2d", weights[:, 0].transpose(1, 2, 0)
-        else:
-            node.fail("groups", f"{groups} with {in_channels} channels; use 1 or all of them")
+        if in_channels % groups or out_channels % groups:
+            node.fail("groups", f"{groups} must divide {in_channels} and {out_channels} channels")
+        inner = in_channels // groups
+        stored = params.array("weight", np.int8, (out_channels, inner, *kernel))
+        kind, weights = self._weights(node, stored, groups)
         self._check_link(name, params.quantisation("x"), source)
-        rows, columns = -(-height // stride), -(-width // stride)
+        padding = tuple((k - 1) // 2 for k in kernel)
+        rows = (height + 2 * padding[0] - kernel[0]) // stride[0] + 1
+        columns = (width + 2 * padding[1] - kernel[1]) // stride[1] + 1
+        if min(rows, columns) < 1:
+            node.fail("kernel_size", f"{kernel} is larger than the {height}x{width} it is used on")
         target = self._tensor(name, rows, columns, out_channels, params.quantisation("y"))
         scales = params.array("w_scales", np.float32, (out_channels,))
-        top, bottom = _padding(height, rows, kernel[0], stride)
-        left, right = _padding(width, columns, kernel[1], stride)
+        top, bottom = _sides(height, rows, kernel[0], stride[0])
+        left, right = _sides(width, columns, kernel[1], stride[1])
         self.ops.append(
             Op(
                 kind,
@@ -161,9 +202,9 @@ class _NetworkBuilder:
                 (source,),
                 target,
                 kernel=kernel,
-                stride=(stride, stride),
+                stride=stride,
                 padding=(top, left, bottom, right),
-                weights=np.ascontiguousarray(weights),
+                weights=weights,
                 bias=params.array("bias", np.int32, (out_channels,)),
                 weight_scales=matching_weight_scales(
                     scales, params.quantisation("x")[0], params.quantisation("y")[0]
@@ -171,6 +212,17 @@ class _NetworkBuilder:
             )
         )
         return target
+
+    def _weights(
+        self, node: Node, stored: npt.NDArray[Any], groups: int
+    ) -> tuple[OpKind, npt.NDArray[np.int8]]:
+        """Return the kind of op and its weights, (out, in / groups, h, w) in its own order."""
+        if groups > 1 and stored.shape[1] == 1:
+            return "depthwise_conv2d", np.ascontiguousarray(stored[:, 0].transpose(1, 2, 0))
+        self.weights_left -= stored.size * groups
+        if self.weights_left < 0:
+            node.fail("groups", f"{groups}: all weights with zeros for groups pass {_MOST_WEIGHTS}")
+        return "conv2d", np.ascontiguousarray(dense_kernel(stored.transpose(0, 2, 3, 1), groups))
 
     def _average_pool(self, head: Node, source: int) -> int:
         tensor = self.tensors[source]
@@ -193,7 +245,8 @@ class _NetworkBuilder:
     def _blocks(self) -> dict[str, list[int]]:
         layers = [i for i, op in enumerate(self.ops) if op.weights is not None]
         expanding = [i for i in layers if self.ops[i].name.endswith(("first_conv", ".pointwise1"))]
-        blocks = consecutive_blocks(expanding)
+        # A network of other blocks has nothing that expands but its stem.
+        blocks = consecutive_blocks(expanding if len(expanding) > 1 else layers[:-1])
         if len(expanding) == _PAPER_LAYERS:
             blocks["paper14"] = expanding
         blocks["head"] = layers[-1:]
@@ -224,7 +277,7 @@ def _equal_quantisation(a: tuple[float, int], b: tuple[float, int]) -> bool:
     return bool(np.float32(a[0]) == np.float32(b[0])) and a[1] == b[1]
 
 
-def _padding(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
+def _sides(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
     """Return the rows before and after: (k-1)/2, then what the output size needs."""
     before = (kernel - 1) // 2
     return before, max(0, (output - 1) * stride + kernel - size - before)

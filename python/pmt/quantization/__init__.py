@@ -1,24 +1,37 @@
 """Post-training quantisation: a float graph and some images become an int8 graph."""
 
 from pmt.quantization.batch_norm import fold_batch_norm
-from pmt.quantization.float_forward import float_activations, normalise
+from pmt.quantization.bias_correction import correct_biases
+from pmt.quantization.dequantisation import dequantise, tensor_ranges
+from pmt.quantization.equalization import Equalisation, equalize
+from pmt.quantization.float_forward import float_activations, float_logits, normalise
 from pmt.quantization.float_graph import FloatGraph, FloatOp, FloatTensor
 from pmt.quantization.integer_forward import integer_activations
-from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise
-from pmt.quantization.post_training import quantize
-from pmt.quantization.ranges import activation_ranges
+from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise, worst
+from pmt.quantization.post_training import quantize, quantize_with_ranges
+from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
 
 __all__ = [
+    "RANGE_METHODS",
+    "Equalisation",
     "FloatGraph",
     "FloatOp",
     "FloatTensor",
     "OpNoise",
+    "RangeMethod",
     "activation_ranges",
+    "correct_biases",
+    "dequantise",
+    "equalize",
     "float_activations",
+    "float_logits",
     "fold_batch_norm",
     "format_noise",
     "integer_activations",
     "normalise",
     "quantize",
+    "quantize_with_ranges",
     "signal_to_noise",
+    "tensor_ranges",
+    "worst",
 ]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.quantization import windows
-from pmt.quantization.float_graph import ACTIVATION_BOUNDS, FloatGraph, FloatOp
+from pmt.quantization.consistency import check_images
+from pmt.quantization.float_graph import FloatGraph, FloatOp
+from pmt.quantization.liveness import last_readers
 
 FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op of a forward pass: what it read, and what it gave, ``(N, H, W, C)`` each."""
+
+    op: FloatOp
+    sources: list[FloatArray]
+    output: FloatArray
 
 
 def normalise(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
@@ -21,19 +34,14 @@ def normalise(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
     ValueError
         The images are not uint8 of the network's input shape, or there are none.
     """
-    shape = graph.tensors[graph.input].shape
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != shape or not len(images):
-        raise ValueError(
-            f"images are {images.dtype} of shape {images.shape}, but the network reads uint8 "
-            f"images (N, {shape[0]}, {shape[1]}, {shape[2]}) with N at least 1: convert them first"
-        )
+    check_images(graph, images)
     mean = np.asarray(graph.input_mean, np.float32)
     std = np.asarray(graph.input_std, np.float32)
     return (images.astype(np.float32) - mean) / std
 
 
 def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]:
-    """Compute every activation.
+    """Compute every activation and keep all.
 
     Parameters
     ----------
@@ -47,14 +55,48 @@ def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]
     list of ndarray of float32
         One per tensor of the graph, ``(N, H, W, C)`` each.
     """
-    known: dict[int, FloatArray] = {graph.input: inputs}
-    for op in graph.ops:
-        shape = graph.tensors[op.output].shape
-        result = _result(op, [known[index] for index in op.inputs])
-        low, high = ACTIVATION_BOUNDS[op.activation]
-        result = np.clip(result, np.float32(low), np.float32(high))
-        known[op.output] = result.reshape(-1, *shape)
+    known = {graph.input: inputs}
+    known.update((step.op.output, step.output) for step in float_steps(graph, inputs))
     return [known[index] for index in range(len(graph.tensors))]
+
+
+def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
+    """Run the network on pixels 0..255 and return its output alone, ``(N, classes)``.
+
+    Raises
+    ------
+    ValueError
+        The images are not uint8 of the network's input shape, or there are none.
+    """
+    inputs = normalise(graph, images)
+    found = inputs
+    for step in float_steps(graph, inputs):
+        if step.op.output == graph.output:
+            found = step.output
+    return found.reshape(len(images), -1)
+
+
+def float_steps(graph: FloatGraph, inputs: FloatArray) -> Iterator[Step]:
+    """Run the network op by op; an activation that no later op reads is let go.
+
+    Yields
+    ------
+    Step
+        One per op, in execution order.
+    """
+    last_reader = last_readers(graph)
+    known = {graph.input: inputs}
+    for position, op in enumerate(graph.ops):
+        sources = [known[index] for index in op.inputs]
+        result = _result(op, sources)
+        low, high = op.bounds
+        if low > -np.inf or high < np.inf:
+            np.clip(result, np.float32(low), np.float32(high), out=result)
+        known[op.output] = result.reshape(-1, *graph.tensors[op.output].shape)
+        yield Step(op, sources, known[op.output])
+        for index in (*op.inputs, op.output):
+            if last_reader.get(index, -1) <= position:
+                known.pop(index, None)
 
 
 def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
@@ -79,4 +121,6 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
         total = windows.convolve_depthwise(x, op.weights, op)
     else:
         total = x.reshape(len(x), -1) @ op.weights.T
-    return total if op.bias is None else total + op.bias
+    if op.bias is not None:
+        total += op.bias
+    return total

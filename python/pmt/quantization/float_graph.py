@@ -10,10 +10,13 @@ import numpy.typing as npt
 
 from pmt.graph import OpKind
 
+Bounds = tuple[float, float]
 Activation = Literal["none", "relu", "relu6"]
 
 LAYER_KINDS: tuple[OpKind, ...] = ("conv2d", "depthwise_conv2d", "fully_connected")
-ACTIVATION_BOUNDS: dict[Activation, tuple[float, float]] = {
+# An activation fused into an op that keeps its input's quantisation has no clamp to become.
+ACTIVATED_KINDS: tuple[OpKind, ...] = (*LAYER_KINDS, "add")
+ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
     "none": (-np.inf, np.inf),
     "relu": (0.0, np.inf),
     "relu6": (0.0, 6.0),
@@ -42,7 +45,8 @@ class FloatOp:
     Layouts are those of :class:`pmt.graph.Op`: weights ``(out, kernel_h, kernel_w, in)`` for
     ``conv2d``, ``(kernel_h, kernel_w, out)`` for ``depthwise_conv2d``, ``(out, in)`` for
     ``fully_connected``; bias ``(out,)``; ``padding`` is top, left, bottom, right. ``activation`` is
-    applied to the output and becomes the clamp of the quantised op.
+    applied to the output and becomes the clamp of the quantised op: the name of a function, or
+    explicit bounds ``(low, high)``, either of which may be infinite.
     """
 
     kind: OpKind
@@ -52,9 +56,16 @@ class FloatOp:
     kernel: tuple[int, int] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    activation: Activation = "none"
+    activation: Activation | Bounds = "none"
     weights: npt.NDArray[np.float32] | None = None
     bias: npt.NDArray[np.float32] | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """Lowest and highest value that the activation lets through."""
+        if isinstance(self.activation, str):
+            return ACTIVATION_BOUNDS[self.activation]
+        return self.activation
 
 
 @dataclass

@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.graph import Graph, OpKind
-from pmt.quantization.float_forward import float_activations, normalise
+from pmt.quantization.consistency import check_same_ops
+from pmt.quantization.float_forward import float_steps, normalise
 from pmt.quantization.float_graph import FloatGraph
 from pmt.quantization.integer_forward import dequantised, integer_activations
+from pmt.quantization.liveness import batch_size
+from pmt.quantization.ranges import Progress
 
 
 @dataclass(frozen=True)
@@ -25,18 +28,24 @@ class OpNoise:
 
 
 def signal_to_noise(
-    float_graph: FloatGraph, graph: Graph, images: npt.NDArray[Any]
+    float_graph: FloatGraph,
+    graph: Graph,
+    images: npt.NDArray[Any],
+    *,
+    progress: Progress | None = None,
 ) -> list[OpNoise]:
     """Compare every activation of the int8 network with the float network's.
 
     Parameters
     ----------
     float_graph : FloatGraph
-        The network before quantisation.
+        The network before quantisation; the equalised one, where it was equalised.
     graph : Graph
         What :func:`quantize` made of it.
     images : ndarray of uint8, shape (N, H, W, C)
-        Pixels 0..255; 100 images are plenty.
+        Pixels 0..255; 100 images are plenty. They run in batches, so that memory is bounded.
+    progress : callable, optional
+        Called after every batch as ``progress(images_done, images_in_all)``.
 
     Returns
     -------
@@ -48,19 +57,23 @@ def signal_to_noise(
     ValueError
         The images do not fit, or the graphs have not the same ops.
     """
-    if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
-        raise ValueError(
-            f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "
-            "float_graph: pass the graph that quantize() made of this float_graph"
-        )
-    exact = float_activations(float_graph, normalise(float_graph, images))
-    quantised = integer_activations(graph, images)
-    report = []
-    for op in graph.ops:
-        found = dequantised(graph.tensors[op.output], quantised[op.output])
-        ratio = _decibel(exact[op.output], found - exact[op.output])
-        report.append(OpNoise(op.name, op.kind, ratio))
-    return report
+    check_same_ops(float_graph, graph)
+    powers = np.zeros((len(graph.ops), 2))
+    batch = batch_size(float_graph)
+    for first in range(0, len(images), batch):
+        part = images[first : first + batch]
+        powers += _powers(float_graph, graph, part)
+        if progress is not None:
+            progress(first + len(part), len(images))
+    return [
+        OpNoise(op.name, op.kind, _decibel(signal, noise))
+        for op, (signal, noise) in zip(graph.ops, powers, strict=True)
+    ]
+
+
+def worst(report: list[OpNoise]) -> OpNoise:
+    """Return the op with the least ratio of signal to noise, the first of equals."""
+    return min(report, key=lambda op: op.signal_to_noise)
 
 
 def format_noise(report: list[OpNoise]) -> str:
@@ -71,9 +84,25 @@ def format_noise(report: list[OpNoise]) -> str:
     return "\n".join(lines)
 
 
-def _decibel(signal: npt.NDArray[np.float32], error: npt.NDArray[np.float32]) -> float:
-    noise = float(np.mean(error.astype(np.float64) ** 2))
-    power = float(np.mean(signal.astype(np.float64) ** 2))
+def _powers(
+    float_graph: FloatGraph, graph: Graph, images: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Sums of squares of signal and noise, ``(ops, 2)``."""
+    inputs = normalise(float_graph, images)
+    quantised = integer_activations(graph, images)
+    powers = []
+    for step in float_steps(float_graph, inputs):
+        index = step.op.output
+        noise = dequantised(graph.tensors[index], quantised[index]) - step.output
+        powers.append([_power(step.output), _power(noise)])
+    return np.array(powers)
+
+
+def _power(values: npt.NDArray[np.float32]) -> float:
+    return float(np.sum(values.astype(np.float64) ** 2))
+
+
+def _decibel(power: float, noise: float) -> float:
     if noise == 0.0:
         return float("inf")
     return float(10.0 * np.log10(power / noise)) if power > 0.0 else float("-inf")

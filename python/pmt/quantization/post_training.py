@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.graph import Graph, Op, OpKind, Tensor
-from pmt.quantization.consistency import check_float_graph
-from pmt.quantization.float_graph import (
-    ACTIVATION_BOUNDS,
-    LAYER_KINDS,
-    Activation,
-    FloatGraph,
-    FloatOp,
-)
-from pmt.quantization.ranges import Range, activation_ranges
+from pmt.quantization.affine import Range, scale_and_zero_point
+from pmt.quantization.bias_correction import correct_biases
+from pmt.quantization.consistency import check_calibration, check_float_graph
+from pmt.quantization.equalization import equalize as equalized
+from pmt.quantization.float_graph import LAYER_KINDS, Bounds, FloatGraph, FloatOp
+from pmt.quantization.ranges import Progress, RangeMethod, activation_ranges, check_method
 
 # These only move or compare int8 values, so input and output share one quantisation.
 _SAME_QUANTISATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
-_INT8_STEPS = 255
 _WEIGHT_STEPS = 127
 
 
@@ -29,7 +26,11 @@ def quantize(
     float_graph: FloatGraph,
     calibration_images: npt.NDArray[Any],
     *,
-    percentile: float = 100.0,
+    ranges: RangeMethod = "minmax",
+    percentile: float | None = None,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    progress: Progress | None = None,
 ) -> Graph:
     """Quantise a float network to int8.
 
@@ -43,10 +44,17 @@ def quantize(
     float_graph : FloatGraph
         The network, batch norm folded (:func:`fold_batch_norm`). It is not changed.
     calibration_images : ndarray of uint8, shape (N, H, W, C)
-        Some hundred typical images, pixels 0..255, not used to report accuracy later.
-    percentile : float
-        100 (default) ranges activations by minimum and maximum; less cuts outliers, see
-        :func:`activation_ranges`.
+        Some hundred typical images, at least 8, pixels 0..255, not used to report accuracy later.
+    ranges : {"minmax", "percentile", "mse"}
+        How activations are ranged, see :func:`activation_ranges`.
+    percentile : float, optional
+        For the ranges ``"percentile"``: 99.99 by default.
+    equalize : bool
+        Equalise channels over the calibration images first, see :func:`equalize`.
+    bias_correction : bool
+        Correct the biases in the end, see :func:`correct_biases`.
+    progress : callable, optional
+        Called as ``progress(done, in_all)`` within each of these stages.
 
     Returns
     -------
@@ -57,10 +65,44 @@ def quantize(
     ------
     ValueError
         The graph contradicts itself, an activation is not finite, the images do not fit the
-        network, or the percentile is out of range.
+        network or are too few, or an option is out of range. What is wrong with graph and images
+        is said all at once.
+    """
+    check_method(ranges, percentile)
+    check_calibration(float_graph, calibration_images)
+    if equalize:
+        float_graph = equalized(float_graph, calibration_images, progress=progress).graph
+    found = activation_ranges(
+        float_graph, calibration_images, method=ranges, percentile=percentile, progress=progress
+    )
+    graph = quantize_with_ranges(float_graph, found)
+    if bias_correction:
+        graph = correct_biases(float_graph, graph, calibration_images, progress=progress)
+    return graph
+
+
+def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Graph:
+    """Quantise a float network to int8 with known ranges of its activations.
+
+    Parameters
+    ----------
+    float_graph : FloatGraph
+        The network. It is not changed.
+    ranges : sequence of (float, float)
+        Lowest and highest real value per tensor, zero inside; that of the input is not used.
+
+    Returns
+    -------
+    Graph
+        As :func:`quantize` makes it.
+
+    Raises
+    ------
+    ValueError
+        The graph contradicts itself, or the ranges do not fit its tensors.
     """
     check_float_graph(float_graph)
-    ranges = activation_ranges(float_graph, calibration_images, percentile=percentile)
+    _check_ranges(float_graph, ranges)
     tensors = _quantised_tensors(float_graph, ranges)
     return Graph(
         tensors=tensors,
@@ -74,9 +116,23 @@ def quantize(
     )
 
 
-def _quantised_tensors(graph: FloatGraph, ranges: list[Range]) -> list[Tensor]:
-    parameters = [_scale_and_zero_point(*bounds) for bounds in ranges]
-    parameters[graph.input] = _scale_and_zero_point(*_pixel_range(graph))
+def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:
+    if len(ranges) != len(graph.tensors):
+        raise ValueError(
+            f"there are {len(ranges)} ranges for the {len(graph.tensors)} tensors of the network: "
+            "pass one (low, high) per tensor"
+        )
+    for tensor, (low, high) in zip(graph.tensors, ranges, strict=True):
+        if not (-np.inf < low <= 0.0 <= high < np.inf):
+            raise ValueError(
+                f"the range of {tensor.name!r} is ({low}, {high}), but must be finite and hold "
+                "zero, which padding and ReLU need exactly"
+            )
+
+
+def _quantised_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tensor]:
+    parameters = [scale_and_zero_point(*bounds) for bounds in ranges]
+    parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:
         if op.kind in _SAME_QUANTISATION:
             parameters[op.output] = parameters[op.inputs[0]]
@@ -92,20 +148,6 @@ def _pixel_range(graph: FloatGraph) -> Range:
     return min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
 
 
-def _scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
-    """Spread [low, high], which holds zero, over -128..127; zero is met exactly."""
-    if high == low:
-        return 1.0, 0
-    # At the float32 precision of the file, so that a saved network is the same network.
-    scale = float(np.float32((high - low) / _INT8_STEPS))
-    if not 0.0 < scale < np.inf:
-        raise ValueError(
-            f"an activation ranges from {low} to {high}, which no float32 scale covers: "
-            "check the float weights"
-        )
-    return scale, int(np.clip(np.rint(-128 - low / scale), -128, 127))
-
-
 def _quantised_op(op: FloatOp, tensors: list[Tensor]) -> Op:
     result = Op(
         op.kind,
@@ -115,16 +157,15 @@ def _quantised_op(op: FloatOp, tensors: list[Tensor]) -> Op:
         kernel=op.kernel,
         stride=op.stride,
         padding=op.padding,
-        clamp=_clamp(op.activation, tensors[op.output]),
+        clamp=_clamp(op.bounds, tensors[op.output]),
     )
     if op.kind in LAYER_KINDS:
         _quantise_parameters(op, result, tensors[op.inputs[0]].scale)
     return result
 
 
-def _clamp(activation: Activation, output: Tensor) -> tuple[int, int]:
-    low, high = ACTIVATION_BOUNDS[activation]
-    steps = np.rint(np.array([low, high]) / output.scale) + output.zero_point
+def _clamp(bounds: Bounds, output: Tensor) -> tuple[int, int]:
+    steps = np.rint(np.array(bounds) / output.scale) + output.zero_point
     clamped = np.clip(steps, -128, 127)
     return int(clamped[0]), int(clamped[1])
 

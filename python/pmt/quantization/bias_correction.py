@@ -1,0 +1,145 @@
+"""Bias correction: what quantisation shifts on average is taken off the bias."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.graph import Graph, Op
+from pmt.model import Model
+from pmt.quantization import windows
+from pmt.quantization.consistency import check_images, check_same_ops
+from pmt.quantization.float_forward import float_steps, normalise
+from pmt.quantization.float_graph import LAYER_KINDS, FloatGraph, FloatOp
+from pmt.quantization.integer_steps import Int8Array, run_op
+from pmt.quantization.liveness import batch_size, last_readers, live_elements
+from pmt.quantization.ranges import Progress
+
+DoubleArray = npt.NDArray[np.float64]
+
+_IMAGE_BYTES = 256 * 2**20
+_IMAGES_AT_ONCE = 16
+_LARGEST_BIAS = 2**24  # beyond, a float32 no longer holds every integer
+
+
+def correct_biases(
+    float_graph: FloatGraph,
+    graph: Graph,
+    images: npt.NDArray[Any],
+    *,
+    progress: Progress | None = None,
+) -> Graph:
+    """Shift every bias so that the layer's mean output is that of the float network.
+
+    The empirical bias correction of Nagel et al. 2019 (arXiv:1906.04721, section 4.2): layer by
+    layer, the mean of every channel before its activation, over images and pixels, is taken in the
+    float network and in the int8 network, whose input to the layer already comes from corrected
+    layers; the difference goes into the bias. The means of a layer's output are its weights times
+    the means of what each tap of its kernel reads, so that no layer is computed for them.
+
+    Parameters
+    ----------
+    float_graph : FloatGraph
+        The network that ``graph`` was quantised from.
+    graph : Graph
+        The int8 network. It is not changed.
+    images : ndarray of uint8, shape (N, H, W, C)
+        Calibration images, pixels 0..255. Where their int8 activations would not fit into 256 MB,
+        evenly chosen ones are used.
+    progress : callable, optional
+        Called as ``progress(done, in_all)``: images first, then ops.
+
+    Returns
+    -------
+    Graph
+        A copy with other biases.
+
+    Raises
+    ------
+    ValueError
+        The images do not fit, or the graphs have not the same ops.
+    """
+    check_same_ops(float_graph, graph)
+    check_images(float_graph, images)
+    images = _chosen(float_graph, images)
+    expected = _float_means(float_graph, images, progress)
+    result = replace(graph, ops=[replace(op) for op in graph.ops])
+    last_reader = last_readers(float_graph)
+    known = {graph.input: Model.from_graph(graph).prepare(images)}
+    for position, op in enumerate(result.ops):
+        sources = [known[index] for index in op.inputs]
+        if op.kind in LAYER_KINDS:
+            _correct(op, result, sources[0], expected[position])
+        known[op.output] = run_op(result, op, sources)
+        for index in (*op.inputs, op.output):
+            if last_reader.get(index, -1) <= position:
+                known.pop(index, None)
+        if progress is not None:
+            progress(position + 1, len(result.ops))
+    return result
+
+
+def _chosen(graph: FloatGraph, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    most = max(1, _IMAGE_BYTES // live_elements(graph))
+    if len(images) <= most:
+        return images
+    return images[np.linspace(0, len(images) - 1, most).astype(np.int64)]
+
+
+def _float_means(
+    graph: FloatGraph, images: npt.NDArray[Any], progress: Progress | None
+) -> dict[int, DoubleArray]:
+    """Mean of every layer's output before the activation, by the op's position."""
+    positions = {op.output: position for position, op in enumerate(graph.ops)}
+    means: dict[int, DoubleArray] = {}
+    batch = batch_size(graph)
+    for first in range(0, len(images), batch):
+        part = images[first : first + batch]
+        for step in float_steps(graph, normalise(graph, part)):
+            if step.op.kind in LAYER_KINDS:
+                position = positions[step.op.output]
+                share = _tap_means(step.op, step.sources[0]) * (len(part) / len(images))
+                means[position] = means.get(position, 0.0) + share
+        if progress is not None:
+            progress(first + len(part), len(images))
+    return {position: _output_means(graph.ops[position], taps) for position, taps in means.items()}
+
+
+def _correct(op: Op, graph: Graph, source: Int8Array, expected: DoubleArray) -> None:
+    assert op.weights is not None
+    assert op.weight_scales is not None
+    assert op.bias is not None
+    tensor = graph.tensors[op.inputs[0]]
+    steps = np.zeros(())
+    for first in range(0, len(source), _IMAGES_AT_ONCE):
+        part = source[first : first + _IMAGES_AT_ONCE].astype(np.float32)
+        share = _tap_means(op, part - np.float32(tensor.zero_point)) * (len(part) / len(source))
+        steps = steps + share
+    unit = tensor.scale * op.weight_scales.astype(np.float64)
+    found = _output_means(op, steps)
+    shift = np.rint(expected / unit - found)
+    op.bias = np.clip(op.bias + shift, -_LARGEST_BIAS, _LARGEST_BIAS).astype(np.int32)
+
+
+def _tap_means(op: FloatOp | Op, x: npt.NDArray[np.float32]) -> DoubleArray:
+    """Mean of what each kernel tap reads: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
+    if op.kind == "fully_connected":
+        return np.asarray(x.reshape(len(x), -1).mean(axis=0, dtype=np.float64))
+    means = [tap.mean(axis=(0, 1, 2), dtype=np.float64) for _, _, tap in windows.taps(x, op, 0.0)]
+    return np.asarray(means).reshape(*op.kernel, -1)
+
+
+def _output_means(op: FloatOp | Op, taps: DoubleArray) -> DoubleArray:
+    """Mean of every output channel, bias included, in the units of weights times input."""
+    assert op.weights is not None
+    weights = op.weights.astype(np.float64)
+    bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
+    if op.kind == "fully_connected":
+        return np.asarray(weights @ taps + bias)
+    if op.kind == "conv2d":
+        return np.asarray(np.einsum("oijc,ijc->o", weights, taps) + bias)
+    multiplier = weights.shape[-1] // taps.shape[-1]
+    return np.asarray((weights * np.repeat(taps, multiplier, axis=-1)).sum(axis=(0, 1)) + bias)

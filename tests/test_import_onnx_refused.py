@@ -1,0 +1,309 @@
+"""ONNX files that are damaged, hostile, or beyond what an int8 classifier can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_networks import Network
+
+from pmt import importers
+from pmt.importers import onnx_float
+
+onnx = pytest.importorskip("onnx")
+FLOAT = onnx.TensorProto.FLOAT
+
+
+def small(net: Network) -> str:
+    return net.head(net.conv("x", 3, 4), 4 * 36)
+
+
+def refused(path: Path, message: str) -> str:
+    with pytest.raises(ValueError, match=message) as caught:
+        onnx_float.read(path)
+    assert str(caught.value).startswith(path.name)
+    return str(caught.value)
+
+
+def saved(tmp_path: Path, build=small, *shape, change=None, **options) -> Path:
+    """The network ``build`` makes, in a file, after ``change`` has damaged the model."""
+    net = Network()
+    model = net.model(build(net), *shape, **options)
+    if change is not None:
+        change(model)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", b"\x08\x07" * 40, b"\xff" * 1000])
+def test_files_that_are_no_model(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(content)
+    refused(path, r"net\.onnx: is not an ONNX model")
+    with pytest.raises(ValueError, match="is not an ONNX model"):
+        importers.read(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        onnx_float.read(tmp_path / "net.onnx")
+
+
+def test_every_cut_of_a_file_is_an_error(tmp_path: Path) -> None:
+    whole = saved(tmp_path).read_bytes()
+    path = tmp_path / "cut.onnx"
+    for size in range(0, len(whole), 97):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"^cut\.onnx: "):
+            onnx_float.read(path)
+
+
+def test_changed_bytes_give_an_error_or_a_network(tmp_path: Path) -> None:
+    whole = saved(tmp_path).read_bytes()
+    path = tmp_path / "changed.onnx"
+    rng = np.random.default_rng(0)
+    refusals = 0
+    for _ in range(300):
+        content = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            content[place] = rng.integers(0, 256)
+        path.write_bytes(bytes(content))
+        try:
+            onnx_float.read(path)
+        except ValueError:
+            refusals += 1
+    assert 0 < refusals < 300
+
+
+def cyclic(model) -> None:
+    model.graph.node[0].input[0] = model.graph.node[1].output[0]
+
+
+def written_twice(model) -> None:
+    model.graph.node[1].output[0] = model.graph.node[0].output[0]
+
+
+def unwritten(model) -> None:
+    model.graph.node[1].input[0] = "nowhere"
+
+
+def same_names(model) -> None:
+    model.graph.initializer[1].name = model.graph.initializer[0].name
+
+
+def old(model) -> None:
+    model.opset_import[0].version = 8
+
+
+def second_output(model) -> None:
+    model.graph.output.append(onnx.helper.make_tensor_value_info("v0", FLOAT, None))
+
+
+def second_input(model) -> None:
+    model.graph.input.append(onnx.helper.make_tensor_value_info("mask", FLOAT, [1]))
+
+
+def with_function(model) -> None:
+    model.functions.add().name = "f"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (cyclic, r"its graph has a cycle through or before the nodes 'n0', 'n1', 'n2'"),
+        (written_twice, r"'v0' is written twice, the second time by node 'n1' \(Flatten\)"),
+        (unwritten, r"node 'n1' \(Flatten\) reads 'nowhere', which no node, input or init"),
+        (same_names, r"two initialisers have the same name"),
+        (old, r"is of opset 8, at least 9 is needed: convert it with onnx\.version_converter"),
+        (second_output, r"the outputs 'v2', 'v0', one of each is supported"),
+        (second_input, r"the inputs 'x', 'mask' and"),
+        (with_function, r"has 1 functions of its own: inline them"),
+    ],
+)
+def test_graphs_that_are_no_chain_of_values(change, message: str, tmp_path: Path) -> None:
+    refused(saved(tmp_path, change=change), message)
+
+
+def shorter(model) -> None:
+    tensor = model.graph.initializer[0]
+    tensor.raw_data = tensor.raw_data[:-4]
+
+
+def enormous(model) -> None:
+    model.graph.initializer[0].dims[0] = 2**40
+
+
+def negative(model) -> None:
+    model.graph.initializer[0].dims[0] = -4
+
+
+def not_finite(model) -> None:
+    tensor = model.graph.initializer[0]
+    values = np.frombuffer(tensor.raw_data, np.float32).copy()
+    values[[1, 5]] = np.nan, np.inf
+    tensor.raw_data = values.tobytes()
+
+
+def narrow(model) -> None:
+    model.graph.initializer[0].data_type = onnx.TensorProto.INT16
+    model.graph.initializer[0].raw_data = bytes(216)
+
+
+def outside(model) -> None:
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../secret")
+
+
+def too_short_outside(model) -> None:
+    outside(model)
+    model.graph.initializer[0].external_data[0].value = "net.onnx"
+    model.graph.initializer[0].external_data.add(key="offset", value="1000000000")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (shorter, r"'c0' of shape \(4, 3, 3, 3\) and type float32 needs 432 bytes, but has 428"),
+        (enormous, r"'c0' of shape \(1099511627776, 3, 3, 3\) and type float32 needs"),
+        (negative, r"'c0' has shape \(-4, 3, 3, 3\): the file is damaged"),
+        (not_finite, r"'c0' has 2 of 108 values that are not finite: train again or repair"),
+        (narrow, r"'c0' is int16: weights must be float32 or int8"),
+        (outside, r"data in '\.\./secret', which is no file inside the model's folder"),
+        (too_short_outside, r"needs 432 bytes, but names 432 at offset 1000000000 of 'net\.onnx'"),
+    ],
+)
+def test_constants(change, message: str, tmp_path: Path) -> None:
+    (tmp_path.parent / "secret").write_bytes(bytes(1000))
+    (tmp_path / "net.onnx").write_bytes(bytes(1000))
+    refused(saved(tmp_path, change=change), message)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (("n", 3, "h", "w"), r"has shape \(0, 3, 0, 0\) \(0: open\): export with images"),
+        (("n", 192), r"has shape \(0, 192\)"),
+        (("n", 9, 8, 8), r"has height, width, channels \(8, 8, 9\): at most 4096 x 4096 pixels"),
+        (("n", 3, 2, 2), r"its window of \(3, 3\) does not fit the 2x2 input"),
+        (("n", 3, 9, 8), r"weights \(4, 144\) \(out, in\) do not fit an input of shape \(1, 168\)"),
+        (("n", 1, 8, 8), r"weights \(4, 3, 3, 3\) in 1 groups do not fit 1 input channels"),
+    ],
+)
+def test_inputs(shape: tuple, message: str, tmp_path: Path) -> None:
+    refused(saved(tmp_path, small, shape), message)
+
+
+def test_whole_numbers_as_input(tmp_path: Path) -> None:
+    message = r"the input 'x' is of data type 7: float32 is supported"
+    refused(saved(tmp_path, small, dtype=onnx.TensorProto.INT64), message)
+
+
+def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        x = net.conv("x", 3, 4)
+        for _ in range(5):
+            x = net.add("HardSwish", [x])
+        gate = net.add("Sigmoid", [net.conv(x, 4, 4, 1)])
+        x = net.conv(net.add("Mul", [gate, x]), 4, 6, group=2, dilations=[9, 9])
+        return net.add("ArgMax", [net.add("Concat", [x, x], axis=1)])
+
+    found = refused(saved(tmp_path, build), "6 things are not supported").splitlines()
+    assert found[1] == (
+        "- node 'n1', 'n2', 'n3' and 2 more (HardSwish): this operator is not supported: "
+        "train the network with ReLU or ReLU6 instead"
+    )
+    assert found[2].startswith("- node 'n7' (Sigmoid): this operator is not supported: train")
+    assert found[3].startswith("- node 'n8' (Mul): both inputs are activations (squeeze")
+    assert found[4].startswith("- node 'n9' (Conv): its window of (19, 19) does not fit the 6x6")
+    assert found[5].endswith("(Concat): this operator is not supported: use Add to join branches")
+    assert found[6].endswith("export up to the logits, the input of ArgMax")
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "attributes", "message"),
+    [
+        ("Resize", [], {}, "this operator is not supported: resize the images before the network"),
+        ("Einsum", [], {}, "this operator is not supported: replace it before the export"),
+        ("MaxPool", [], {"kernel_shape": [2, 2], "dilations": [2, 2]}, "it has dilations"),
+        ("MaxPool", [], {"kernel_shape": [2]}, r"kernel_shape is \[2\], not 2 numbers"),
+        ("AveragePool", [], {"kernel_shape": [2, 2], "pads": [2, 0, 0, 0]}, "is not smaller than"),
+        ("AveragePool", [], {"kernel_shape": 3}, "attribute kernel_shape is '3'"),
+        ("Pad", [[0, 0, 1, 1, 0, 0, 1, 1]], {"mode": "reflect"}, "it pads by 'reflect'"),
+        ("Pad", [[0, 1, 0, 0, 0, 0, 0, 0]], {}, "only height and width can be padded"),
+        ("Pad", [[0, 0, 0, 0, 0, 0, -1, 0]], {}, "only height and width can be padded"),
+        ("Reshape", [[1, 2, 2, 36]], {}, r"it reshapes \(1, 4, 6, 6\) to \(1, 2, 2, 36\), which"),
+        ("Reshape", [[7, -1]], {}, r"it reshapes \(1, 4, 6, 6\) to \[7, -1\]"),
+        ("ReduceMean", [], {"axes": [1]}, r"it averages the axes \[1\] of a value of shape"),
+        ("Transpose", [], {"perm": [0, 1, 1, 2]}, r"perm \[0, 1, 1, 2\] does not order 4 axes"),
+        ("Squeeze", [[1]], {}, "only sizes of 1 can be removed"),
+        ("Softmax", [], {"axis": 2}, "it runs over axis 2"),
+        ("Cast", [], {"to": 7}, "it casts an activation to data type 7"),
+        ("QuantizeLinear", [], {}, "the network is quantised already: load it as it is"),
+    ],
+)
+def test_nodes(kind, inputs, attributes, message: str, tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        constants = [net.constant(value, np.int64) for value in inputs]
+        opset = {"ReduceMean": 13}.get(kind)
+        net.opset = opset or net.opset
+        x = net.add(kind, [net.conv("x", 3, 4), *constants], **attributes)
+        return net.add("GlobalAveragePool", [x])
+
+    refused(saved(tmp_path, build), rf"- node 'n1' \({kind}\): .*{message}")
+
+
+def test_constants_do_not_grow_beyond_the_file(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        wide = net.add("ConstantOfShape", [net.constant([2**20, 2**20], np.int64)])
+        doubled = net.constant(np.zeros(4096, np.float32))
+        for _ in range(40):
+            doubled = net.add("Concat", [doubled, doubled], axis=0)
+        return net.add("Add", [net.add("Add", [net.conv("x", 3, 4), wide]), doubled])
+
+    found = refused(saved(tmp_path, build), r"it makes a constant of 1099511627776 values")
+    assert "(Concat): it makes a constant of 131072 values, the whole file has 65536" in found
+
+
+def test_many_groups_are_not_written_out(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        return net.add("GlobalAveragePool", [net.conv(net.conv("x", 3, 256), 256, 512, group=128)])
+
+    refused(saved(tmp_path, build), "with 128 times the weights, at most 64 times")
+
+
+def test_weights_named_again_and_again(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        x = net.conv("x", 3, 256)
+        weights = net.weights(256, 256, 1, 1)
+        for _ in range(200):
+            x = net.add("Conv", [x, weights])
+        return net.add("GlobalAveragePool", [x])
+
+    refused(saved(tmp_path, build), "the layers have far more weights than the file")
+
+
+def test_sizes_beyond_an_image(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        shape = net.constant([1, 1, 1, -1], np.int64)
+        x = net.add("Reshape", [net.add("Transpose", ["x"], perm=[0, 2, 3, 1]), shape])
+        x = net.add("Transpose", [x], perm=[0, 3, 1, 2])
+        return net.add("MaxPool", [x], kernel_shape=[1, 1])
+
+    message = r"it makes op 1, of height, width, channels \(1, 1, 50331648\): at most 1024 ops"
+    refused(saved(tmp_path, build, (1, 3, 4096, 4096)), message)
+    refused(saved(tmp_path, build, (1, 3, 8192, 8192)), "at most 4096 x 4096 pixels")
+
+
+def test_an_activation_after_the_softmax(tmp_path: Path) -> None:
+    def build(net: Network) -> str:
+        return net.add("Relu", [net.add("Softmax", [small(net)], axis=1)])
+
+    refused(saved(tmp_path, build), "a softmax is supported at the end only, export up to the")
+
+
+def test_a_network_without_layers(tmp_path: Path) -> None:
+    refused(saved(tmp_path, lambda net: net.add("Relu", ["x"])), "there is no layer with weights")

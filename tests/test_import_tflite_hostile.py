@@ -1,0 +1,177 @@
+"""Damaged and hostile .tflite files: one ValueError, and no allocation beyond the file's class."""
+
+from __future__ import annotations
+
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import flatbuffers
+import numpy as np
+import pytest
+import tflite as schema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tflite_builder import TfliteBuilder
+from tflite_networks import GENERATED, generated
+
+from pmt.importers import tflite
+from pmt.importers.tflite_file import read_file
+from pmt.model import Model
+
+FILES = {name: generated(name) for name in GENERATED}
+MOST_BYTES = 48 * 2**20  # 16 MiB of weights, twice while they are made, and the graph
+
+
+def attempt(data: bytes) -> bool:
+    """Whether the file is refused; anything but a ValueError that names it is a failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.tflite"
+        path.write_bytes(data)
+        try:
+            Model.from_graph(tflite.read(path))
+        except ValueError as error:
+            message = str(error)
+        else:
+            return False
+    assert message.startswith("net.tflite: ")
+    assert len(message) < 20_000
+    return True
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    name=st.sampled_from(sorted(FILES)),
+    edits=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=8)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_mutated_files_are_read_or_refused(name: str, edits: list[tuple[float, bytes]]) -> None:
+    data = bytearray(FILES[name])
+    for place, value in edits:
+        position = 8 + int(place * (len(data) - 16))
+        data[position : position + len(value)] = value
+    attempt(bytes(data))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    name=st.sampled_from(sorted(FILES)),
+    place=st.floats(0, 1, exclude_max=True),
+    value=st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31), 2**16, 255, 12, -128]),
+)
+def test_mutated_words_are_read_or_refused(name: str, place: float, value: int) -> None:
+    data = bytearray(FILES[name])
+    position = 8 + 4 * int(place * (len(data) // 4 - 2))
+    data[position : position + 4] = value.to_bytes(4, "little", signed=True)
+    attempt(bytes(data))
+
+
+def test_truncated_files_are_refused() -> None:
+    data = FILES["mobilenet"]
+    for length in range(0, len(data) - 64, 337):
+        assert attempt(data[:length])
+
+
+def test_memory_stays_in_the_class_of_the_file() -> None:
+    generator = np.random.default_rng(5)
+    tracemalloc.start()
+    try:
+        for _ in range(60):
+            data = bytearray(FILES["mixed"])
+            for position in generator.integers(8, len(data) - 4, 3):
+                data[position : position + 4] = generator.bytes(4)
+            attempt(bytes(data))
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def one_layer(**changes: object) -> TfliteBuilder:
+    b = TfliteBuilder()
+    b.activation(1, 4, 4, 2)
+    b.activation(1, 4, 4, 2)
+    b.constant(np.ones((2, 3, 3, 2), np.int8), scales=[1.0])
+    b.op("CONV_2D", [0, 2], [1], Padding=0, StrideH=1, StrideW=1)
+    b.tensors[2].update(changes)
+    return b
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": bytes(35)}, "a INT8 tensor of shape (2, 3, 3, 2) has 35 bytes, not 36"),
+        ({"shape": (2, -3, -3, 2)}, "a INT8 tensor of shape (2, -3, -3, 2) has 36 bytes"),
+        ({"shape": (2**31 - 1,) * 8}, "has 36 bytes, not"),
+        ({"shape": (1,) * 9}, "9 shape are more than the limit of 8"),
+        ({"buffer": 77, "data": None}, "buffer 77 does not exist"),
+    ],
+)
+def test_buffers_that_do_not_fit(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(one_layer(**changes).bytes([0], [1]))
+    with pytest.raises(ValueError, match=r"^net\.tflite: is damaged or truncated: ") as caught:
+        tflite.read(path)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("index", [3, -2, 2**31 - 1])
+def test_tensors_that_do_not_exist(tmp_path: Path, index: int) -> None:
+    b = one_layer()
+    b.op("ADD", [1, index], [1])
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b.bytes([0], [1]))
+    with pytest.raises(ValueError, match=f"damaged or truncated: tensor {index} does not exist"):
+        tflite.read(path)
+
+
+def test_missing_ends_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(one_layer().bytes([0], [-1]))
+    with pytest.raises(ValueError, match="is damaged: its input or output does not exist"):
+        tflite.read(path)
+
+
+def test_a_name_that_all_tensors_share_is_not_copied_for_each(tmp_path: Path) -> None:
+    """A file of 100 KB whose 2,000 tensors claim one name of 80 KB would make 160 MB."""
+    b = flatbuffers.Builder(1024)
+    name = b.CreateString("x" * 80_000)
+    tensors = []
+    for _ in range(2000):
+        schema.TensorStart(b)
+        schema.TensorAddName(b, name)
+        tensors.append(schema.TensorEnd(b))
+    vector = offsets(b, tensors)
+    schema.SubGraphStart(b)
+    schema.SubGraphAddTensors(b, vector)
+    graph = offsets(b, [schema.SubGraphEnd(b)])
+    schema.BufferStart(b)
+    buffers = offsets(b, [schema.BufferEnd(b)])
+    schema.ModelStart(b)
+    schema.ModelAddSubgraphs(b, graph)
+    schema.ModelAddBuffers(b, buffers)
+    b.Finish(schema.ModelEnd(b), b"TFL3")
+    path = tmp_path / "net.tflite"
+    path.write_bytes(bytes(b.Output()))
+    with pytest.raises(ValueError, match="its names and scales claim more bytes than the file"):
+        read_file(path)
+
+
+def offsets(b: flatbuffers.Builder, items: list[int]) -> int:
+    b.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        b.PrependUOffsetTRelative(item)
+    return int(b.EndVector())
+
+
+def test_many_useless_operators_take_no_long_time(tmp_path: Path) -> None:
+    b = one_layer()
+    last = 1
+    for _ in range(3000):
+        b.op("SOFTMAX", [last], [last := b.activation(1, 4, 4, 2)])
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b.bytes([0], [last]))
+    with pytest.raises(ValueError, match=r"ops 1-2984 \(SOFTMAX\): this operator has no counter"):
+        tflite.read(path)

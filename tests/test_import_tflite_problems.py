@@ -1,0 +1,297 @@
+"""What the importer of .tflite refuses: one message, every problem, its operator and a remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tflite_builder import TfliteBuilder
+from tflite_networks import NetworkBuilder
+
+from pmt.importers import tflite
+
+SAME, VALID = 0, 1
+WINDOW = {"Padding": SAME, "StrideH": 1, "StrideW": 1}
+TANH = 4
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return (np.arange(np.prod(shape)) % 251 - 125).astype(np.int8).reshape(shape)
+
+
+def refused(tmp_path: Path, data: bytes) -> str:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"^net\.tflite: ") as caught:
+        tflite.read(path)
+    return str(caught.value)
+
+
+def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y, z = (
+        b.activation(1, 8, 8, 2),
+        b.activation(1, 8, 8, 2, scale=0.25),
+        b.activation(1, 8, 8, 2),
+    )
+    u, v = b.activation(1, 8, 8, 2, dtype="INT16"), b.activation(1, 128, scale=9.0)
+    kernel = b.constant(ramp(2, 3, 3, 2), scales=[1.0])
+    b.op("LOGISTIC", [x], [y])
+    b.op("CONV_2D", [y, kernel], [z], **WINDOW, FusedActivationFunction=TANH)
+    b.op("ADD", [z, z], [u])
+    b.op("RESHAPE", [z], [v])
+    b.op("HARD_SWISH", [x], [w := b.activation(1, 128)])
+    b.op("ADD", [v, w], [out := b.activation(1, 128)])
+    b.op("ADD", [out, u], [end := b.activation(1, 128)])
+    message = refused(tmp_path, b.bytes([x], [end], subgraphs=2))
+    assert message.startswith("net.tflite: 5 things are not supported: ")
+    assert "has 2 subgraphs, one is supported (convert one signature" in message
+    assert (
+        "ops 0, 4 (HARD_SWISH, LOGISTIC): this operator has no counterpart here (use RELU"
+        in message
+    )
+    assert "op 1 CONV_2D: fused activation 4 (use NONE, RELU, RELU_N1_TO_1 or RELU6)" in message
+    assert "ops 2, 6 (ADD): its activations are INT16, int8 is trained here (convert" in message
+    assert "op 3 RESHAPE: input and output are quantised differently (convert" in message
+
+
+def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
+    for dtype, weights, reason in (
+        ("FLOAT32", np.ones((2, 48), np.float32), "op 0 FULLY_CONNECTED: computes in float ("),
+        ("FLOAT32", ramp(2, 48), "op 0 FULLY_CONNECTED: is hybrid, dynamic-range quantised"),
+        ("UINT8", np.ones((2, 48), np.uint8), "UINT8, the asymmetric scheme of TensorFlow 1"),
+    ):
+        b = TfliteBuilder()
+        x, y = b.activation(1, 4, 4, 3, dtype=dtype), b.activation(1, 2, dtype=dtype)
+        b.op("FULLY_CONNECTED", [x, b.constant(weights, scales=[1.0])], [y])
+        message = refused(tmp_path, b.bytes([x], [y]))
+        assert reason in message
+        assert "with full-integer int8 quantisation: a representative_dataset" in message
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "reason"),
+    [
+        (ramp(2, 3, 3, 3), {}, "its weights take 3 channels and give 2, its input has 2"),
+        (ramp(3, 3, 3, 1), {}, "its weights take 1 channels and give 3, its input has 2"),
+        (ramp(2, 3, 3, 2).astype(np.uint8), {}, "its weights are UINT8 of shape"),
+        (ramp(2, 18), {}, r"its weights are INT8 of shape \(2, 18\), not INT8 of rank 4"),
+        (ramp(2, 3, 3, 2), {"FusedActivationFunction": TANH}, "fused activation 4"),
+        (ramp(2, 3, 3, 2), {"StrideH": 0}, "must be positive"),
+        (ramp(2, 3, 3, 2), {"Padding": -1}, r"padding -1 \(use SAME or VALID\)"),
+        (ramp(2, 3, 3, 2), {"DilationHFactor": 200}, r"spans \(401, 3\)"),
+        (ramp(2, 9, 3, 2), {"Padding": VALID}, "does not fit the input of 8x8"),
+    ],
+)
+def test_convolutions(
+    tmp_path: Path, weights: np.ndarray, options: dict[str, int], reason: str
+) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
+    w = b.constant(weights, scales=[1.0, 1.0])
+    b.op("CONV_2D", [x, w], [y], **{**WINDOW, **options})
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b.bytes([x], [y]))
+    with pytest.raises(ValueError, match=rf"op 0 CONV_2D: .*{reason}"):
+        tflite.read(path)
+
+
+def convolution(b: TfliteBuilder, x: int, y: int, **weights: Any) -> None:
+    bias = weights.pop("bias", None)
+    w = b.constant(ramp(2, 3, 3, 2), **{"scales": [1.0], **weights})
+    b.op("CONV_2D", [x, w] if bias is None else [x, w, bias], [y], **WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("weights", "reason"),
+    [
+        ({"zero": 3}, "its weights have zero points other than 0"),
+        ({"scales": [1.0, 2.0], "axis": 3}, "its weight scales run along dimension 3, not 0"),
+        ({"scales": [1.0, 0.0]}, "2 weight scales for 2 output channels"),
+        ({"scales": [1.0] * 3}, "3 weight scales for 2 output channels"),
+        ({"bias": np.array([1, 2], np.int64)}, "its bias is not a constant of INT32"),
+        ({"bias": np.array([1, 2, 3], np.int32)}, "3 biases for 2 output channels"),
+    ],
+)
+def test_parameters(tmp_path: Path, weights: dict[str, Any], reason: str) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 2)
+    if "bias" in weights:
+        weights = {"bias": b.constant(weights["bias"])}
+    convolution(b, x, y, **weights)
+    assert f"op 0 CONV_2D: {reason} (" in refused(tmp_path, b.bytes([x], [y]))
+
+
+def test_bias_of_another_scale(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2, scale=0.5), b.activation(1, 8, 8, 2)
+    convolution(b, x, y, bias=b.constant(np.array([1, 2], np.int32), scales=[0.4]))
+    assert "its bias has another scale than input scale" in refused(tmp_path, b.bytes([x], [y]))
+
+
+def test_shape_that_contradicts_the_operator(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 5, 8, 2)
+    convolution(b, x, y)
+    message = refused(tmp_path, b.bytes([x], [y]))
+    assert (
+        "its output has shape (1, 5, 8, 2), but its inputs and options give (1, 8, 8, 2)" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "signature", "reason"),
+    [
+        ((3, 8, 8, 2), (), "its input has batch size 3 (convert with batch size 1 or None)"),
+        ((1, 8, 8, 2), (-1, -1, 8, 2), "its input has the open shape (-1, -1, 8, 2) (convert with"),
+        ((1, 0, 8, 2), (), "an activation has shape (1, 0, 8, 2) ("),
+        ((1, -8, 8, 2), (), "an activation has shape (1, -8, 8, 2) ("),
+        ((1, 40000, 40000, 2), (), "of shape (1, 40000, 40000, 2) is too large (at most 2^28"),
+    ],
+)
+def test_input_shapes(
+    tmp_path: Path, shape: tuple[int, ...], signature: tuple[int, ...], reason: str
+) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(*shape, signature=signature), b.activation(1, 8, 8, 2)
+    convolution(b, x, y)
+    assert reason in refused(tmp_path, b.bytes([x], [y]))
+
+
+def test_operators_of_two_activations(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    y = b.conv(x, 4, 3, stride=2)
+    z = b.output(x.shape, 1.0)
+    b.file.op("ADD", [x.index, y.index], [z.index])
+    u = b.output(x.shape, 1.0)
+    b.file.op("MUL", [x.index, z.index], [u.index])
+    message = refused(tmp_path, b.bytes(x, b.dense(u, 2)))
+    assert "op 1 ADD: broadcasts (6, 6, 4) + (3, 3, 4) (two activations must have" in message
+    assert "op 2 MUL: has two activations as inputs (only a constant for each channel" in message
+
+
+def test_constants_that_are_not_one_a_channel(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    whole = b.file.constant(ramp(6, 6, 4), scales=[0.1])
+    y = b.output(x.shape, 1.0)
+    b.file.op("ADD", [x.index, whole], [y.index])
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "op 0 ADD: its constant has shape (6, 6, 4) for 4 channels (one value" in message
+
+
+def test_limits_that_are_not_one_value(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    y = b.limit("MAXIMUM", b.conv(x, 4), 127)
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "op 1 MAXIMUM: its constant leaves the single value 127 (remove" in message
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ((1,), "reduces axes [1] of shape (1, 6, 6, 4)"),
+        ((3,), "reduces axes [3] of shape"),
+        ((0, 1, 2), "reduces axes [0, 1, 2] of shape"),
+        ((1, 9), "reduces axes [1, 9] of shape"),
+    ],
+)
+def test_partial_means(tmp_path: Path, axes: tuple[int, ...], reason: str) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    y = b.output((1, 4), 1.0)
+    b.file.op("MEAN", [x.index, b.integers(*axes)], [y.index])
+    assert f"op 0 MEAN: {reason}" in refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+
+
+def test_dilation_that_is_not_one_convolution(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    y = b.batch_to_space(b.space_to_batch(x, 2, (0, 0)), 2, 6, (0, 0))
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "ops 0-1 (BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND): this operator has no counter" in message
+    assert "only one convolution, VALID and of stride 1, may stand between the two" in message
+
+
+def test_transposed_activations(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 5, 4)
+    y = b.renamed("TRANSPOSE", b.conv(x, 4), (1, 5, 6, 4), b.integers(0, 2, 1, 3))
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "op 1 TRANSPOSE: moves values: order [0, 2, 1, 3] for shape (1, 6, 5, 4)" in message
+
+
+def test_cycles_and_wrong_order(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
+    b.op("ADD", [x, z], [y])
+    b.op("ADD", [y, y], [z])
+    message = refused(tmp_path, b.bytes([x], [z]))
+    assert "op 0 ADD: reads tensor 2 before an operator writes it (a cycle, or" in message
+
+
+def test_several_inputs_and_nothing_to_train(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y, z = (b.activation(1, 4, 4, 2) for _ in range(3))
+    b.op("ADD", [x, y], [z])
+    assert "has 2 inputs and 1 outputs, one of each" in refused(tmp_path, b.bytes([x, y], [z]))
+    b = TfliteBuilder()
+    x, y = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2)
+    b.op("ADD", [x, x], [y])
+    assert "there is no layer with weights (nothing to train)" in refused(
+        tmp_path, b.bytes([x], [y])
+    )
+
+
+def test_shape_arithmetic_that_is_not_known(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    sizes, y = b.file.sizes(4), b.like(x, 1, 144)
+    b.file.op("SHAPE", [x.index], [sizes])
+    b.file.op("FLOOR_DIV", [sizes, sizes], [other := b.file.sizes(4)])
+    b.file.op("RESHAPE", [x.index, other], [y.index])
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert "op 1 FLOOR_DIV: computes sizes in a way that is not known here (convert with" in message
+
+
+@pytest.mark.parametrize("kind", ["GATHER", "STRIDED_SLICE", "MUL"])
+def test_shape_arithmetic_beyond_the_vector(tmp_path: Path, kind: str) -> None:
+    b = NetworkBuilder()
+    x = b.image(6, 6, 4)
+    sizes, other, y = b.file.sizes(4), b.file.sizes(1), b.like(x, 1, 144)
+    b.file.op("SHAPE", [x.index], [sizes])
+    far = b.integers(99, 100)
+    operands = [far, far, b.integers(1)] if kind == "STRIDED_SLICE" else [far]
+    options = {"ShrinkAxisMask": 1} if kind == "STRIDED_SLICE" else {}
+    b.file.op(kind, [sizes, *operands], [other], **options)
+    b.file.op("RESHAPE", [x.index, other], [y.index])
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert f"op 1 {kind}: computes sizes from places that do not exist (convert with" in message
+
+
+def test_image_limits(tmp_path: Path) -> None:
+    b = NetworkBuilder()
+    x = y = b.image(2, 2, 4)
+    for _ in range(1100):
+        y = b.add(y, x)
+    message = refused(tmp_path, b.bytes(x, b.dense(y, 2)))
+    assert message.startswith(
+        "net.tflite: beyond the limits of an image: 1101 ops, an image holds 1024; use a smaller"
+    )
+
+
+def test_weights_do_not_outgrow_the_file(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x, y = b.activation(1, 8, 8, 2), b.activation(1, 8, 8, 64)
+    w = b.constant(ramp(64, 2, 2, 2), scales=[1.0])
+    far = {**WINDOW, "DilationHFactor": 254, "DilationWFactor": 254}
+    z = b.activation(1, 8, 8, 64)
+    wide = b.constant(ramp(64, 2, 2, 64), scales=[1.0])
+    b.op("CONV_2D", [x, w], [y], **far)
+    b.op("CONV_2D", [y, wide], [z], **far)
+    message = refused(tmp_path, b.bytes([x], [z]))
+    assert "op 1 CONV_2D: its weights, with zeros for groups and dilation, outgrow the" in message
