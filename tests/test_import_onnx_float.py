@@ -162,6 +162,9 @@ NETWORKS: dict[str, Builder] = {
     "max pool": pool_of("MaxPool", kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
     "max pool, rounded up": pool_of("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
     "average pool": pool_of("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+    "average pool, rounded up": pool_of(
+        "AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1
+    ),
     "padding counts": pool_of(
         "AveragePool", kernel_shape=[3, 3], pads=[1, 0, 1, 1], count_include_pad=1
     ),

@@ -14,7 +14,7 @@ from test_bench_rivals import every_op
 
 import pmt
 from pmt import importers
-from pmt.benchmark.rivals.onnx_graph import onnx_model
+from pmt.exporters.onnx_qdq import onnx_model
 from pmt.graph import Graph
 from pmt.importers import onnx_qdq
 

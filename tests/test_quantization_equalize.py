@@ -76,14 +76,21 @@ def test_the_function_of_the_network_is_unchanged(seed, activation, with_images,
 
 def test_factors_from_weights_are_those_of_the_paper():
     # s = sqrt(v / w): sqrt(4 / 1) and sqrt(1 / 4).
-    graph = two_layers("relu", [[4.0], [1.0]], [2.0, 3.0], [1.0, 4.0])
+    graph = two_layers("relu", [[4.0], [1.0]], [2.0, 0.5], [1.0, 4.0])
     done = equalize(graph)
     first, second = done.graph.ops
     assert first.weights.ravel().tolist() == [2.0, 2.0]
-    assert first.bias.tolist() == [1.0, 6.0]
+    assert first.bias.tolist() == [1.0, 1.0]
     assert second.weights.ravel().tolist() == [2.0, 2.0]
     assert (done.pairs, done.channels, done.held) == (1, 2, 0)
     assert graph.ops[0].weights.ravel().tolist() == [4.0, 1.0]  # the argument is as it was
+
+
+def test_the_constant_of_a_dead_channel_is_not_blown_up():
+    # From its weights alone the first channel's factor would be 1e-4, and its bias 2,500.
+    graph = two_layers("relu", [[1e-8], [1.0]], [0.25, 0.0], [1.0, 1.0])
+    first = equalize(graph).graph.ops[0]
+    assert first.bias.tolist() == [0.5, 0.0]
 
 
 def test_factors_from_images_even_out_peaks_before_a_depthwise_layer():

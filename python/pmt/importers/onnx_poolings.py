@@ -32,7 +32,11 @@ def average_pool(call: Call) -> View:
     """Convert AveragePool; where the padding counts, the zeros are added first."""
     view = call.image()
     window = _window(call, view)
-    if call.attribute("count_include_pad", 0) and any(window.padding):
+    # What only rounding up adds is never counted.
+    padded = any(call.integers("pads", [0, 0, 0, 0], least=0)) or "SAME" in call.attribute(
+        "auto_pad", "NOTSET"
+    )
+    if call.attribute("count_include_pad", 0) and padded:
         if call.attribute("ceil_mode", 0):
             raise Unsupported("it has both ceil_mode and count_include_pad", "set one of the two")
         view = pad_first(call, view, window.padding)

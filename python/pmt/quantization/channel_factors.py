@@ -11,8 +11,14 @@ DoubleArray = npt.NDArray[np.float64]
 
 
 def weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
-    """Factors that make the largest weights of both layers alike, channel by channel."""
+    """Factors that make the largest weights of both layers alike, channel by channel.
+
+    The first layer's bias counts as one of its weights: a dead channel has none to speak of but a
+    bias, which a factor from its weights alone would blow up, and the activation's range with it.
+    """
     given = _largest_given(first)
+    if first.bias is not None:
+        given = np.maximum(given, np.abs(first.bias))
     read = _largest_read(second, len(given))
     return _root_of_ratio(given, read)
 
