@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -31,13 +32,19 @@ def resnet8_path(shared: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cifar10_dir(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """CIFAR-10 in its official binary layout; test_batch.bin has 1,000 of the 10,000 images."""
+def unpack(shared: Path) -> ModuleType:
+    """The script that unpacks the shared images."""
     spec = importlib.util.spec_from_file_location("unpack", shared / "data" / "unpack.py")
     assert spec is not None
     assert spec.loader is not None
-    unpack = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(unpack)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def cifar10_dir(unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CIFAR-10 in its official binary layout; test_batch.bin has 1,000 of the 10,000 images."""
     folder = tmp_path_factory.mktemp("cifar10") / "cifar-10-batches-bin"
     unpack.cifar10(folder)
     return folder

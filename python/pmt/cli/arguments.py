@@ -26,7 +26,9 @@ __all__ = [
 
 DATA_HELP = (
     "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz and "
-    "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'"
+    "test.npz, of images (train/CLASS/*.png), the official files of Stanford Cars, CUB-200-2011, "
+    "Flowers-102, Food-101, Oxford-IIIT Pets or Visual Wake Words, one .npz file, the name of a "
+    "data set fetched by `pmt download`, or the word 'bundled'"
 )
 
 

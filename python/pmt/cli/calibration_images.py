@@ -9,7 +9,7 @@ import numpy as np
 from pmt import datasets
 from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
-from pmt.datasets.image_folder import resized
+from pmt.datasets.picture import Fit, resized
 from pmt.quantization import FloatGraph
 
 __all__ = ["calibration_images"]
@@ -47,7 +47,7 @@ def calibration_images(
         )
     data = data.subset(_chosen(len(data), limit))
     if data.images.shape[1:3] != (height, width):
-        data = replace(data, images=resized(data.images, (height, width)))
+        data = replace(data, images=resized(data.images, Fit((height, width))))
     return data
 
 

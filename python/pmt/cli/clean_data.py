@@ -8,7 +8,7 @@ from dataclasses import replace
 from pmt import datasets
 from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
-from pmt.datasets.image_folder import resized
+from pmt.datasets.picture import Fit, resized
 
 __all__ = ["read_clean"]
 
@@ -19,7 +19,7 @@ def read_clean(arguments: argparse.Namespace) -> Dataset:
         data = datasets.bundled(arguments.split)
         if arguments.size is None:
             return data
-        return replace(data, images=resized(data.images, (arguments.size, arguments.size)))
+        return replace(data, images=resized(data.images, Fit((arguments.size, arguments.size))))
     return datasets.load(
         arguments.data,
         split=arguments.split,

@@ -11,6 +11,7 @@ from pmt import __version__
 from pmt.cli import bench as bench_command
 from pmt.cli import convert as convert_command
 from pmt.cli import corrupt as corrupt_command
+from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
@@ -36,6 +37,7 @@ _COMMANDS = {
     "show": show_command,
     "bench": bench_command,
     "quantize": quantize_command,
+    "download": download_command,
 }
 
 

@@ -8,16 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 import pmt
 from pmt import corruptions, datasets
 from pmt.cli.arguments import checked_constants
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
-from pmt.datasets.image_folder import resized
+from pmt.datasets.data_folder import named
+from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.picture import Fit, resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 
@@ -99,7 +98,7 @@ class DataSource:
         FileNotFoundError, ValueError, ImportError
             As :func:`pmt.datasets.load`; or if the model takes another number of channels.
         """
-        return self._prepared(self._read(split, model), split, model, limit)
+        return self._prepared(self._read(split, model, limit), split, model, limit)
 
     def load_splits(
         self, model: Model, *, limit: int = 0, valid_limit: int = 0
@@ -131,15 +130,15 @@ class DataSource:
             )
         size = model.input_shape[:2]
         if data.images.shape[1:3] != size:
-            data = replace(data, images=resized(data.images, size))
+            data = replace(data, images=resized(data.images, Fit(size)))
         return data
 
-    def _read(self, split: str, model: Model) -> Dataset:
+    def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         size = model.input_shape[:2]
         if self.data == BUNDLED:
             return datasets.bundled(split)
         if not self.corruption:
-            return datasets.load(self.data, split=split, size=size, labels=self.labels)
+            return datasets.load(self.data, split=split, size=size, limit=limit, labels=self.labels)
         stored = self.stored(split)
         if stored is not None:
             return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
@@ -182,13 +181,4 @@ def model_path(name: str) -> str:
 
 def absolute(path: str) -> str:
     """Return a data set's path as a run folder keeps it: valid from any working directory."""
-    return path if path == BUNDLED else str(Path(path).absolute())
-
-
-def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
-    """Return which of ``count`` images a limit chooses: always the same, in order; 0 takes all."""
-    if limit == 0 or limit >= count:
-        return np.arange(count)
-    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
-    keys = np.random.PCG64(np.random.SeedSequence(0)).random_raw(count)
-    return np.sort(np.argsort(keys, kind="stable")[:limit])
+    return path if path == BUNDLED else str(named(path).absolute())

@@ -1,8 +1,9 @@
-"""Data sets: labelled uint8 images in memory, and the layouts they are read from."""
+"""Data sets: labelled uint8 images, the layouts they are read from, and where to get them."""
 
 from __future__ import annotations
 
 from pmt.datasets.bundle import bundled
+from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
@@ -10,17 +11,27 @@ from pmt.datasets.class_names import (
     FASHION_MNIST_CLASSES,
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
+from pmt.datasets.data_folder import data_folder
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.layouts import load
+from pmt.datasets.downloading import download
+from pmt.datasets.flowers102 import FLOWERS102_CLASSES
+from pmt.datasets.image_files import ImageFiles
+from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
 
 __all__ = [
+    "CATALOGUE",
     "CIFAR10_CLASSES",
     "CIFAR100_CLASSES",
     "CIFAR100_COARSE_CLASSES",
     "FASHION_MNIST_CLASSES",
+    "FLOWERS102_CLASSES",
     "Dataset",
+    "ImageFiles",
     "bundled",
+    "data_folder",
+    "download",
+    "image_files",
     "load",
     "load_corrupted",
     "save_npz",

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_integer, checked_seed
+from pmt.datasets.checks import checked_indices, checked_integer, checked_seed
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -83,19 +83,7 @@ class Dataset:
         ValueError
             An index out of range, wrong shape, or no index at all.
         """
-        chosen = np.asarray(indices)
-        if chosen.size == 0:
-            raise ValueError("indices is empty: a data set holds at least one image")
-        if chosen.dtype.kind not in "iu":
-            raise TypeError(
-                f"indices is {chosen.dtype}: must be integers; "
-                "turn a Boolean mask into them with numpy.flatnonzero(mask)"
-            )
-        if chosen.ndim != 1:
-            raise ValueError(f"indices has shape {chosen.shape}: must be one-dimensional")
-        if chosen.min() < 0 or chosen.max() >= len(self):
-            worst = chosen.min() if chosen.min() < 0 else chosen.max()
-            raise ValueError(f"indices holds {worst}: must be 0 to {len(self) - 1}")
+        chosen = checked_indices(indices, len(self))
         images, labels = self.images[chosen], self.labels[chosen]
         # Fresh copies nobody else holds: freezing them here spares Dataset a second copy.
         images.flags.writeable = labels.flags.writeable = False

@@ -7,20 +7,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pmt.datasets.checks import checked_integer
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.checks import checked_integer, checked_size
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.damage import damaged, missing
+from pmt.datasets.data_folder import located
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.idx import has_idx, read_idx
-from pmt.datasets.image_folder import SPLITS, read_image_folder, resized, sub_folders
+from pmt.datasets.image_files import ImageFiles
+from pmt.datasets.image_folder import SPLITS
+from pmt.datasets.image_layouts import find_image_files
 from pmt.datasets.npz import read_npz
+from pmt.datasets.picture import Fit, resized
 
 LABELS = ("fine", "coarse")
 LAYOUTS = (
     "CIFAR-10 binary (data_batch_1.bin) or python (data_batch_1), CIFAR-100 binary (train.bin) or "
     "python (train), MNIST idx (train-images-idx3-ubyte[.gz]), train.npz and test.npz, one .npz "
-    "file, or an image folder (train/CLASS/*.png)"
+    "file, the official files of Stanford Cars, CUB-200-2011, Flowers-102, Food-101, "
+    "Oxford-IIIT Pets or Visual Wake Words, or an image folder (train/CLASS/*.png)"
 )
 
 
@@ -30,6 +38,10 @@ def load(
     split: str = "train",
     class_names: Sequence[str] | None = None,
     size: int | tuple[int, int] | None = None,
+    crop: float | None = None,
+    boxes: bool = False,
+    limit: int = 0,
+    threads: int = 0,
     labels: str = "fine",
 ) -> Dataset:
     """Read a data set from disk; the files themselves show which layout it is.
@@ -37,60 +49,114 @@ def load(
     Parameters
     ----------
     path
-        One of: a folder with the official files of CIFAR-10 or CIFAR-100, binary or python, or
-        its parent; a folder with the idx files of MNIST or Fashion-MNIST, gzip-compressed or
-        not; a folder with ``train.npz`` and ``test.npz``; one ``.npz`` file (`images`, `labels`,
-        optionally `class_names`); a folder of images, ``train/CLASS/`` and ``test/CLASS/`` or
-        ``CLASS/`` directly. A single file, or an image folder without splits, is read whole for
-        either `split`.
+        The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
+        Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
+        or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
+        ``.npz`` file (`images`, `labels`, optionally `class_names`); a folder of images,
+        ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
+        that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
+        folder without splits, is read whole for either `split`.
     split
         "train" or "test".
     class_names
         Names in the order of the labels, in the place of those on disk. For an image folder: the
         names of the sub-folders in the order wanted.
     size
-        Side, or height and width, in pixels, to resize to (bilinear; needs Pillow). By default
-        images keep their size, and those of an image folder must all have the same.
+        Side, or height and width, in pixels, to resize to (bilinear, smoothed; needs Pillow). By
+        default images keep their size, and files of images must all have the same. Files are
+        decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread.
+    crop
+        By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
+        largest centred region of the shape of `size`, times this share of its sides: 0.875 is
+        the usual evaluation of ImageNet networks ("resize to 256, crop 224").
+    boxes
+        Cut each image to its bounding box first (Stanford Cars and CUB-200-2011 have them).
+    limit
+        At most so many images, evenly at random and always the same; only these are decoded. 0
+        takes all.
+    threads
+        How many decode images at once, 0 for one a core; the result does not depend on it.
     labels
         "fine", or "coarse" for the 20 superclasses of CIFAR-100.
 
     Returns
     -------
     Dataset
-        The whole split, in memory.
+        The split, or `limit` images of it, in memory.
 
     Raises
     ------
     FileNotFoundError
         Nothing at `path`, or the split is missing.
     ValueError
-        No known layout, a damaged file, or a bad argument; the message names the file, the
-        problem and the remedy.
+        No known layout, damaged files, or a bad argument; the message names the files, the
+        problems and the remedy.
     ModuleNotFoundError
         Pillow is needed and not installed.
     """
+    _check_names(split, class_names)
+    fit = Fit(checked_size(size), crop)
+    found = _find(located(path), split, class_names, labels)
+    chosen = chosen_indices(len(found), limit)
+    if isinstance(found, ImageFiles):
+        files = found if len(chosen) == len(found) else found.subset(chosen)
+        return files.read(size=fit.size, crop=crop, boxes=boxes, threads=threads)
+    if boxes:
+        raise ValueError(f"boxes = True: {path} has no bounding boxes; leave the option out")
+    data = found if len(chosen) == len(found) else found.subset(chosen)
+    if fit.size is None or (data.images.shape[1:3] == fit.size and crop in (None, 1)):
+        return data
+    return replace(data, images=resized(data.images, fit))
+
+
+def image_files(
+    path: str | os.PathLike[str],
+    *,
+    split: str = "train",
+    class_names: Sequence[str] | None = None,
+) -> ImageFiles:
+    """List the image files of a split without decoding them; arguments and errors as `load`.
+
+    Returns
+    -------
+    ImageFiles
+        Paths, labels and names; ``.subset(indices)`` chooses, ``.read(size=...)`` decodes.
+
+    Raises
+    ------
+    ValueError
+        Also if the data set has no image files (CIFAR-10, idx, npz).
+    """
+    _check_names(split, class_names)
+    found = _find(located(path), split, class_names)
+    if not isinstance(found, ImageFiles):
+        raise ValueError(f"{path}: has arrays and not image files; use pmt.datasets.load")
+    return found
+
+
+def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
+    """Return which of `count` images a limit chooses: always the same, in order; 0 takes all."""
+    if checked_integer("limit", limit) < 0:
+        raise ValueError(f"limit = {limit}: must be 0 (all) or more")
+    if limit == 0 or limit >= count:
+        return np.arange(count)
+    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
+    keys = np.random.PCG64(np.random.SeedSequence(0)).random_raw(count)
+    return np.sort(np.argsort(keys, kind="stable")[:limit])
+
+
+def _check_names(split: str, class_names: Sequence[str] | None) -> None:
     if split not in SPLITS:
         raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
     if isinstance(class_names, str):
         raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
+
+
+def _find(
+    path: Path, split: str, class_names: Sequence[str] | None, labels: str = "fine"
+) -> Dataset | ImageFiles:
     if labels not in LABELS:
         raise ValueError(f"labels = {labels!r}: must be 'fine' or 'coarse'")
-    height_width = _checked_size(size)
-    dataset = _read(Path(path), split, class_names, height_width, labels)
-    if height_width is None or dataset.images.shape[1:3] == height_width:
-        return dataset
-    return replace(dataset, images=resized(dataset.images, height_width))
-
-
-def _read(
-    path: Path,
-    split: str,
-    class_names: Sequence[str] | None,
-    size: tuple[int, int] | None,
-    labels: str,
-) -> Dataset:
-    if not path.exists():
-        raise missing(path, "no such file or folder", "check the path")
     if path.is_dir() and has_cifar(path):
         return read_cifar(path, split, class_names, labels)
     if find_corrupted(path, split) is not None:
@@ -110,9 +176,10 @@ def _read(
         return read_idx(path, split, class_names)
     if any((path / f"{name}.npz").is_file() for name in SPLITS):
         return _read_npz_split(path, split, class_names)
-    if sub_folders(path):
-        return read_image_folder(path, split, class_names, size)
-    raise damaged(path, "no data set found in this folder", f"give one of: {LAYOUTS}")
+    files = find_image_files(path, split, class_names)
+    if files is None:
+        raise damaged(path, "no data set found in this folder", f"give one of: {LAYOUTS}")
+    return files
 
 
 def _read_npz_split(folder: Path, split: str, class_names: Sequence[str] | None) -> Dataset:
@@ -120,15 +187,3 @@ def _read_npz_split(folder: Path, split: str, class_names: Sequence[str] | None)
     if not path.is_file():
         raise missing(path, f"no such file, so there is no {split} split", "add it")
     return read_npz(path, class_names)
-
-
-def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    pair = size if isinstance(size, tuple) else (size, size)
-    if len(pair) != 2:
-        raise ValueError(f"size = {size!r}: must be one side or (height, width)")
-    height, width = (checked_integer("size", side) for side in pair)
-    if height < 1 or width < 1:
-        raise ValueError(f"size = {size!r}: height and width must be at least 1")
-    return height, width

@@ -1,0 +1,64 @@
+"""``pmt download``: fetch data sets, or say which there are."""
+
+from __future__ import annotations
+
+import argparse
+
+from pmt import datasets
+from pmt.cli.arguments import add_json
+from pmt.cli.output import Output
+from pmt.cli.tables import table
+
+USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
+SUMMARY = "fetch data sets, checked by their SHA-256"
+DESCRIPTION = """\
+Fetch data sets into the folder of the environment variable PMT_DATA, or the cache folder of the
+platform; `--data NAME` then reads them. An interrupted download goes on. Without a NAME, list what
+can be fetched, with sizes and terms."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help=f"one of {', '.join(datasets.CATALOGUE)}"
+    )
+    parser.add_argument(
+        "--root",
+        metavar="DIR",
+        help="folder that gets a sub-folder for each data set (default: that of PMT_DATA, or pmt "
+        "in the cache folder)",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    if not arguments.names:
+        output.text(_listing())
+        output.figures({name: _figures(name) for name in datasets.CATALOGUE})
+        return 0
+    unknown = [name for name in arguments.names if name not in datasets.CATALOGUE]
+    if unknown:
+        known = ", ".join(datasets.CATALOGUE)
+        raise ValueError(f"NAME {unknown[0]!r} is unknown; choose of {known}")
+    fetched = {}
+    for name in arguments.names:
+        folder = datasets.download(name, arguments.root)
+        output.text(f"{name}: {folder}")
+        fetched[name] = {**_figures(name), "path": str(folder)}
+    output.figures(fetched)
+    return 0
+
+
+def _figures(name: str) -> dict[str, object]:
+    source = datasets.CATALOGUE[name]
+    files = [{"url": f.url, "bytes": f.size, "sha256": f.sha256} for f in source.files]
+    return {"title": source.title, "terms": source.terms, "files": files}
+
+
+def _listing() -> str:
+    rows = []
+    for name, source in datasets.CATALOGUE.items():
+        size = sum(file.size for file in source.files)
+        rows.append([name, source.title, f"{size / 1e6:,.0f}", source.terms])
+    return table(["name", "data set", "MB", "terms"], rows, left=("name", "data set", "terms"))

@@ -1,0 +1,149 @@
+"""Fetching data sets: resumed, checked by SHA-256, unpacked, kept in one folder."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from pmt import atomic_file
+from pmt.datasets.archive import unpack
+from pmt.datasets.catalogue import CATALOGUE, RemoteFile, Source
+from pmt.datasets.data_folder import data_folder
+from pmt.datasets.resumed_download import resumed_download
+
+# What of a data set is there: the SHA-256 of each file that was fetched (and unpacked).
+STAMP = ".pmt-download"
+
+
+def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
+    """Fetch a data set, unless it is there already; ``pmt.datasets.load(name)`` then reads it.
+
+    What was interrupted is resumed. Every file is checked against its published SHA-256 before
+    anything else is done with it; archives are unpacked and then removed. A file that you put
+    into the folder yourself is checked and taken instead of being fetched.
+
+    Parameters
+    ----------
+    name
+        One of ``sorted(pmt.datasets.CATALOGUE)``, for instance "cifar10".
+    root
+        Folder that gets a sub-folder `name`; by default :func:`pmt.datasets.data_folder`, which
+        the environment variable PMT_DATA sets.
+
+    Returns
+    -------
+    pathlib.Path
+        The data set's folder.
+
+    Raises
+    ------
+    ValueError
+        Unknown name, or an archive that is hostile.
+    OSError
+        A file cannot be fetched, is not the published one, or finds no space; the message gives
+        its place, address, size and SHA-256, so that it can be put there by hand.
+    ModuleNotFoundError
+        pooch is not installed.
+    """
+    source = _source(name)
+    folder = Path(root if root is not None else data_folder()).expanduser() / name
+    done = _stamped(folder)
+    left = [file for file in source.files if not _is_there(folder, file, done)]
+    if not left:
+        return folder
+    pooch = _pooch()
+    _check_space(folder, left)
+    for file in left:
+        path = _fetched(pooch, folder, file, source)
+        if file.unpack:
+            unpack(path, folder / file.folder)
+            path.unlink()
+        done.append(file.sha256)
+        atomic_file.write_text(folder / STAMP, "\n".join(done) + "\n")
+    return folder
+
+
+def _source(name: str) -> Source:
+    if name not in CATALOGUE:
+        known = ", ".join(sorted(CATALOGUE))
+        raise ValueError(f"name = {name!r}: no such data set to download; choose one of {known}")
+    return CATALOGUE[name]
+
+
+def _stamped(folder: Path) -> list[str]:
+    path = folder / STAMP
+    return path.read_text(errors="replace").split() if path.is_file() else []
+
+
+def _is_there(folder: Path, file: RemoteFile, done: list[str]) -> bool:
+    return file.sha256 in done and (file.unpack or (folder / file.folder / file.name).is_file())
+
+
+def _check_space(folder: Path, files: list[RemoteFile]) -> None:
+    """Ask for twice the size: an archive and what comes out of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    needed = sum(file.size * (2 if file.unpack else 1) for file in files)
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(
+            f"{folder}: {needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free; free some "
+            "space or choose another folder (PMT_DATA)"
+        )
+
+
+def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) -> Path:
+    target = folder / file.folder / file.name
+    try:
+        pooch.retrieve(
+            file.url,
+            known_hash=f"sha256:{file.sha256}",
+            fname=file.name,
+            path=target.parent,
+            downloader=_downloader(target, file),
+        )
+    except (OSError, http.client.HTTPException) as error:
+        reason = _reason(error)
+    except ValueError:  # so pooch says that the hash differs
+        reason = "what the server sends is not the published file, its SHA-256 differs"
+    else:
+        return target
+    advice = f"; {source.note}" if source.note else ""
+    raise OSError(
+        f"{target}: could not be fetched ({reason}); try again, which goes on where it stopped, "
+        f"or put the file there yourself: {file.url}, {file.size:,} bytes, SHA-256 "
+        f"{file.sha256}{advice}"
+    )
+
+
+def _downloader(target: Path, file: RemoteFile) -> Callable[[str, str, object], None]:
+    """Make what pooch calls to fill its temporary file, which it deletes after any failure."""
+
+    def fill(url: str, output_file: str, _pooch: object) -> None:
+        part = target.with_name(f".{target.name}.part")
+        resumed_download(url, part, file.size)
+        part.replace(output_file)
+
+    return fill
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    code = getattr(error, "code", None)
+    text = f"HTTP {code} {text}" if isinstance(code, int) else str(text)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _pooch() -> ModuleType:
+    try:
+        import pooch
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'downloading needs pooch: pip install "poor-mans-training[data]"'
+        ) from None
+    pooch.get_logger().setLevel("WARNING")
+    module: ModuleType = pooch
+    return module

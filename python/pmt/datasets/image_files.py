@@ -1,0 +1,202 @@
+"""Labelled image files that are decoded only when they are wanted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.checks import checked_indices
+from pmt.datasets.damage import damaged
+from pmt.datasets.dataset import Dataset
+from pmt.datasets.decoding import decode_files
+from pmt.datasets.picture import Fit
+from pmt.datasets.problems import Problems
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageFiles:
+    """A list of image files with labels: a data set too large to hold, or not yet read.
+
+    Parameters
+    ----------
+    folder
+        The data set's folder, for errors.
+    paths
+        The files, in the order of the images; N, at least 1.
+    labels
+        int64, shape (N,), 0 to ``len(class_names) - 1``.
+    class_names
+        Name of every class, in the order of the labels.
+    name
+        Short name for reports.
+    boxes
+        Bounding boxes, float64, shape (N, 4): left, top, right, bottom in pixels, or None where
+        the layout has none.
+    """
+
+    folder: Path
+    paths: tuple[Path, ...]
+    labels: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+    name: str
+    boxes: npt.NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.paths)
+
+    def __repr__(self) -> str:
+        """Return one line: name, number of images and of classes."""
+        classes = len(self.class_names)
+        return f"ImageFiles({self.name!r}, {len(self)} images, {classes} classes)"
+
+    def subset(self, indices: npt.ArrayLike) -> ImageFiles:
+        """Return the files at `indices`, in that order; rules and errors as `Dataset.subset`."""
+        chosen = checked_indices(indices, len(self))
+        return replace(
+            self,
+            paths=tuple(self.paths[i] for i in chosen),
+            labels=self.labels[chosen],
+            boxes=None if self.boxes is None else self.boxes[chosen],
+        )
+
+    def read(
+        self,
+        *,
+        size: tuple[int, int] | None = None,
+        crop: float | None = None,
+        boxes: bool = False,
+        threads: int = 0,
+    ) -> Dataset:
+        """Decode all files, straight to the size wanted.
+
+        Besides the result, N x H x W x 3 bytes, each thread holds one image at its own size.
+
+        Parameters
+        ----------
+        size
+            Height and width in pixels; by default all images must have one size.
+        crop
+            See :func:`pmt.datasets.load`.
+        boxes
+            Cut each image to its bounding box first.
+        threads
+            How many decode at once, 0 for one a core; the result does not depend on it.
+
+        Returns
+        -------
+        Dataset
+            One channel if every image is grey, else RGB.
+
+        Raises
+        ------
+        ValueError
+            `boxes` where the layout has none, images that cannot be decoded (all of them are
+            told at once), or too little memory.
+        ModuleNotFoundError
+            Pillow is not installed.
+        """
+        if boxes and self.boxes is None:
+            raise ValueError(
+                f"boxes = True: {self.folder} has no bounding boxes; Stanford Cars and "
+                "CUB-200-2011 have"
+            )
+        images = decode_files(
+            self.folder, self.paths, Fit(size, crop), self.boxes if boxes else None, threads
+        )
+        return Dataset(
+            images=images, labels=self.labels, class_names=self.class_names, name=self.name
+        )
+
+
+def listed_files(
+    folder: Path,
+    paths: Sequence[Path],
+    labels: Sequence[int] | npt.NDArray[np.integer],
+    class_names: Sequence[str],
+    name: str,
+    *,
+    annotation: Path,
+    boxes: npt.NDArray[np.float64] | None = None,
+    every_class: bool = True,
+) -> ImageFiles:
+    """Make the list that an annotation file tells, checked against the files on disk.
+
+    Parameters
+    ----------
+    folder, paths, labels, class_names, name, boxes
+        As in :class:`ImageFiles`, not yet checked.
+    annotation
+        The file that lists the images, for errors.
+    every_class
+        Whether each class must have an image in the split.
+
+    Raises
+    ------
+    ValueError
+        No image, a label without a name, a class without an image, a name twice, or images that
+        are not there or outside of the folder; all problems at once.
+    """
+    problems = Problems(folder)
+    if not len(paths):
+        problems.add(annotation, "lists no image for this split", "download it again")
+    found = {int(label) for label in labels}
+    for label in sorted(found):
+        if not 0 <= label < len(class_names):
+            problems.add(
+                annotation,
+                f"class {label + 1} is out of range 1 to {len(class_names)} of the class names",
+                "download the annotation files again, all of one source",
+            )
+    for class_name in sorted({c for c in class_names if list(class_names).count(c) > 1}):
+        problems.add(annotation, f"names class {class_name!r} twice", "give it another name")
+    for label, class_name in enumerate(class_names):
+        if paths and every_class and label not in found:
+            problem = f"lists no image of class {class_name!r}"
+            problems.add(annotation, problem, "download the annotation files again")
+    for path in paths:
+        if ".." in path.parts or not path.is_relative_to(folder):
+            problems.add(annotation, f"lists {path}, outside of the folder", "do not use it")
+    problems.raise_if_any()
+    for path in absent(paths):
+        problems.add(path, f"no such file, but {annotation.name} lists it", "unpack the images")
+    problems.raise_if_any()
+    return ImageFiles(
+        folder=folder,
+        paths=tuple(paths),
+        labels=np.asarray(labels, np.int64),
+        class_names=tuple(class_names),
+        name=name,
+        boxes=boxes,
+    )
+
+
+def absent(paths: Sequence[Path]) -> list[Path]:
+    """Return those that are not there, asking each folder once and not each file."""
+    listings: dict[Path, set[str]] = {}
+    missing_paths = []
+    for path in paths:
+        parent = path.parent
+        if parent not in listings:
+            listings[parent] = set(os.listdir(parent)) if parent.is_dir() else set()
+        if path.name not in listings[parent]:
+            missing_paths.append(path)
+    return missing_paths
+
+
+def renamed(files: ImageFiles, class_names: Sequence[str] | None) -> ImageFiles:
+    """Put other class names, as many, in the place of those on disk."""
+    if class_names is None:
+        return files
+    if len(class_names) != len(files.class_names):
+        raise damaged(
+            files.folder,
+            f"has {len(files.class_names)} classes, class_names has {len(class_names)}",
+            "give one name a class",
+        )
+    return replace(files, class_names=tuple(class_names))

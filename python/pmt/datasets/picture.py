@@ -1,0 +1,238 @@
+"""One image file or array, turned upright, cropped and resized to a network's input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+GREY_MODES = ("1", "L", "LA", "La")
+WIDE_MODES = ("I", "F")
+ORIENTATION = 0x0112
+# EXIF orientations 5 to 8 are turned by a quarter: height and width change places.
+QUARTER_TURNS = range(5, 9)
+# What puts each EXIF orientation upright (EXIF 2.3, table 6).
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How an image is brought to the size of a network's input.
+
+    Parameters
+    ----------
+    size
+        Height and width in pixels; None keeps the image's own.
+    crop
+        None stretches the whole image to `size`. A number above 0, at most 1, takes the largest
+        centred region of the shape of `size`, times this share of its sides: 1 keeps all that
+        fits, 0.875 is the usual evaluation of ImageNet networks ("resize to 256, crop 224").
+    """
+
+    size: tuple[int, int] | None = None
+    crop: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check `crop`."""
+        if self.crop is None:
+            return
+        if isinstance(self.crop, bool) or not isinstance(self.crop, int | float):
+            raise TypeError(f"crop = {self.crop!r}: must be a number, above 0 and at most 1")
+        if not 0.0 < self.crop <= 1.0:
+            raise ValueError(f"crop = {self.crop!r}: must be above 0 and at most 1")
+        if self.size is None:
+            raise ValueError(f"crop = {self.crop}: needs a size to crop to, as in size=128")
+
+    def region(self, box: Box) -> Box:
+        """Return the part of `box` (left, top, right, bottom, in pixels) that is kept."""
+        if self.crop is None or self.size is None:
+            return box
+        left, top, right, bottom = box
+        scale = self.crop * min((bottom - top) / self.size[0], (right - left) / self.size[1])
+        height, width = scale * self.size[0], scale * self.size[1]
+        x, y = (left + right - width) / 2, (top + bottom - height) / 2
+        return x, y, x + width, y + height
+
+
+class UndecodableError(Exception):
+    """An image cannot be used; the two arguments are the problem and the remedy."""
+
+
+def pillow() -> ModuleType:
+    """Import Pillow's Image module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'decoding and resizing images needs Pillow: pip install "poor-mans-training[data]"'
+        ) from None
+    return Image
+
+
+def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint8]:
+    """Decode a file, turn it as its EXIF data says, crop and resize it.
+
+    Palettes, CMYK and transparency become RGB (transparency is dropped), black and white and grey
+    stay one channel. Of an animation the first frame is taken.
+
+    Parameters
+    ----------
+    path
+        The file, of any format that Pillow reads, whatever its suffix says.
+    fit
+        Size and crop.
+    box
+        Left, top, right and bottom in pixels of the upright image; cut to the image. By default
+        the whole image.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (H, W, C), C = 1 or 3.
+
+    Raises
+    ------
+    UndecodableError
+        The file is missing, damaged, too large for Pillow's limit against decompression bombs
+        (``PIL.Image.MAX_IMAGE_PIXELS``), of more than 8 bits a channel, or the box is outside.
+    """
+    module = pillow()
+    try:
+        with module.open(path) as picture:
+            _refuse(module, picture)
+            return _upright(module, picture, fit, box)
+    except UndecodableError:
+        raise
+    except FileNotFoundError:
+        raise UndecodableError("no such file", "add it, or remove it from the list") from None
+    except (module.DecompressionBombError, module.DecompressionBombWarning):
+        raise _too_large(module) from None
+    # A damaged file makes Pillow raise nearly anything: all of it means the same to the user.
+    except Exception as error:
+        reason = str(error).replace(str(path), path.name) or type(error).__name__
+        raise UndecodableError(
+            f"cannot be decoded ({reason})", "replace or remove this file"
+        ) from None
+
+
+def resized(images: npt.NDArray[np.uint8], fit: Fit) -> npt.NDArray[np.uint8]:
+    """Crop and resize images in memory as :func:`decoded` does.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C), C = 1 or 3.
+    fit
+        Size and crop; the size must be given.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (N, *fit.size, C), read-only.
+    """
+    if fit.size is None or (images.shape[1:3] == fit.size and fit.crop in (None, 1.0)):
+        return images
+    module = pillow()
+    result = np.empty((len(images), *fit.size, images.shape[3]), np.uint8)
+    for target, image in zip(result, images, strict=True):
+        picture = module.fromarray(image[..., 0] if images.shape[3] == 1 else image)
+        region = fit.region((0, 0, *picture.size))
+        target[...] = _fitted(module, picture, fit, region)
+    result.flags.writeable = False
+    return result
+
+
+def _refuse(module: ModuleType, picture: Any) -> None:
+    # Pillow only warns between its limit and twice of it.
+    limit = module.MAX_IMAGE_PIXELS
+    if limit is not None and picture.width * picture.height > limit:
+        raise _too_large(module)
+    if picture.mode.split(";")[0] in WIDE_MODES:
+        raise UndecodableError("has more than 8 bits a channel", "convert it to 8 bits")
+
+
+def _too_large(module: ModuleType) -> UndecodableError:
+    return UndecodableError(
+        f"has more than {module.MAX_IMAGE_PIXELS:,} pixels, which may be a decompression bomb",
+        "remove or shrink it, or raise PIL.Image.MAX_IMAGE_PIXELS if it is meant to be so large",
+    )
+
+
+def _upright(module: ModuleType, picture: Any, fit: Fit, box: Box | None) -> npt.NDArray[np.uint8]:
+    size = _upright_size(picture)
+    if picture.format == "JPEG" and fit.size is not None:
+        _shrink_while_decoding(picture, fit, fit.region(_inside(box, *size)))
+    picture.load()
+    # Asked again: for some formats Pillow has by now turned the image itself.
+    turn = _TURNS.get(_orientation(picture))
+    converted = picture.convert("L" if picture.mode in GREY_MODES else "RGB")
+    if turn is not None:
+        converted = converted.transpose(module.Transpose[turn])
+    if picture.format != "JPEG":
+        size = converted.size
+    left, top, right, bottom = fit.region(_inside(box, *size))
+    x, y = converted.width / size[0], converted.height / size[1]
+    return _fitted(module, converted, fit, (left * x, top * y, right * x, bottom * y))
+
+
+def _orientation(picture: Any) -> int:
+    try:
+        return int(picture.getexif().get(ORIENTATION, 1))
+    except Exception:  # damaged EXIF data is no reason to refuse the pixels
+        return 1
+
+
+def _upright_size(picture: Any) -> tuple[int, int]:
+    width, height = picture.size
+    return (height, width) if _orientation(picture) in QUARTER_TURNS else (width, height)
+
+
+def _shrink_while_decoding(picture: Any, fit: Fit, region: Box) -> None:
+    """Let the JPEG decoder halve the image, which costs nearly nothing.
+
+    Twice the size wanted is left, so that the smooth resize has something to smooth.
+    """
+    assert fit.size is not None
+    left, top, right, bottom = region
+    shrink = min((bottom - top) / fit.size[0], (right - left) / fit.size[1]) / 2
+    if shrink >= 2:
+        picture.draft(None, tuple(math.ceil(side / shrink) for side in picture.size))
+
+
+def _inside(box: Box | None, width: int, height: int) -> Box:
+    if box is None:
+        return 0, 0, width, height
+    left, top, right, bottom = box
+    left, top = max(0, left), max(0, top)
+    right, bottom = min(width, right), min(height, bottom)
+    if not (left < right and top < bottom):
+        raise UndecodableError(
+            f"its bounding box {tuple(map(round, box))} is empty or outside of its "
+            f"{width} x {height} pixels",
+            "correct the annotation or read without boxes",
+        )
+    return left, top, right, bottom
+
+
+def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDArray[np.uint8]:
+    whole = region == (0, 0, *picture.size)
+    if fit.size is None:
+        picture = picture if whole else picture.crop(tuple(map(round, region)))
+    elif not (whole and picture.size == fit.size[::-1]):
+        picture = picture.resize(fit.size[::-1], module.Resampling.BILINEAR, region)
+    pixels = np.asarray(picture, np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels

@@ -1,0 +1,259 @@
+"""Downloads, from a server on this machine; nothing here touches the network."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_server import DataServer, data_server
+
+from pmt.cli import main
+from pmt.datasets import CATALOGUE, data_folder, download, load
+from pmt.datasets.catalogue import RemoteFile, Source
+
+RECORD = b"\x03" + bytes(range(256)) * 12
+
+
+def cifar_archive() -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name in ("data_batch_1.bin", "test_batch.bin"):
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            member.size = len(RECORD)
+            archive.addfile(member, io.BytesIO(RECORD))
+    return stream.getvalue()
+
+
+def noise(size: int) -> bytes:
+    return np.random.default_rng(size).bytes(size)
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PMT_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def server() -> Iterator[DataServer]:
+    with data_server() as running:
+        yield running
+
+
+def offer(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, files: dict[str, bytes], **options: object
+) -> None:
+    """Let the catalogue's "made" be these files of the server."""
+    server.files = files
+    remote = tuple(
+        RemoteFile(
+            server.url(name),
+            len(content),
+            hashlib.sha256(content).hexdigest(),
+            unpack=name.endswith("gz"),
+            folder="" if name.endswith("gz") else "notes",
+        )
+        for name, content in files.items()
+    )
+    note = str(options.get("note", ""))
+    monkeypatch.setitem(CATALOGUE, "made", Source("Made", "none", remote, note))
+
+
+def test_the_catalogue_names_every_file_with_its_hash() -> None:
+    for name, source in CATALOGUE.items():
+        assert name == name.lower()
+        assert source.files
+        for file in source.files:
+            assert len(bytes.fromhex(file.sha256)) == 32
+            assert file.size > 0
+            assert "/" not in file.name
+            assert file.url.startswith(("https://", "http://"))
+    assert CATALOGUE["cifar10"].files[0].name == "cifar-10-binary.tar.gz"
+
+
+def test_fetched_unpacked_and_loaded_by_name(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    offer(monkeypatch, server, {"made.tar.gz": cifar_archive(), "readme.txt": b"about"})
+    assert download("made") == data / "made"
+    assert sorted(p.name for p in (data / "made").iterdir()) == [
+        ".pmt-download",
+        "cifar-10-batches-bin",
+        "notes",
+    ]
+    assert (data / "made" / "notes" / "readme.txt").read_bytes() == b"about"
+    assert load("made").labels.tolist() == [3]
+    assert load("made", split="test").images.shape == (1, 32, 32, 3)
+    assert server.ranges == [None, None]
+    download("made")
+    assert len(server.ranges) == 2
+    (data / "made" / "notes" / "readme.txt").unlink()
+    download("made")
+    assert len(server.ranges) == 3
+
+
+def test_a_connection_that_breaks_is_resumed(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, tmp_path: Path
+) -> None:
+    content = noise(100_000)
+    offer(monkeypatch, server, {"a.txt": content})
+    server.breaks_after = [30_000, 50_000]
+    folder = download("made", tmp_path / "elsewhere")
+    assert (folder / "notes" / "a.txt").read_bytes() == content
+    assert server.ranges == [None, "bytes=30000-", "bytes=80000-"]
+
+
+def test_what_an_interrupted_download_left_is_taken_up_later(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    content = noise(100_000)
+    offer(monkeypatch, server, {"a.txt": content})
+    server.breaks_after = [40_000, 0]
+    with pytest.raises(OSError, match=r"a.txt: could not be fetched \(the connection ended after"):
+        download("made")
+    assert not (data / "made" / "notes" / "a.txt").exists()
+    assert not (data / "made" / ".pmt-download").exists()
+    folder = download("made")
+    assert server.ranges == [None, "bytes=40000-", "bytes=40000-"]
+    assert (folder / "notes" / "a.txt").read_bytes() == content
+    assert [path.name for path in (folder / "notes").iterdir()] == ["a.txt"]
+
+
+def test_a_server_without_ranges_starts_again(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    content = noise(50_000)
+    offer(monkeypatch, server, {"a.txt": content})
+    server.knows_ranges = False
+    part = data / "made" / "notes" / ".a.txt.part"
+    part.parent.mkdir(parents=True)
+    for left in (noise(10_000), noise(60_000), content):
+        part.write_bytes(left)
+        (data / "made" / "notes" / "a.txt").unlink(missing_ok=True)
+        assert (download("made") / "notes" / "a.txt").read_bytes() == content
+    assert server.ranges == ["bytes=10000-", None]
+
+
+def test_another_file_than_the_published_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    offer(monkeypatch, server, {"a.txt": b"published"})
+    server.files["a.txt"] = b"something else, and longer"
+    digest = hashlib.sha256(b"published").hexdigest()
+    with pytest.raises(OSError, match=r"a.txt: could not be fetched \(what the server sends") as e:
+        download("made")
+    assert f"{server.url('a.txt')}, 9 bytes, SHA-256 {digest}" in str(e.value)
+    assert list((data / "made" / "notes").iterdir()) == []
+
+
+def test_a_file_put_there_by_hand_is_taken(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
+    server.files = {}
+    with pytest.raises(OSError, match=r"made.tar.gz: could not be fetched \(HTTP 404 Not Found\)"):
+        download("made")
+    (data / "made" / "made.tar.gz").write_bytes(cifar_archive())
+    download("made")
+    assert load("made").labels.tolist() == [3]
+
+
+def test_offline_the_error_says_what_to_put_where(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    offer(monkeypatch, server, {"a.txt": b"x"}, note="a mirror has it")
+    closed = CATALOGUE["made"].files[0]._replace(url="http://127.0.0.1:9/a.txt")
+    monkeypatch.setitem(CATALOGUE, "made", CATALOGUE["made"]._replace(files=(closed,)))
+    place = data / "made" / "notes" / "a.txt"
+    with pytest.raises(OSError, match="refused") as caught:
+        download("made")
+    assert str(caught.value).startswith(f"{place}: could not be fetched (")
+    assert str(caught.value).endswith(f"1 bytes, SHA-256 {closed.sha256}; a mirror has it")
+
+
+def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
+    offer(monkeypatch, server, {"a.txt": b"x"})
+    huge = CATALOGUE["made"].files[0]._replace(size=10**18)
+    monkeypatch.setitem(CATALOGUE, "made", CATALOGUE["made"]._replace(files=(huge,)))
+    with pytest.raises(OSError, match=r"1000000000.0 GB are needed, .* GB are free; free some"):
+        download("made")
+    assert server.ranges == []
+
+
+def test_unknown_names_and_names_not_yet_fetched(data: Path) -> None:
+    with pytest.raises(ValueError, match=r"name = 'cifar-10': no such data set .* cifar10, "):
+        download("cifar-10")
+    with pytest.raises(FileNotFoundError, match=r"cifar10: .*fetch it with `pmt download cifar10`"):
+        load("cifar10")
+    assert data_folder() == data
+
+
+def test_a_folder_of_that_name_goes_before_the_data_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cifar10").mkdir()
+    (tmp_path / "cifar10" / "test_batch.bin").write_bytes(RECORD)
+    monkeypatch.chdir(tmp_path)
+    assert load("cifar10", split="test").labels.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "/home/me/.cache/pmt"),
+        ("linux", {"XDG_CACHE_HOME": "/fast"}, "/fast/pmt"),
+        ("darwin", {}, "/home/me/Library/Caches/pmt"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/pmt"),
+        ("win32", {"PMT_DATA": "~/data"}, "/home/me/data"),
+    ],
+)
+def test_the_data_folder_of_each_platform(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], expected: str
+) -> None:
+    for name in ("PMT_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**variables, "HOME": "/home/me"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert data_folder() == Path(expected)
+
+
+def test_without_pooch_the_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer
+) -> None:
+    offer(monkeypatch, server, {"a.txt": b"x"})
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pooch: pip install "poor-mans-training\[data'):
+        download("made")
+
+
+def test_the_command_fetches_and_evaluates_by_name(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path, capsys: pytest.CaptureFixture
+) -> None:
+    offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
+    assert main(["download", "made", "--json", "-"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["made"]["path"] == str(data / "made")
+    assert figures["made"]["files"][0]["sha256"] == CATALOGUE["made"].files[0].sha256
+    assert main(["eval", "fashion_mnist_dscnn", "--data", "made"]) == 2
+    assert "images have 3 channels, the model takes 1" in capsys.readouterr().err
+    assert main(["eval", "fashion_mnist_dscnn", "--data", "mnist"]) == 2
+    assert "fetch it with `pmt download mnist`" in capsys.readouterr().err
+    assert main(["download", "made", "nothing"]) == 2
+    assert "NAME 'nothing' is unknown; choose of cifar10" in capsys.readouterr().err
+
+
+def test_the_command_lists_what_there_is(capsys: pytest.CaptureFixture) -> None:
+    assert main(["download"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(CATALOGUE)
+    assert " ".join(lines[1].split()) == (
+        "cifar10 CIFAR-10 170 no licence stated; cite Krizhevsky, 2009"
+    )

@@ -1,0 +1,300 @@
+"""The official layouts of image data sets: small made copies, whole and damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_layouts import (
+    numbers_of,
+    write_cars,
+    write_cub,
+    write_flowers,
+    write_food,
+    write_image,
+    write_pets,
+    write_wake_words,
+)
+from scipy.io import loadmat, savemat
+
+from pmt.datasets import FLOWERS102_CLASSES, Dataset, image_files, load
+
+WRITERS = {
+    "cars": write_cars,
+    "cub": write_cub,
+    "flowers": write_flowers,
+    "food": write_food,
+    "pets": write_pets,
+    "wake words": write_wake_words,
+}
+
+
+def told(data: Dataset) -> tuple[list[int], list[int]]:
+    return numbers_of(data.images), data.labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test", "class_names"),
+    [
+        ("cub", ([0, 1], [0, 1]), ([2, 3], [0, 1]), ("Black_footed_Albatross", "Laysan_Albatross")),
+        ("food", ([0, 1, 2], [0, 1, 0]), ([3, 4, 5], [0, 1, 0]), ("apple_pie", "waffles")),
+        ("pets", ([0, 1, 2], [0, 1, 0]), ([3, 4], [1, 0]), ("Abyssinian", "american_bulldog")),
+        ("flowers", ([1, 4, 3], [76, 0, 101]), ([5, 2], [1, 0]), FLOWERS102_CLASSES),
+        ("wake words", ([0, 1, 2, 3], [0, 1, 0, 0]), ([4, 5], [1, 0]), ("not-person", "person")),
+    ],
+)
+def test_images_labels_and_names(
+    tmp_path: Path, name: str, train: object, test: object, class_names: tuple[str, ...]
+) -> None:
+    WRITERS[name](tmp_path)
+    data = load(tmp_path)
+    assert data.images.shape[1:] == (16, 24, 3)
+    assert told(data) == train
+    assert told(load(tmp_path, split="test", size=(8, 12))) == test
+    assert data.class_names == class_names
+
+
+def test_there_are_102_flowers() -> None:
+    assert len(set(FLOWERS102_CLASSES)) == 102
+    assert FLOWERS102_CLASSES[76] == "passion flower"
+    assert FLOWERS102_CLASSES[101] == "blackberry lily"
+
+
+def test_cars_and_their_boxes(tmp_path: Path) -> None:
+    write_cars(tmp_path)
+    train = load(tmp_path)
+    assert train.labels.tolist() == [0, 1]
+    assert train.class_names == ("AM General Hummer SUV 2000", "Ram C/V Cargo Van Minivan 2012")
+    assert load(tmp_path, split="test").labels.tolist() == [1, 0]
+    files = image_files(tmp_path)
+    assert files.boxes is not None
+    assert files.boxes.tolist() == [[0, 0, 24, 16], [8, 4, 16, 12]]
+    # The box of the second image holds the red square and nothing of the green ground.
+    boxed = load(tmp_path, boxes=True, size=8).images[1].reshape(-1, 3)
+    assert boxed[:, 0].min() > 240
+    assert boxed[:, 1].max() < 15
+    assert load(tmp_path, size=8).images[1, 0, 0, 1] > 240
+
+
+def test_cars_as_a_mirror_packs_them(tmp_path: Path) -> None:
+    write_cars(tmp_path)
+    (tmp_path / "cars_train").rename(tmp_path / "inner")
+    (tmp_path / "cars_train").mkdir()
+    (tmp_path / "inner").rename(tmp_path / "cars_train" / "cars_train")
+    test_path = tmp_path / "devkit" / "cars_test_annos_withlabels.mat"
+    test_path.rename(tmp_path / test_path.name)
+    assert load(tmp_path).labels.tolist() == [0, 1]
+    assert load(tmp_path, split="test").labels.tolist() == [1, 0]
+    (tmp_path / test_path.name).unlink()
+    with pytest.raises(FileNotFoundError, match=r"withlabels.mat: .*of the devkit has no labels"):
+        load(tmp_path, split="test")
+
+
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [("CUB_200_2011", write_cub), ("flowers-102", write_flowers), ("food-101", write_food)],
+)
+def test_the_parent_folder_will_do(
+    tmp_path: Path, name: str, writer: Callable[[Path], Path]
+) -> None:
+    writer(tmp_path / name)
+    assert len(load(tmp_path)) >= 2
+
+
+def test_wake_words_as_made_by_its_own_tool(tmp_path: Path) -> None:
+    """Every image, only annotations that count, and two categories."""
+    write_wake_words(tmp_path)
+    old = tmp_path / "annotations" / "instances_val2014.json"
+    content = json.loads(old.read_text())
+    content["categories"] = [{"id": 0, "name": "not-person"}, {"id": 1, "name": "person"}]
+    content["annotations"].append({"image_id": 5, "category_id": 0, "area": 0})
+    old.with_name("instances_val.json").write_text(json.dumps(content))
+    old.unlink()
+    (tmp_path / "val2014").rename(tmp_path / "images")
+    assert load(tmp_path, split="test").labels.tolist() == [1, 0]
+
+
+def test_a_limit_decodes_only_what_it_chooses(tmp_path: Path) -> None:
+    write_food(tmp_path)
+    files = image_files(tmp_path)
+    assert len(files) == 3
+    assert repr(files) == "ImageFiles('food101', 3 images, 2 classes)"
+    chosen = load(tmp_path, limit=2)
+    kept = numbers_of(chosen.images)
+    assert chosen.labels.tolist() == [files.labels[number] for number in kept]
+    (left_out,) = {0, 1, 2} - set(kept)
+    files.paths[left_out].write_bytes(b"broken")
+    assert numbers_of(load(tmp_path, limit=2).images) == kept
+    with pytest.raises(ValueError, match="cannot be decoded"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="limit = -1: must be 0"):
+        load(tmp_path, limit=-1)
+    with pytest.raises(ValueError, match="indices holds 3: must be 0 to 2"):
+        files.subset([3])
+    assert files.subset([2, 0]).labels.tolist() == [0, 0]
+
+
+def test_other_class_names(tmp_path: Path) -> None:
+    write_pets(tmp_path)
+    assert load(tmp_path, class_names=("cat", "dog")).class_names == ("cat", "dog")
+    with pytest.raises(ValueError, match="has 2 classes, class_names has 3"):
+        load(tmp_path, class_names=("cat", "dog", "eel"))
+
+
+def test_boxes_where_there_are_none(tmp_path: Path) -> None:
+    write_pets(tmp_path / "pets")
+    with pytest.raises(ValueError, match=r"boxes = True: .*has no bounding boxes; Stanford Cars"):
+        load(tmp_path / "pets", boxes=True)
+    np.savez(tmp_path / "one.npz", images=np.zeros((1, 2, 2), np.uint8), labels=[0])
+    with pytest.raises(ValueError, match=r"boxes = True: .*has no bounding boxes; leave"):
+        load(tmp_path / "one.npz", boxes=True)
+    with pytest.raises(ValueError, match="has arrays and not image files; use"):
+        image_files(tmp_path / "one.npz")
+    (write_cub(tmp_path / "cub") / "bounding_boxes.txt").unlink()
+    assert len(load(tmp_path / "cub")) == 2
+    with pytest.raises(ValueError, match="has no bounding boxes"):
+        load(tmp_path / "cub", boxes=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "content", "message"),
+    [
+        ("cub", "images.txt", "", "images.txt: holds no line"),
+        ("cub", "images.txt", "1 a.jpg\nx b.jpg\n", "holds 'x' in the place of a whole number"),
+        ("cub", "images.txt", "1 a.jpg\n1 b.jpg\n", "holds a number twice"),
+        ("cub", "train_test_split.txt", "1 1\n2 1\n3 0\n5 0\n", "same images .* for instance 4"),
+        ("cub", "image_class_labels.txt", "1\n2 1\n3\n", "2 problems: .*1: line 1 has 1 words"),
+        ("cub", "image_class_labels.txt", "1 1\n2 3\n3 1\n4 2\n", "class 3 is out of range 1 to 2"),
+        ("cub", "bounding_boxes.txt", "1 0 0 nan 3\n", "holds 'nan' in the place of a number"),
+        ("cub", "bounding_boxes.txt", "1 0 0 2 3\n", "same images .* for instance 2"),
+        ("cub", "classes.txt", "1 001.Owl\n2 002.Owl\n", "names class 'Owl' twice"),
+        ("cub", "classes.txt", "1 a\n2 b\n3 c\n", "lists no image of class 'c'"),
+        ("food", "meta/train.txt", "apple_pie/0\nbread/1\n", "lists class 'bread', which classes"),
+        (
+            "food",
+            "meta/train.txt",
+            "apple_pie/7\nwaffles/1\n",
+            "7.jpg: no such file, but train.txt",
+        ),
+        ("food", "meta/train.txt", "waffles/../../x\n", "outside of the folder"),
+        ("pets", "annotations/trainval.txt", "a_1 1 1 1\nb_1 1 1 1\n", "breed 1 is 'a', but b_1"),
+        ("pets", "annotations/trainval.txt", "a_1 4 1 1\n", "annotations: no image of breed 3"),
+        ("wake words", "annotations/instances_train2014.json", "{", "not a readable JSON file"),
+        ("wake words", "annotations/instances_train2014.json", "[" * 99999, "not a readable JSON"),
+        ("wake words", "annotations/instances_train2014.json", "[1]", "has no list 'images'"),
+    ],
+)
+def test_damaged_lists(tmp_path: Path, name: str, path: str, content: str, message: str) -> None:
+    (WRITERS[name](tmp_path) / path).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("imagelabels.mat", {"labels": np.array([[1, 2, 103, 4, 5]])}, "class 103 is out of range"),
+        ("imagelabels.mat", {"labels": np.array([[1, 2]])}, "lists image 4, imagelabels.mat has 2"),
+        ("imagelabels.mat", {"labels": np.array([[1.5, 2, 3, 4]])}, "else than whole numbers"),
+        ("imagelabels.mat", {"labels": np.array(["a", "b"])}, "something else than numbers"),
+        ("setid.mat", {"trnid": np.array([[1]])}, "holds no variable 'valid'"),
+        ("setid.mat", {"trnid": np.array([[0]]), "valid": np.array([[1]])}, "lists image 0"),
+    ],
+)
+def test_damaged_mat_files(
+    tmp_path: Path, path: str, content: dict[str, np.ndarray], message: str
+) -> None:
+    savemat(write_flowers(tmp_path) / path, content)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path)
+
+
+def compressed_copy(path: Path) -> bytes:
+    annotations = loadmat(path)["annotations"]
+    savemat(path, {"annotations": annotations}, do_compression=True)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_truncated_and_flipped_mat_files_are_one_clear_error(
+    tmp_path: Path, compressed: bool
+) -> None:
+    path = write_cars(tmp_path) / "devkit" / "cars_train_annos.mat"
+    whole = path.read_bytes() if not compressed else compressed_copy(path)
+    path.write_bytes(bytes(2 << 20))
+    with pytest.raises(ValueError, match="2,097,152 bytes, too many for an annotation file"):
+        image_files(tmp_path)
+    generator = np.random.default_rng(0)
+    damages = [whole[:length] for length in range(0, len(whole), 7)]
+    for position in generator.integers(0, len(whole), 400):
+        flipped = bytearray(whole)
+        flipped[position] ^= 1 << int(generator.integers(8))
+        damages.append(bytes(flipped))
+    for content in damages:
+        path.write_bytes(content)
+        problem = problem_of(tmp_path)
+        assert problem is None or "cars_train" in problem
+
+
+def problem_of(folder: Path) -> str | None:
+    try:
+        image_files(folder)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_cars_without_fields_or_files(tmp_path: Path) -> None:
+    devkit = write_cars(tmp_path) / "devkit"
+    savemat(devkit / "cars_train_annos.mat", {"annotations": np.array([[1, 2]])})
+    with pytest.raises(ValueError, match="its annotations have no field 'bbox_x1'"):
+        load(tmp_path)
+    (devkit / "cars_meta.mat").unlink()
+    with pytest.raises(FileNotFoundError, match=r"cars_meta.mat: no such file; put it there, from"):
+        load(tmp_path, split="test")
+
+
+def test_missing_files_of_a_split(tmp_path: Path) -> None:
+    write_wake_words(tmp_path / "w")
+    (tmp_path / "w" / "annotations" / "instances_val2014.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"instances_val.json: .*no test split"):
+        load(tmp_path / "w", split="test")
+    (write_flowers(tmp_path / "f") / "setid.mat").unlink()
+    with pytest.raises(FileNotFoundError, match=r"setid.mat: no such file"):
+        load(tmp_path / "f")
+    (write_pets(tmp_path / "p") / "annotations" / "test.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"test.txt: no such file"):
+        load(tmp_path / "p", split="test")
+
+
+def test_wake_words_with_bad_entries_tells_all_of_them(tmp_path: Path) -> None:
+    path = write_wake_words(tmp_path) / "annotations" / "instances_train2014.json"
+    content = json.loads(path.read_text())
+    content["images"] += [{"id": "x"}, 5, {**content["images"][0], "file_name": "../a.jpg"}]
+    content["annotations"] += [{"image_id": 99, "category_id": 1, "area": 9}, None]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"5 problems: images\[4\]: no id.*annotations\[4\]: no"):
+        load(tmp_path)
+    path.write_text(json.dumps({**content, "categories": [{"name": "person"}]}))
+    with pytest.raises(ValueError, match="has no category 'person'"):
+        load(tmp_path)
+
+
+def test_ten_missing_images_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    write_food(tmp_path)
+    keys = [f"waffles/{number}" for number in range(100, 125)]
+    (tmp_path / "meta" / "train.txt").write_text("\n".join(["apple_pie/0", *keys]))
+    with pytest.raises(ValueError, match=r": 25 problems: images/waffles/100.jpg: no") as caught:
+        load(tmp_path)
+    assert str(caught.value).count("no such file") == 10
+    assert "109.jpg: no such file, but train.txt lists it; and 15 more; unpack the images" in str(
+        caught.value
+    )
+
+
+def test_an_image_that_the_lists_leave_out_is_left_out(tmp_path: Path) -> None:
+    write_image(write_pets(tmp_path) / "images" / "Abyssinian_99.jpg", 5)
+    assert len(load(tmp_path)) == 3
