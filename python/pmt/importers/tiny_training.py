@@ -74,7 +74,12 @@ def read(
     path = Path(path)
     data = read_pickle_bytes(path)
     archive = Node(loads(data, source=path.name), path.name)
-    return _NetworkBuilder(resolution).build(archive, classes, path.name)
+    try:
+        return _NetworkBuilder(resolution).build(archive, classes, path.name)
+    except ValueError as error:
+        if path.name in str(error):
+            raise
+        raise ValueError(f"{path.name}: {error}") from None
 
 
 def _check_integer(name: str, value: Any, low: int, high: int) -> None:
