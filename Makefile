@@ -17,7 +17,7 @@ export PYTHON
 export CMAKE_GENERATOR := Ninja
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test clean
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test fuzz clean
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/test_x.py -k name"]'
+	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
 	@echo 'demo and test install what is missing with apt (as root or with sudo) and pip.'
@@ -63,6 +64,10 @@ cortex-m7: $(VENV)/ready-for-test
 # Tests call make themselves: they shall find it as a user's shell does.
 python-test: $(VENV)/ready-for-test
 	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python -m pytest $(ARGS)
+
+fuzz: $(VENV)/ready-for-test
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
+	scripts/fuzz.sh $(or $(MINUTES),10)
 
 # Either stamp says that the sources as they are now are installed; `test` needs more packages.
 $(VENV)/ready-for-demo: $(SOURCES)

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from pmt.datasets.class_names import names_for
 from pmt.datasets.damage import damaged, missing, read_bytes
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.unpacking import largest_unpacked
 
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08
 REMEDY = "download the data set again"
-# Far above MNIST's 47 MB; keeps a small hostile .gz from filling the memory.
-LARGEST = 1 << 31
+CHUNK = 1 << 20
 
 
 def has_idx(folder: Path) -> bool:
@@ -48,10 +48,8 @@ def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None)
     ValueError
         A file is truncated or not idx, the two differ in length, or a label has no name.
     """
-    image_path, images = _read_file(folder, split, "images", 3)
+    _, images = _read_file(folder, split, "images", 3)
     label_path, labels = _read_file(folder, split, "labels", 1)
-    if images.size == 0:
-        raise damaged(image_path, f"holds no pixels (shape {images.shape})", REMEDY)
     if len(images) != len(labels):
         raise damaged(
             label_path, f"{len(labels)} labels for {len(images)} images", f"{REMEDY}, both files"
@@ -85,12 +83,15 @@ def _read_file(
 
 
 def _decompressed(path: Path) -> bytes:
+    data = bytearray()
     try:
+        largest = largest_unpacked(path.stat().st_size)
         with gzip.open(path) as stream:
-            data = stream.read(LARGEST)
-            if stream.read(1):
-                raise damaged(path, f"unpacks to more than {LARGEST} bytes", REMEDY)
-            return data
+            while chunk := stream.read(CHUNK):
+                data += chunk
+                if len(data) > largest:
+                    raise damaged(path, f"unpacks to more than {largest} bytes", REMEDY)
+        return bytes(data)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, f"not a whole gzip file ({error})", REMEDY) from None
 
@@ -103,6 +104,8 @@ def _parsed(path: Path, data: bytes, dimensions: int) -> npt.NDArray[np.uint8]:
     size = 1
     for extent in shape:
         size *= extent
+    if size == 0:
+        raise damaged(path, f"holds nothing (shape {shape})", REMEDY)
     if len(data) - start != size:
         raise damaged(
             path,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -16,10 +16,15 @@ import numpy.typing as npt
 from pmt.datasets.class_names import names_for
 from pmt.datasets.damage import damaged, missing
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.unpacking import largest_unpacked
 
 REMEDY = "write it again, for instance with pmt.datasets.save_npz"
 # The earliest time a zip can hold: the bytes of a saved file must not depend on the clock.
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class _RefusedError(Exception):
+    """The archive is whole, but not what it should be."""
 
 
 def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
@@ -130,19 +135,43 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
 
 def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:
     try:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise damaged(label, "one bare array, not an .npz archive", REMEDY)
-        with archive:
+        if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            raise _RefusedError("one bare array, not an .npz archive")
+        with zipfile.ZipFile(file) as archive:
+            members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
             wanted = ("images", "labels", "class_names", "name")
-            return {key: archive[key] for key in archive.files if key in wanted}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, MemoryError) as error:
-        raise damaged(label, f"not a whole .npz file ({error})", REMEDY) from None
-    except (ValueError, NotImplementedError, RuntimeError, SyntaxError) as error:
-        if str(error).startswith(f"{label}: "):
-            raise
-        problem = "truncated, not an .npz file, or holds pickled objects, which are refused"
-        raise damaged(label, problem, REMEDY) from None
+            return {key: _read_array(archive, members[key]) for key in wanted if key in members}
+    except _RefusedError as error:
+        raise damaged(label, str(error), REMEDY) from None
+    # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise damaged(label, f"not a whole .npz file ({reason})", REMEDY) from None
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    """Read one member, after its header has shown that it holds what it claims and no more."""
+    if entry.file_size > largest_unpacked(entry.compress_size):
+        raise _RefusedError(
+            f"{entry.filename} unpacks {entry.compress_size} bytes to {entry.file_size}"
+        )
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        if version == (1, 0):
+            header = np.lib.format.read_array_header_1_0(member)
+        else:
+            header = np.lib.format.read_array_header_2_0(member)
+        shape, _, dtype = header
+        if dtype.hasobject:
+            raise _RefusedError(f"{entry.filename} holds pickled objects, which are refused")
+        held = entry.file_size - member.tell()
+    if math.prod(shape) * dtype.itemsize != held:
+        raise _RefusedError(
+            f"{entry.filename} says {dtype} of shape {shape}, but holds {held} bytes"
+        )
+    with archive.open(entry) as member:
+        array: npt.NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+    return array
 
 
 def _checked(

@@ -84,7 +84,12 @@ def read(
     path = Path(path)
     data = read_pickle_bytes(path)
     archive = Node(loads(data, source=path.name), path.name)
-    graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+    try:
+        graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+    except ValueError as error:
+        if path.name in str(error):
+            raise
+        raise ValueError(f"{path.name}: {error}") from None
     check_limits(graph, path.name)
     return graph
 

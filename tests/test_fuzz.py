@@ -1,0 +1,51 @@
+"""The rule of fuzzing, on seeds, on some hundred mutations of each, and on all findings so far."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.targets import TARGETS, check
+
+FINDINGS = sorted((Path(__file__).parent / "fuzz" / "findings").glob("*-*"))
+MUTATIONS = 300
+
+
+def mutated(data: bytes, random: np.random.Generator) -> bytes:
+    """Flip, overwrite, cut out or repeat some bytes."""
+    result = bytearray(data)
+    for _ in range(random.integers(1, 5)):
+        at = int(random.integers(0, len(result) + 1))
+        length = int(random.integers(1, 9))
+        kind = random.integers(0, 4)
+        if kind == 0 and at < len(result):
+            result[at] ^= 1 << int(random.integers(0, 8))
+        elif kind == 1:
+            word = [b"\0" * length, b"\xff" * length, random.bytes(length)][random.integers(0, 3)]
+            result[at : at + length] = word
+        elif kind == 2:
+            del result[at : at + length]
+        else:
+            result[at:at] = result[at : at + length]
+    return bytes(result)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeds_are_accepted_and_mutations_are_accepted_or_refused_clearly(
+    name: str, tmp_path: Path
+) -> None:
+    target = TARGETS[name]
+    random = np.random.default_rng(7)
+    seeds = target.seeds()
+    for seed in seeds:
+        assert check(target, tmp_path, seed)
+    refused = 0
+    for number in range(MUTATIONS):
+        refused += not check(target, tmp_path, mutated(seeds[number % len(seeds)], random))
+    assert refused > 0
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.name)
+def test_what_fuzzing_once_found(path: Path, tmp_path: Path) -> None:
+    check(TARGETS[path.name.split("-")[0]], tmp_path, path.read_bytes())
