@@ -45,6 +45,7 @@ class TorchNetwork(nn.Module):
         return kept[self.graph.output].flatten(1)
 
     def output_of(self, op: FloatOp, sources: list[torch.Tensor]) -> torch.Tensor:
+        """Apply one op, with its batch norm and activation."""
         x = sources[0]
         if op.kind == "add":
             x = x + sources[1]
