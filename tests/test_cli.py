@@ -26,7 +26,7 @@ def data(tmp_path):
     return write_data(tmp_path)
 
 
-@pytest.mark.parametrize("command", ["", "info", "eval", "train", "export"])
+@pytest.mark.parametrize("command", ["", "info", "eval", "train", "convert", "export"])
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0
     check_golden(f"help_{command or 'pmt'}.txt", capsys.readouterr().out)
@@ -137,9 +137,11 @@ BAD_INPUT = {
         "`pmt info` lists the layers",
     ),
     "unknown corruption": (
-        TRAIN + "--corruption snow",
-        "--corruption 'snow' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
-        "contrast, fog, brightness, speckle_noise, gaussian_blur, saturate",
+        TRAIN + "--corruption rain",
+        "--corruption 'rain' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
+        "defocus_blur, glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast, "
+        "elastic_transform, pixelate, jpeg_compression, speckle_noise, gaussian_blur, spatter, "
+        "saturate",
     ),
     "severity": ("eval {model} --data {data} --corruption fog --severity 6",
                  "--severity 6 must be 1..5"),
@@ -275,4 +277,4 @@ def test_a_bundled_data_set_keeps_its_name(tmp_path):
 
     source = DataSource("bundled", "fog", 2, 3)
     assert DataSource.from_config({**source.to_config(), "limit": 0}) == source
-    assert source.description == "bundled, fog severity 2"
+    assert source.description("train") == "bundled, fog severity 2"

@@ -39,6 +39,48 @@ def test_info_in_the_documents_is_current(capsys):
         assert line == " ..." or line in printed
 
 
+def test_convert_in_the_documents_is_current(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tflite")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "exporters.md").read_text()
+    command, shown = re.search(
+        r"^\$ pmt (convert .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
+    ).groups()
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_the_program_that_runs_an_export_prints_the_right_class(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tflite")
+    pytest.importorskip("ai_edge_litert")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "exporters.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(program, {})
+    predicted, label = capsys.readouterr().out.split()
+    assert predicted == label
+
+
+def test_corrupt_in_the_documents_is_current(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "cli.md").read_text()
+    command, shown = re.search(
+        r"^\$ pmt (corrupt .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
+    ).groups()
+    assert main(command.split()) == 0
+    printed = capsys.readouterr().out
+    figures = re.compile(r" +[\d,]+ +\d+\.\d$", re.MULTILINE)
+    assert figures.sub(" ...", printed) == figures.sub(" ...", shown)
+
+
+def test_every_command_has_its_line_in_the_documents(capsys):
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert main(["--help"]) == 0
+    commands = re.findall(r"^    ([a-z]+) +\w", capsys.readouterr().out, re.MULTILINE)
+    assert "corrupt" in commands
+    assert [name for name in commands if f"| `pmt {name} " not in text] == []
+
+
 def test_the_table_of_presets_is_current():
     text = (ROOT / "docs" / "algorithm.md").read_text()
     rows = dict(re.findall(r"^\| (`[a-z_`, ]+`)[^|]*\| (.*?) \|[^|]*\|$", text, re.MULTILINE))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core, atomic_file
+from pmt import _core, atomic_file, exporters
 from pmt.datasets import Dataset
 from pmt.graph import Graph
 from pmt.image import build_image, read_graph
@@ -77,19 +77,31 @@ class Model:
         """Return an independent copy."""
         return Model(self.image())
 
-    def save(self, path: str | Path) -> None:
-        """Write the ``.pmt`` image; a file that exists is replaced in one step.
+    def save(self, path: str | Path, *, into: str | Path | None = None) -> None:
+        """Write the network; a file that exists is replaced in one step.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            ``.pmt``, or another format of :func:`pmt.exporters.write`: ``.tflite``, ``.onnx``,
+            ``.npz``, ``.h``, ``.c``.
+        into : str or pathlib.Path, optional
+            The ``.tflite`` file that the model was imported from: ``path`` becomes a copy of it
+            with the model's weights.
 
         Raises
         ------
         ValueError
-            If the suffix is not ``.pmt``.
+            If the suffix is unknown, or the model does not come from ``into``.
+        ImportError
+            If the format's package is missing.
         OSError
             If the file cannot be written.
         """
-        if Path(path).suffix != ".pmt":
-            raise ValueError(f"path={str(path)!r}: a model is saved as .pmt; change the suffix")
-        atomic_file.write_bytes(path, self.image())
+        if Path(path).suffix == ".pmt" and into is None:
+            atomic_file.write_bytes(path, self.image())
+        else:
+            exporters.write(self.to_graph(), path, into=into)
 
     @property
     def metadata(self) -> dict[str, Any]:

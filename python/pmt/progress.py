@@ -28,12 +28,17 @@ class ProgressLine:
         Steps to do in all.
     done : int
         Steps done before this run (a resumed one).
+    unit : str
+        What a step is called.
     stream : file object, optional
         Where to write; standard error by default.
     """
 
-    def __init__(self, total: int, *, done: int = 0, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, total: int, *, done: int = 0, unit: str = "step", stream: TextIO | None = None
+    ) -> None:
         self.total = total
+        self.unit = unit
         self.first = done
         self.stream = stream if stream is not None else sys.stderr
         self.start = time.monotonic()
@@ -52,8 +57,11 @@ class ProgressLine:
         """Return the line: share done, rate, time left, and ``text``."""
         rate = (done - self.first) / elapsed if elapsed > 0 else 0.0
         left = duration((self.total - done) / rate) if rate > 0 else "?"
-        speed = f"{rate:.1f} steps/s" if rate >= 1 else f"{1 / rate:.1f} s/step" if rate else "?"
-        share = f"{100 * done // self.total:3d} %  step {done}/{self.total}"
+        unit = self.unit
+        speed = (
+            f"{rate:.1f} {unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{unit}" if rate else "?"
+        )
+        share = f"{100 * done // self.total:3d} %  {unit} {done}/{self.total}"
         return f"{share}  {speed}  {left} left  {text}"
 
     def clear(self) -> None:

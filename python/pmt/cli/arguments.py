@@ -8,8 +8,26 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from pmt import corruptions
+from pmt.corruptions.constants import CONSTANTS
 
-__all__ = ["Parser", "add_data", "add_json", "add_model", "add_threads", "integer"]
+__all__ = [
+    "DATA_HELP",
+    "Parser",
+    "add_coarse_labels",
+    "add_constants",
+    "add_data",
+    "add_json",
+    "add_model",
+    "add_threads",
+    "checked_constants",
+    "integer",
+]
+
+
+DATA_HELP = (
+    "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz and "
+    "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,21 +91,22 @@ def add_data(
         "--data",
         metavar="DIR",
         required=required,
-        help="folder of CIFAR-10 (python or binary), of MNIST-like idx files, of train.npz and "
-        "test.npz, of images (train/CLASS/*.png), one .npz file, or the word 'bundled'. Images of "
-        "another size than the model's input are resized",
+        help=f"{DATA_HELP}. Images of another size than the model's input are resized",
     )
+    add_coarse_labels(group)
     group.add_argument(
         "--corruption",
         metavar="NAME",
-        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none)",
+        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none). Where DIR is "
+        "or holds a CIFAR-10-C folder, its arrays are the corrupted test images",
     )
     group.add_argument(
         "--severity",
         metavar="S",
         type=int,
-        help="severity of the corruption, 1..5, constants of CIFAR-10-C (default: 5)",
+        help="severity of the corruption, 1..5 (default: 5)",
     )
+    add_constants(group)
     group.add_argument(
         *seed_names,
         metavar="S",
@@ -96,6 +115,34 @@ def add_data(
         help="seed of the corruption: the train split is corrupted with S, the test split with "
         "S + 1 (default: 0)",
     )
+
+
+def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
+    """Add the choice between the labels of CIFAR-100."""
+    parser.add_argument(
+        "--coarse-labels",
+        action="store_true",
+        default=None,
+        help="the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
+    )
+
+
+def add_constants(parser: argparse._ActionsContainer) -> None:
+    """Add the choice between the constants that were published."""
+    parser.add_argument(
+        "--constants",
+        metavar="NAME",
+        help="constants of the corruptions: cifar10, made for images of 32x32 pixels, or imagenet, "
+        "stronger and made for 224x224 (default: cifar10)",
+    )
+
+
+def checked_constants(arguments: argparse.Namespace) -> str:
+    """Return the constants that the command line names."""
+    chosen: str | None = arguments.constants
+    if chosen is not None and chosen not in CONSTANTS:
+        raise ValueError(f"--constants {chosen!r} is unknown; choose one of {', '.join(CONSTANTS)}")
+    return chosen or "cifar10"
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = load_model(arguments)
     data = source.load(arguments.split, model, limit=arguments.limit)
     result = model.evaluate(data, threads=arguments.threads)
-    output.text(f"{result.n:,} {arguments.split} images of {source.description}")
+    output.text(f"{result.n:,} {arguments.split} images of {source.description(arguments.split)}")
     output.text(f"accuracy {result.accuracy:.4f}  loss {result.loss:.4f}")
     output.figures({"accuracy": result.accuracy, "loss": result.loss, "n": result.n})
     return 0

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 
 from pmt import __version__
 from pmt.cli import bench as bench_command
+from pmt.cli import convert as convert_command
+from pmt.cli import corrupt as corrupt_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import show as show_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -26,7 +29,10 @@ _COMMANDS = {
     "info": info_command,
     "eval": eval_command,
     "train": train_command,
+    "convert": convert_command,
     "export": export_command,
+    "corrupt": corrupt_command,
+    "show": show_command,
     "bench": bench_command,
 }
 

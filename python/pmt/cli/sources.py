@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,24 +13,42 @@ import numpy.typing as npt
 
 import pmt
 from pmt import corruptions, datasets
+from pmt.cli.arguments import checked_constants
 from pmt.datasets import Dataset
+from pmt.datasets.checksum import checksum
+from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.image_folder import resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 
-__all__ = ["BUNDLED", "DataSource", "checksum", "data_source", "load_model", "model_path"]
+__all__ = [
+    "BUNDLED",
+    "DataSource",
+    "absolute",
+    "checksum",
+    "chosen_indices",
+    "data_source",
+    "load_model",
+    "model_path",
+]
 
 BUNDLED = "bundled"
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set, corrupted or not: ``severity`` 0 where it is not."""
+    """A data set, corrupted or not: ``severity`` 0 where it is not.
+
+    Where the folder holds arrays of corrupted images, those stand for the corrupted split, see
+    :func:`pmt.datasets.corrupted_arrays.find_corrupted`; elsewhere the clean images are corrupted.
+    """
 
     data: str
     corruption: str = ""
     severity: int = 0
     corruption_seed: int = 0
+    labels: str = "fine"
+    constants: str = "cifar10"
 
     @classmethod
     def from_config(cls, source: Mapping[str, Any]) -> DataSource:
@@ -42,12 +59,20 @@ class DataSource:
         """Return it as a run folder keeps it."""
         return asdict(self)
 
-    @property
-    def description(self) -> str:
+    def description(self, split: str) -> str:
         """The data set and its corruption in a few words."""
         if not self.corruption:
             return self.data
-        return f"{self.data}, {self.corruption} severity {self.severity}"
+        stored = self.stored(split)
+        if stored is None:
+            return f"{self.data}, {self.corruption} severity {self.severity}"
+        return f"{stored}, {self.corruption} severity {self.severity}, stored arrays"
+
+    def stored(self, split: str) -> Path | None:
+        """Folder of the arrays that hold this split corrupted; None where it is to be made."""
+        if not self.corruption or self.data == BUNDLED:
+            return None
+        return find_corrupted(Path(self.data), split)
 
     def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
         """Read a split, corrupt it, and resize it to the model's input.
@@ -92,12 +117,17 @@ class DataSource:
                 f"{self.data}: images have {channels} channels, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
-        chosen = _chosen(len(data), limit)
+        chosen = chosen_indices(len(data), limit)
         data = data.subset(chosen)
-        if self.corruption:
-            seed = self.corruption_seed + (split == "test")
+        if self.corruption and self.stored(split) is None:
+            seed = corruptions.split_seed(self.corruption_seed, split)
             data = corruptions.corrupt(
-                data, self.corruption, self.severity, seed=seed, indices=chosen
+                data,
+                self.corruption,
+                self.severity,
+                seed=seed,
+                indices=chosen,
+                constants=self.constants,
             )
         size = model.input_shape[:2]
         if data.images.shape[1:3] != size:
@@ -109,27 +139,34 @@ class DataSource:
         if self.data == BUNDLED:
             return datasets.bundled(split)
         if not self.corruption:
-            return datasets.load(self.data, split=split, size=size)
+            return datasets.load(self.data, split=split, size=size, labels=self.labels)
+        stored = self.stored(split)
+        if stored is not None:
+            return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
         try:
-            return datasets.load(self.data, split=split)
+            return datasets.load(self.data, split=split, labels=self.labels)
         except ValueError:  # an image folder of several sizes can only be read resized
-            return datasets.load(self.data, split=split, size=size)
+            return datasets.load(self.data, split=split, size=size, labels=self.labels)
 
 
 def data_source(arguments: argparse.Namespace) -> DataSource:
     """Return the data that the command line names; its options are checked before any file is."""
     name = arguments.corruption
+    labels = "coarse" if arguments.coarse_labels else "fine"
     if name is None:
         if arguments.severity is not None:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
-        return DataSource(_absolute(arguments.data))
+        if arguments.constants is not None:
+            raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
+        return DataSource(absolute(arguments.data), labels=labels)
     if name not in corruptions.names():
         known = ", ".join(corruptions.names())
         raise ValueError(f"--corruption {name!r} is unknown; choose one of {known}")
     severity = 5 if arguments.severity is None else arguments.severity
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
-    return DataSource(_absolute(arguments.data), name, severity, arguments.corruption_seed or 0)
+    seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
+    return DataSource(absolute(arguments.data), name, severity, seed, labels, constants)
 
 
 def load_model(arguments: argparse.Namespace) -> Model:
@@ -143,17 +180,13 @@ def model_path(name: str) -> str:
     return name if name in BUNDLED_MODELS else str(Path(name).absolute())
 
 
-def checksum(data: Dataset) -> int:
-    """Return the CRC-32 of the images and labels: a resumed run must see the same."""
-    labels = zlib.crc32(data.labels.astype("<i8").tobytes())
-    return zlib.crc32(np.ascontiguousarray(data.images).data, labels)
-
-
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
+    """Return a data set's path as a run folder keeps it: valid from any working directory."""
     return path if path == BUNDLED else str(Path(path).absolute())
 
 
-def _chosen(count: int, limit: int) -> npt.NDArray[np.int64]:
+def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
+    """Return which of ``count`` images a limit chooses: always the same, in order; 0 takes all."""
     if limit == 0 or limit >= count:
         return np.arange(count)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.

@@ -131,7 +131,17 @@ def _resumed(arguments: argparse.Namespace) -> Job:
     given = [*given_options(arguments)]
     given += [
         name
-        for name in ("model", "data", "out", "corruption", "severity", "limit", "valid_limit")
+        for name in (
+            "model",
+            "data",
+            "out",
+            "corruption",
+            "severity",
+            "limit",
+            "valid_limit",
+            "coarse_labels",
+            "constants",
+        )
         if getattr(arguments, name) is not None
     ]
     if given:
@@ -177,7 +187,9 @@ def _describe(job: Job, output: Output) -> None:
     held_out = f"{len(job.valid):,} test images" if job.valid else "no separate test images"
     options = job.options
     output.text(f"model   {job.source['model']}")
-    output.text(f"data    {where.description}: {len(job.data):,} training, {held_out}")
+    output.text(f"data    {where.description('train')}: {len(job.data):,} training, {held_out}")
+    if job.valid and where.description("test") != where.description("train"):
+        output.text(f"test    {where.description('test')}")
     output.text(f"layers  {options.layers}: {', '.join(names)}")
     output.text(
         f"steps   {options.epochs} epochs of {len(job.data) // options.batch} steps of "

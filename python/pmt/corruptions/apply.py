@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.corruptions.catalogue import CATALOGUE, SEVERITIES, Corruption, names
+from pmt.corruptions.constants import CONSTANTS, Constants
 from pmt.corruptions.fog import map_size
 from pmt.corruptions.noise import Images
+from pmt.corruptions.overlays import read_overlays
 from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import Dataset
 
@@ -27,6 +33,8 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
+    constants: str = "cifar10",
+    overlays: str | os.PathLike[str] | None = None,
 ) -> Dataset: ...
 
 
@@ -38,6 +46,8 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
+    constants: str = "cifar10",
+    overlays: str | os.PathLike[str] | None = None,
 ) -> Images: ...
 
 
@@ -48,13 +58,16 @@ def corrupt(
     *,
     seed: int = 0,
     indices: npt.ArrayLike | None = None,
+    constants: str = "cifar10",
+    overlays: str | os.PathLike[str] | None = None,
 ) -> Dataset | Images:
-    """Corrupt images as CIFAR-10-C does.
+    """Corrupt images as CIFAR-10-C or ImageNet-C does.
 
-    A corrupted image is a function of the image, its index in the data set, `name`, `severity`
-    and `seed`, and of nothing else: each image has its own generator (PCG64, seeded with `seed`
-    and the key (CRC-32 of the name, severity, index)). So a subset, given with its `indices`,
-    gets the same pixels as within the whole data set.
+    A corrupted image is a function of the image, its index in the data set, `name`, `severity`,
+    `constants` and `seed`, and of nothing else, except ``frost``, which has its `overlays` too:
+    each image has its own generator (PCG64, seeded with `seed` and the key (CRC-32 of the name,
+    severity, index)). So a subset, given with its `indices`, gets the same pixels as within the
+    whole data set.
 
     Parameters
     ----------
@@ -68,6 +81,11 @@ def corrupt(
         Integer, 0 or more.
     indices
         Index of every image in its whole data set, integers, shape (N,); by default 0 to N - 1.
+    constants
+        Whose constants: ``"cifar10"``, made for images of 32x32, or ``"imagenet"``, stronger and
+        made for 224x224. Lengths in them are pixels; they do not grow with the image.
+    overlays
+        Folder of the photographs that ``frost`` needs; by default ``$PMT_DATA/frost``.
 
     Returns
     -------
@@ -81,17 +99,31 @@ def corrupt(
     TypeError
         `images` is not uint8, or `severity`, `seed` or `indices` are not integers.
     ValueError
-        Unknown `name` or `severity`, negative `seed`, wrong shape of `images` or `indices`.
+        Unknown `name`, `severity` or `constants`, negative `seed`, wrong shape of `images` or
+        `indices`.
+    FileNotFoundError
+        The overlays of ``frost`` are not there; the message says where to get them.
+    ModuleNotFoundError
+        ``elastic_transform`` and ``spatter`` need SciPy, ``frost``, ``jpeg_compression`` and
+        ``pixelate`` need Pillow: both are in the extra "data".
 
     Notes
     -----
-    Constants and formulas: Hendrycks and Dietterich, ICLR 2019, script make_cifar_c.py. The
-    random numbers are our own, so single pixels differ from the published CIFAR-10-C arrays. The
-    noise types use numpy's ``Generator`` distributions, whose streams numpy may change in a
-    major version.
+    Constants and formulas: Hendrycks and Dietterich, ICLR 2019, scripts make_cifar_c.py and
+    make_imagenet_c.py. The random numbers are our own, so single pixels differ from the published
+    arrays. The noise types use numpy's ``Generator`` distributions, whose streams numpy may
+    change in a major version; JPEG compression is that of the installed Pillow.
     """
     if isinstance(images, Dataset):
-        pixels = corrupt(images.images, name, severity, seed=seed, indices=indices)
+        pixels = corrupt(
+            images.images,
+            name,
+            severity,
+            seed=seed,
+            indices=indices,
+            constants=constants,
+            overlays=overlays,
+        )
         return Dataset(
             images=pixels,
             labels=images.labels,
@@ -103,35 +135,52 @@ def corrupt(
     if level not in SEVERITIES:
         raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
     seed = checked_seed(seed)
+    constant = _checked_constants(constants)[name][level - 1]
     _check_images(images)
     positions = _checked_indices(indices, len(images))
-    return _corrupt_chunks(images, corruption, name, level, seed, positions)
+    function = corruption.function
+    if corruption.needs_overlays:
+        function = functools.partial(function, overlays=read_overlays(overlays))
+    streams = _Streams(name, level, seed) if corruption.is_random else None
+    return _corrupt_chunks(images, function, constant, streams, positions)
+
+
+@dataclass(frozen=True)
+class _Streams:
+    """The random numbers of a corruption: one generator for each index of a data set."""
+
+    name: str
+    severity: int
+    seed: int
+
+    def generators(self, positions: npt.NDArray[np.int64]) -> list[np.random.Generator]:
+        # The CRC, unlike a place in the catalogue, stays when corruptions are added.
+        key = zlib.crc32(self.name.encode("ascii"))
+        found = []
+        for index in positions.tolist():
+            sequence = np.random.SeedSequence(self.seed, spawn_key=(key, self.severity, index))
+            found.append(np.random.Generator(np.random.PCG64(sequence)))
+        return found
 
 
 def _corrupt_chunks(
     images: Images,
-    corruption: Corruption,
-    name: str,
-    severity: int,
-    seed: int,
+    function: Callable[..., npt.NDArray[np.uint8] | npt.NDArray[np.floating]],
+    constant: object,
+    streams: _Streams | None,
     positions: npt.NDArray[np.int64],
 ) -> Images:
-    constant = corruption.constants[severity - 1]
-    # The CRC, unlike a place in the catalogue, stays when corruptions are added.
-    key = zlib.crc32(name.encode("ascii"))
     corrupted = np.empty(images.shape, np.uint8)
     height, width, channels = images.shape[1:]
     largest = max(height * width * channels, map_size(height, width) ** 2)
     chunk = max(1, VALUES_A_CHUNK // largest)
     for start in range(0, len(images), chunk):
         part = slice(start, start + chunk)
-        generators = []
-        if corruption.is_random:
-            for index in positions[part]:
-                stream = np.random.SeedSequence(seed, spawn_key=(key, severity, int(index)))
-                generators.append(np.random.Generator(np.random.PCG64(stream)))
-        result = corruption.function(images[part], constant, generators)
-        corrupted[part] = (np.clip(result, 0.0, 1.0) * 255).astype(np.uint8)
+        generators = streams.generators(positions[part]) if streams else []
+        result = function(images[part], constant, generators)
+        if result.dtype != np.uint8:
+            result = np.clip(result, 0.0, 1.0) * 255
+        corrupted[part] = result.astype(np.uint8)
     return corrupted
 
 
@@ -139,6 +188,12 @@ def _checked_corruption(name: str) -> Corruption:
     if name not in CATALOGUE:
         raise ValueError(f"name = {name!r}: no such corruption; choose one of {', '.join(names())}")
     return CATALOGUE[name]
+
+
+def _checked_constants(constants: str) -> Constants:
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
+    return CONSTANTS[constants]
 
 
 def _check_images(images: object) -> None:

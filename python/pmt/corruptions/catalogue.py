@@ -1,9 +1,4 @@
-"""The catalogue: which corruptions there are, and the constant of each severity.
-
-Constants: D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to common
-corruptions and perturbations", ICLR 2019, as in their script for CIFAR-10-C, make_cifar_c.py
-(not those of ImageNet-C, which are stronger).
-"""
+"""The catalogue: which corruptions there are."""
 
 from __future__ import annotations
 
@@ -13,46 +8,62 @@ from typing import Any
 
 from pmt.corruptions.brightness import brightness
 from pmt.corruptions.contrast import contrast
+from pmt.corruptions.defocus_blur import defocus_blur
+from pmt.corruptions.elastic_transform import elastic_transform
 from pmt.corruptions.fog import fog
+from pmt.corruptions.frost import frost
 from pmt.corruptions.gaussian_blur import gaussian_blur
-from pmt.corruptions.noise import (
-    Generators,
-    Images,
-    Pixels,
-    gaussian_noise,
-    impulse_noise,
-    shot_noise,
-    speckle_noise,
-)
+from pmt.corruptions.glass_blur import glass_blur
+from pmt.corruptions.jpeg_compression import jpeg_compression
+from pmt.corruptions.motion_blur import motion_blur
+from pmt.corruptions.noise import gaussian_noise, impulse_noise, shot_noise, speckle_noise
+from pmt.corruptions.pixelate import pixelate
 from pmt.corruptions.saturate import saturate
+from pmt.corruptions.snow import snow
+from pmt.corruptions.spatter import spatter
+from pmt.corruptions.zoom_blur import zoom_blur
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
 class Corruption:
-    """A corruption: what it does to a batch, its constant at severities 1 to 5, and its luck."""
+    """A corruption: what it does to a batch, and what it needs for it.
 
-    function: Callable[[Images, Any, Generators], Pixels]
-    constants: tuple[Any, Any, Any, Any, Any]
+    The function takes the images, the constant of the severity, one generator an image where it
+    is random, and as keyword `overlays` those of frost where it needs them. It returns uint8
+    pixels, or float ones of full scale 1 which are still to be clipped and truncated.
+    """
+
+    function: Callable[..., Any]
     is_random: bool = True
+    needs_overlays: bool = False
 
 
+# In the order of the published script.
 CATALOGUE = {
-    "gaussian_noise": Corruption(gaussian_noise, (0.04, 0.06, 0.08, 0.09, 0.10)),
-    "shot_noise": Corruption(shot_noise, (500.0, 250.0, 100.0, 75.0, 50.0)),
-    "impulse_noise": Corruption(impulse_noise, (0.01, 0.02, 0.03, 0.05, 0.07)),
-    "contrast": Corruption(contrast, (0.75, 0.5, 0.4, 0.3, 0.15), is_random=False),
-    "fog": Corruption(fog, ((0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75))),
-    "brightness": Corruption(brightness, (0.05, 0.1, 0.15, 0.2, 0.3), is_random=False),
-    "speckle_noise": Corruption(speckle_noise, (0.06, 0.1, 0.12, 0.16, 0.2)),
-    "gaussian_blur": Corruption(gaussian_blur, (0.4, 0.6, 0.7, 0.8, 1.0), is_random=False),
-    "saturate": Corruption(
-        saturate, ((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)), is_random=False
-    ),
+    "gaussian_noise": Corruption(gaussian_noise),
+    "shot_noise": Corruption(shot_noise),
+    "impulse_noise": Corruption(impulse_noise),
+    "defocus_blur": Corruption(defocus_blur, is_random=False),
+    "glass_blur": Corruption(glass_blur),
+    "motion_blur": Corruption(motion_blur),
+    "zoom_blur": Corruption(zoom_blur, is_random=False),
+    "snow": Corruption(snow),
+    "frost": Corruption(frost, needs_overlays=True),
+    "fog": Corruption(fog),
+    "brightness": Corruption(brightness, is_random=False),
+    "contrast": Corruption(contrast, is_random=False),
+    "elastic_transform": Corruption(elastic_transform),
+    "pixelate": Corruption(pixelate, is_random=False),
+    "jpeg_compression": Corruption(jpeg_compression, is_random=False),
+    "speckle_noise": Corruption(speckle_noise),
+    "gaussian_blur": Corruption(gaussian_blur, is_random=False),
+    "spatter": Corruption(spatter),
+    "saturate": Corruption(saturate, is_random=False),
 }
 
 
 def names() -> tuple[str, ...]:
-    """Names that :func:`pmt.corruptions.corrupt` accepts, in catalogue order."""
+    """Names that :func:`pmt.corruptions.corrupt` accepts, in the order of CIFAR-10-C."""
     return tuple(CATALOGUE)

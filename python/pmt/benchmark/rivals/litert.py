@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.benchmark.rivals.rival import missing
-from pmt.benchmark.rivals.tflite_graph import tflite_model
+from pmt.exporters.tflite import tflite_model
 from pmt.model import Model
 
 __all__ = ["LiteRT"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.benchmark.rivals.onnx_graph import onnx_model
 from pmt.benchmark.rivals.rival import missing
+from pmt.exporters.onnx_qdq import onnx_model
 from pmt.model import Model
 
 __all__ = ["OnnxRuntime"]
@@ -33,7 +33,10 @@ class OnnxRuntime:
         self.exact = exact
         mode = ", exact" if exact else ""
         self.title = f"ONNX Runtime {onnxruntime.__version__}, int8{mode}"
-        self.serialised = onnx_model(model.to_graph(), unsigned=True)
+        try:
+            self.serialised = onnx_model(model.to_graph(), unsigned=True)
+        except ImportError:
+            raise missing("onnx") from None
         self.sessions: dict[int, Any] = {}
 
     def runner(

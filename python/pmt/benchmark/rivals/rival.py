@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Rival", "missing", "safe_bias"]
+__all__ = ["Rival", "missing"]
 
 
 class Rival(Protocol):
@@ -41,8 +41,3 @@ def missing(package: str) -> ImportError:
     return ImportError(
         f'--against needs the package {package}: pip install "poor-mans-training[{extra}]"'
     )
-
-
-def safe_bias(bias: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Bound the biases of dead channels: engines add them in int32, where the sum would wrap."""
-    return np.clip(bias, -(2**30), 2**30).astype(np.int32)

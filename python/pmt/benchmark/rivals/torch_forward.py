@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.benchmark.rivals.onnx_graph import oihw
 from pmt.benchmark.rivals.rival import missing
+from pmt.exporters.onnx_qdq import oihw
 from pmt.graph import Graph, Op
 from pmt.model import Model
 

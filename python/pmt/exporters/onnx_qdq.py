@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.benchmark.rivals.rival import missing, safe_bias
+from pmt import _core
+from pmt.consistency import check_graph
+from pmt.exporters.bias import bounded_bias
+from pmt.exporters.input_formula import input_formula
+from pmt.exporters.missing_package import missing
 from pmt.graph import Graph, Op, Tensor
 
 __all__ = ["oihw", "onnx_model"]
@@ -34,13 +38,17 @@ def onnx_model(graph: Graph, *, unsigned: bool = False) -> bytes:
     -------
     bytes
         Input ``input`` (N, channels, height, width) and output ``output`` (N, channels, height,
-        width), both of the activations' type. N is free.
+        width), both of the activations' type. N is free. The description says how pixels become
+        the int8 input.
 
     Raises
     ------
     ImportError
         If the package onnx is missing.
+    ValueError
+        If the graph contradicts itself.
     """
+    check_graph(graph)
     return _Writer(graph, unsigned).write()
 
 
@@ -49,7 +57,7 @@ class _Writer:
         try:
             import onnx
         except ImportError:
-            raise missing("onnx") from None
+            raise missing(".onnx", "onnx") from None
         self.onnx = onnx
         self.graph = graph
         self.type: Any = np.uint8 if unsigned else np.int8
@@ -62,23 +70,34 @@ class _Writer:
         first = self.graph.input
         for index in range(len(self.graph.tensors)):
             self._quantisation(index)
-        self._node("DequantizeLinear", [f"q{first}", *self._names(first)], f"x{first}")
+        self._node("DequantizeLinear", ["input", *self._names(first)], f"x{first}")
         for op in self.graph.ops:
             self._op(op)
-        names = {"input": f"q{first}", "output": f"q{self.graph.output}"}
         model = helper.make_model(
             helper.make_graph(
                 self.nodes,
                 "pmt",
-                [self._value(names["input"], self.graph.tensors[first])],
-                [self._value(names["output"], self.graph.tensors[self.graph.output])],
+                [self._value(first)],
+                [self._value(self.graph.output)],
                 self.constants,
             ),
             opset_imports=[helper.make_opsetid("", _OPSET)],
             ir_version=_IR_VERSION,
+            producer_name="pmt",
+            producer_version=_core.__version__,
+            doc_string=f"input {input_formula(self.graph)}" + self._shift(),
         )
         serialised: bytes = model.SerializeToString()
         return serialised
+
+    def _shift(self) -> str:
+        return f", + {self.offset} as uint8" if self.offset else ""
+
+    def _quantised(self, index: int) -> str:
+        """Return the name of a tensor's int8 values."""
+        if index == self.graph.input:
+            return "input"
+        return "output" if index == self.graph.output else f"q{index}"
 
     def _op(self, op: Op) -> None:
         sources = [f"x{index}" for index in op.inputs]
@@ -102,15 +121,14 @@ class _Writer:
 
     def _convolution(self, op: Op, source: str, result: str) -> None:
         assert op.weights is not None
-        assert op.bias is not None
         assert op.weight_scales is not None
         tensor = self.graph.tensors[op.inputs[0]]
         kernel = op.kernel if op.kind != "fully_connected" else (tensor.height, tensor.width)
         weights = oihw(op, tensor)
         scales = op.weight_scales.astype(np.float32)
-        w = self._dequantised(f"w{op.output}", weights, scales, axis=0)
+        w = self._dequantised(f"{op.name}/weights", weights, scales, axis=0)
         bias_scales = np.float32(tensor.scale) * scales
-        b = self._dequantised(f"b{op.output}", safe_bias(op.bias), bias_scales, axis=0)
+        b = self._dequantised(f"{op.name}/bias", bounded_bias(op, tensor), bias_scales, axis=0)
         groups = tensor.channels if op.kind == "depthwise_conv2d" else 1
         window = _window(op) | {"kernel_shape": list(kernel)}
         self._node("Conv", [source, w, b], result, group=groups, **window)
@@ -139,8 +157,10 @@ class _Writer:
 
     def _quantise(self, op: Op, name: str) -> None:
         index = op.output
-        self._node("QuantizeLinear", [name, *self._names(index)], f"q{index}")
-        self._node("DequantizeLinear", [f"q{index}", *self._names(index)], f"x{index}")
+        quantised = self._quantised(index)
+        self._node("QuantizeLinear", [name, *self._names(index)], quantised)
+        if any(index in reader.inputs for reader in self.graph.ops):
+            self._node("DequantizeLinear", [quantised, *self._names(index)], f"x{index}")
 
     def _dequantised(
         self, name: str, values: npt.NDArray[Any], scales: npt.NDArray[np.float32], *, axis: int
@@ -168,10 +188,11 @@ class _Writer:
     def _node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> None:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **attributes))
 
-    def _value(self, name: str, tensor: Tensor) -> Any:
+    def _value(self, index: int) -> Any:
+        tensor = self.graph.tensors[index]
         shape: list[str | int | None] = ["N", tensor.channels, tensor.height, tensor.width]
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(self.type))
-        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
+        return self.onnx.helper.make_tensor_value_info(self._quantised(index), kind, shape)
 
 
 def _window(op: Op) -> dict[str, list[int]]:

@@ -1,0 +1,85 @@
+"""Defocus blur: a disk for a point, as a lens out of focus makes."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.corruptions.noise import Generators, Images, Pixels
+
+# The published script draws its disks on this grid where they fit in it.
+SMALL_RADIUS = 8
+# A narrow Gaussian leaves weights of 1e-22 around the disk; no grey level depends on them.
+NEGLIGIBLE = 1e-12
+
+
+@functools.lru_cache(maxsize=16)
+def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
+    """Return the kernel: a normalised disk of whole pixels, its edge softened by a Gaussian.
+
+    Parameters
+    ----------
+    radius
+        In pixels, above 0; below 1 the disk is one pixel.
+    softness
+        Standard deviation of the Gaussian in pixels. It is cut to 3x3 pixels up to a radius of 8
+        and to 5x5 beyond.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, read-only, shape (17, 17) or for larger disks (2 radius + 1, 2 radius + 1).
+    """
+    small = radius <= SMALL_RADIUS
+    reach = SMALL_RADIUS if small else int(radius)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    kernel: npt.NDArray[np.float64] = (x**2 + y**2 <= radius**2).astype(np.float64)
+    kernel /= kernel.sum()
+    taps = np.arange(-1, 2) if small else np.arange(-2, 3)
+    weights = np.exp(-0.5 * (taps / softness) ** 2)
+    weights /= weights.sum()
+    margin = taps[-1]
+    for _ in range(2):
+        padded = np.pad(kernel, ((margin, margin), (0, 0)), mode="reflect")
+        kernel = np.stack([padded[i : i + len(kernel)] for i in range(len(taps))], axis=2)
+        kernel = (kernel * weights).sum(axis=2).T
+    kernel.flags.writeable = False
+    return kernel
+
+
+def defocus_blur(
+    images: Images, radius_and_softness: tuple[float, float], generators: Generators
+) -> Pixels:
+    """Blur every channel with a :func:`disk`; the border is mirrored, its pixels not repeated.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    radius_and_softness
+        Of the disk, in pixels.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    kernel = disk(*radius_and_softness)
+    taps = np.argwhere(kernel > NEGLIGIBLE)
+    # Most of the 17x17 kernel is empty for small disks: pad by what is not.
+    first, last = taps.min(axis=0), taps.max(axis=0)
+    reach = int((last - first).max()) // 2
+    height, width = images.shape[1:3]
+    margins = ((0, 0), (reach, reach), (reach, reach), (0, 0))
+    padded = np.pad(images / 255.0, margins, mode="reflect")
+    blurred = np.zeros(images.shape)
+    product = np.empty(images.shape)
+    for row, column in taps:
+        y, x = row - first[0], column - first[1]
+        np.multiply(padded[:, y : y + height, x : x + width], kernel[row, column], out=product)
+        blurred += product
+    return blurred

@@ -1,0 +1,225 @@
+"""Corrupted images as CIFAR-10-C publishes them: one .npy a corruption, and labels.npy.
+
+Each array holds the images at severity 1, then all of them again at severity 2, up to 5, so
+5 x 10,000 in the published CIFAR-10-C and CIFAR-100-C; labels.npy holds the labels five times.
+
+Source of the format: D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to
+common corruptions and perturbations", ICLR 2019; https://zenodo.org/records/2535967.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.checks import checked_integer
+from pmt.datasets.cifar import varieties
+from pmt.datasets.class_names import (
+    CIFAR10_CLASSES,
+    CIFAR100_CLASSES,
+    CIFAR100_COARSE_CLASSES,
+    CIFAR100_COARSE_OF_FINE,
+    names_for,
+)
+from pmt.datasets.corruption_manifest import read_manifest
+from pmt.datasets.damage import damaged, missing
+from pmt.datasets.dataset import Dataset
+from pmt.datasets.npy import map_npy
+
+LABELS = "labels.npy"
+SEVERITIES = 5
+PUBLISHED = {"CIFAR-10-C": "cifar10", "CIFAR-100-C": "cifar100"}
+REMEDY = "download the archive again, or make the file again with `pmt corrupt`"
+
+
+def is_corrupted_folder(folder: Path) -> bool:
+    """Whether a folder has this layout: it holds a labels.npy."""
+    return (folder / LABELS).is_file()
+
+
+def find_corrupted(path: Path, split: str) -> Path | None:
+    """Find the corrupted arrays that stand for one split of the data set at `path`.
+
+    The first of these that holds a labels.npy: `path` itself, for either split;
+    ``path/train`` or ``path/test``; and for the test split ``path/CIFAR-10-C`` or
+    ``path/CIFAR-100-C``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The folder of the arrays.
+
+    Raises
+    ------
+    ValueError
+        `path` holds both CIFAR-10-C and CIFAR-100-C, and does not show which is meant.
+    """
+    for folder in (path, path / split):
+        if is_corrupted_folder(folder):
+            return folder
+    inside = [path / name for name in PUBLISHED if is_corrupted_folder(path / name)]
+    if split != "test" or not inside:
+        return None
+    clean = varieties(path)
+    fitting = [folder for folder in inside if not clean or PUBLISHED[folder.name] in clean]
+    if len(fitting) > 1:
+        raise damaged(path, "holds both CIFAR-10-C and CIFAR-100-C", "give the folder of one")
+    return fitting[0] if fitting else None
+
+
+def stored_names(folder: Path) -> tuple[str, ...]:
+    """List the corruptions whose arrays a folder holds, sorted by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        It holds none.
+    """
+    found = sorted(path.stem for path in folder.glob("*.npy") if path.name != LABELS)
+    if not found:
+        raise missing(folder, f"no array beside {LABELS}", REMEDY)
+    return tuple(found)
+
+
+def load_corrupted(
+    path: str | os.PathLike[str],
+    name: str,
+    severity: int,
+    *,
+    split: str = "test",
+    class_names: Sequence[str] | None = None,
+    labels: str = "fine",
+) -> Dataset:
+    """Read one corruption at one severity from stored arrays, as CIFAR-10-C is published.
+
+    Parameters
+    ----------
+    path
+        Folder of ``labels.npy`` and one ``.npy`` a corruption, or one that holds such a folder
+        as ``CIFAR-10-C`` or ``CIFAR-100-C``, or as ``train`` and ``test``.
+    name
+        Corruption, the name of its file.
+    severity
+        1 to 5.
+    split
+        "train" or "test": which folder is taken where there are two.
+    class_names
+        Names in the place of the official ones or of those that ``pmt corrupt`` noted.
+    labels
+        "fine", or "coarse" for the 20 superclasses of CIFAR-100.
+
+    Returns
+    -------
+    Dataset
+        The images are mapped into memory: only what is used is read from disk.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such arrays, or no file for this corruption.
+    ValueError
+        A damaged file, or a bad argument.
+    """
+    if split not in ("train", "test"):
+        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    folder = find_corrupted(Path(path), split)
+    if folder is None:
+        raise missing(
+            Path(path), f"no corrupted arrays of the {split} split ({LABELS}, fog.npy, ...)", REMEDY
+        )
+    return read_corrupted(folder, name, severity, class_names=class_names, labels=labels)
+
+
+def read_corrupted(
+    folder: Path,
+    name: str,
+    severity: int,
+    *,
+    class_names: Sequence[str] | None = None,
+    labels: str = "fine",
+) -> Dataset:
+    """Read from the very folder that :func:`find_corrupted` found."""
+    level = checked_integer("severity", severity)
+    if not 1 <= level <= SEVERITIES:
+        raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
+    images = _images(folder, name)
+    count = len(images) // SEVERITIES
+    part = slice((level - 1) * count, level * count)
+    numbers = _labels(folder, len(images))[part].astype(np.int64)
+    names = class_names or _class_names(folder, numbers, images.shape[1:])
+    dataset = Dataset(
+        images=images[part],
+        labels=numbers,
+        class_names=names_for(folder / LABELS, numbers, names),
+        name=f"{folder.name}-{name}-{level}",
+    )
+    return dataset if labels == "fine" else _coarse(folder, dataset)
+
+
+def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
+    path = folder / f"{name}.npy"
+    if not path.is_file():
+        there = sorted(file.stem for file in folder.glob("*.npy") if file.name != LABELS)
+        raise missing(
+            path,
+            f"no such file (the folder has {', '.join(there) or 'no array'})",
+            "add it, with `pmt corrupt` for instance, or move the folder away to have the clean "
+            "images corrupted",
+        )
+    images: npt.NDArray[Any] = map_npy(path, REMEDY)
+    is_images = images.dtype == np.uint8 and images.ndim in (3, 4) and 0 not in images.shape
+    if not is_images or len(images) % SEVERITIES:
+        raise damaged(
+            path,
+            f"is {images.dtype} of shape {images.shape}, not uint8 of shape (5 N, H, W, C)",
+            REMEDY,
+        )
+    return images if images.ndim == 4 else images[..., None]
+
+
+def _labels(folder: Path, count: int) -> npt.NDArray[Any]:
+    path = folder / LABELS
+    labels = map_npy(path, REMEDY)
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise damaged(
+            path,
+            f"is {labels.dtype} of shape {labels.shape}, not integers of shape ({count},), one an "
+            "image",
+            REMEDY,
+        )
+    rounds = labels.reshape(SEVERITIES, -1)
+    if not np.array_equal(rounds, np.broadcast_to(rounds[0], rounds.shape)):
+        raise damaged(path, "does not hold the same labels five times, once a severity", REMEDY)
+    return labels
+
+
+def _class_names(
+    folder: Path, labels: npt.NDArray[np.int64], shape: tuple[int, ...]
+) -> Sequence[str] | None:
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        return manifest.class_names
+    if shape != (32, 32, 3):
+        return None
+    classes = int(labels.max()) + 1
+    if folder.name != "CIFAR-100-C" and classes <= len(CIFAR10_CLASSES):
+        return CIFAR10_CLASSES
+    return CIFAR100_CLASSES if classes <= len(CIFAR100_CLASSES) else None
+
+
+def _coarse(folder: Path, dataset: Dataset) -> Dataset:
+    if dataset.class_names == CIFAR100_COARSE_CLASSES:
+        return dataset
+    if dataset.class_names != CIFAR100_CLASSES:
+        raise ValueError(f"labels = 'coarse': {folder} is not of CIFAR-100; leave the option out")
+    return replace(
+        dataset,
+        labels=np.array(CIFAR100_COARSE_OF_FINE)[dataset.labels],
+        class_names=CIFAR100_COARSE_CLASSES,
+    )

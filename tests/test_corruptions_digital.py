@@ -1,0 +1,155 @@
+"""Elastic transform, pixelate and JPEG compression: against slow definitions and Pillow itself."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+
+from pmt.corruptions import corrupt
+from pmt.corruptions.constants import CIFAR10, IMAGENET
+from pmt.corruptions.elastic_transform import Elastic, elastic_transform
+from pmt.corruptions.sampling import bilinear
+
+
+def made_images(height: int = 32, width: int = 32, channels: int = 3) -> np.ndarray:
+    n, y, x, c = np.indices((2, height, width, channels))
+    return ((n * 31 + y * 17 + x * 11 + c * 71 + x * y * (c + 1)) % 256).astype(np.uint8)
+
+
+def elastic_by_definition(image: np.ndarray, constants: Elastic, seed: int) -> np.ndarray:
+    """The published steps: an affine map from three moved corners, then map_coordinates."""
+    generator = np.random.default_rng(seed)
+    height, width, channels = image.shape
+    reach = min(height, width) // 3
+    x, y = width // 2, height // 2
+    corners = np.array([[x + reach, y + reach], [x + reach, y - reach], [x - reach, y - reach]])
+    moved = corners + generator.uniform(-constants.affine, constants.affine, (3, 2))
+    inverse = np.linalg.solve(np.c_[moved, np.ones(3)], corners)
+    field = generator.uniform(-1.0, 1.0, (2, height, width))
+    right, down = (
+        constants.strength * ndimage.gaussian_filter(each, constants.smoothness, truncate=3)
+        for each in field
+    )
+    rows, columns = np.mgrid[:height, :width]
+    sources = np.stack([columns, rows, np.ones_like(rows)], axis=2) @ inverse
+    result = np.empty(image.shape)
+    for channel in range(channels):
+        # scipy calls the mirror in the middle of a pixel "mirror", that at its edge "reflect".
+        mapped = ndimage.map_coordinates(
+            image[..., channel] / 255.0, (sources[..., 1], sources[..., 0]), order=1, mode="mirror"
+        )
+        result[..., channel] = ndimage.map_coordinates(
+            mapped, (rows + down, columns + right), order=1, mode="reflect"
+        )
+    return result
+
+
+BOTH = (*CIFAR10["elastic_transform"], *IMAGENET["elastic_transform"])
+
+
+@pytest.mark.parametrize("constants", BOTH)
+@pytest.mark.parametrize("shape", [(32, 32, 3), (21, 40, 1)])
+def test_elastic_transform_is_its_definition(
+    constants: Elastic, shape: tuple[int, int, int]
+) -> None:
+    images = made_images(*shape)
+    result = elastic_transform(images, constants, [np.random.default_rng(seed) for seed in (8, 9)])
+    for image, bent, seed in zip(images, result, (8, 9), strict=True):
+        expected = elastic_by_definition(image, constants, seed)
+        np.testing.assert_allclose(bent, expected, atol=1e-8)
+
+
+def test_elastic_transform_at_severity_1_is_affine() -> None:
+    y, x = np.indices((32, 32))
+    planes = np.repeat((3 * x + 4 * y).astype(np.uint8)[None, :, :, None], 20, axis=0)
+    bent = corrupt(planes, "elastic_transform", 1).astype(np.int64)
+    # A plane stays a plane where nothing is mirrored: its second differences vanish.
+    middle = bent[:, 8:24, 8:24]
+    assert np.abs(np.diff(middle, 2, axis=1)).max() <= 1
+    assert np.abs(np.diff(middle, 2, axis=2)).max() <= 1
+    stronger = corrupt(planes, "elastic_transform", 5).astype(np.int64)
+    assert np.abs(np.diff(stronger[:, 8:24, 8:24], 2, axis=1)).max() > 3
+
+
+def test_elastic_transform_keeps_what_is_flat() -> None:
+    for value in (0, 1, 37, 128, 254, 255):
+        bent = corrupt(np.full((3, 32, 32, 3), value, np.uint8), "elastic_transform", 5)
+        assert np.abs(bent.astype(np.int64) - value).max() <= (0 if value in (0, 255) else 1)
+
+
+@pytest.mark.parametrize(
+    ("repeat_edge", "expected"),
+    [
+        (True, [2.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.5, 1.0, 2.0, 2.0, 2.0, 1.0]),
+        (False, [1.0, 2.0, 1.5, 1.0, 0.5, 0.0, 0.5, 1.0, 2.0, 1.5, 1.0, 0.0]),
+    ],
+)
+def test_a_ramp_is_mirrored_at_its_ends(repeat_edge: bool, expected: list[float]) -> None:
+    ramp = np.arange(3.0).reshape(1, 1, 3, 1)
+    x = np.array([-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0])
+    found = bilinear(ramp, np.zeros((1, 1, 12)), x.reshape(1, 1, 12), repeat_edge=repeat_edge)
+    assert found[0, 0, :, 0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("constants", "sides"),
+    [("cifar10", [30, 28, 27, 24, 20]), ("imagenet", [19, 16, 12, 9, 8])],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pixelate_is_pillows_box_filter_twice(
+    constants: str, sides: list[int], channels: int
+) -> None:
+    images = made_images(32, 32, channels)
+    for severity, side in enumerate(sides, start=1):
+        result = corrupt(images, "pixelate", severity, constants=constants)
+        for image, coarse in zip(images, result, strict=True):
+            picture = Image.fromarray(image.squeeze())
+            small = picture.resize((side, side), Image.Resampling.BOX)
+            expected = np.asarray(small.resize((32, 32), Image.Resampling.BOX))
+            np.testing.assert_array_equal(coarse.squeeze(), expected)
+
+
+def test_pixelate_makes_blocks() -> None:
+    images = np.arange(64, dtype=np.uint8).reshape(1, 8, 8, 1)
+    # A quarter of 8 pixels: blocks of 4x4, whose means are 13.5, 17.5, 45.5 and 49.5.
+    coarse = corrupt(images, "pixelate", 5, constants="imagenet")[0, :, :, 0]
+    assert coarse[0].tolist() == [14, 14, 14, 14, 18, 18, 18, 18]
+    assert coarse[:, 7].tolist() == [18, 18, 18, 18, 50, 50, 50, 50]
+
+
+@pytest.mark.parametrize(
+    ("constants", "qualities"),
+    [("cifar10", [80, 65, 58, 50, 40]), ("imagenet", [25, 18, 15, 10, 7])],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_jpeg_compression_is_pillows(constants: str, qualities: list[int], channels: int) -> None:
+    images = made_images(19, 27, channels)
+    for severity, quality in enumerate(qualities, start=1):
+        result = corrupt(images, "jpeg_compression", severity, constants=constants)
+        for image, compressed in zip(images, result, strict=True):
+            file = io.BytesIO()
+            Image.fromarray(image.squeeze()).save(file, format="JPEG", quality=quality)
+            np.testing.assert_array_equal(compressed.squeeze(), np.asarray(Image.open(file)))
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "module"),
+    [
+        ("pixelate", "Pillow", "PIL.Image"),
+        ("jpeg_compression", "Pillow", "PIL.Image"),
+        ("elastic_transform", "SciPy", "scipy.ndimage"),
+        ("spatter", "SciPy", "scipy.ndimage"),
+    ],
+)
+def test_what_is_missing_is_named_with_how_to_install_it(
+    name: str, package: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModuleNotFoundError) as error:
+        corrupt(made_images(), name, 5)
+    assert str(error.value) == (f'{name} needs {package}: pip install "poor-mans-training[data]"')

@@ -1,0 +1,164 @@
+"""The image as a C array: what compilers say of it, and what a program reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+from networks import residual_network
+
+import pmt
+from pmt.exporters.c_array import array_name
+from pmt.graph import Graph
+
+WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Wundef", "-Wcomment", "-Wtrigraphs", "-Werror"]
+LANGUAGES = {
+    "c99": ["gcc", "-std=c99"],
+    "c11": ["gcc", "-std=c11"],
+    "gnu17": ["gcc", "-std=gnu17"],
+    "c++17": ["g++", "-x", "c++", "-std=c++17"],
+}
+# Prints size, place and CRC-32 of the array, as a C and C++ program.
+PROGRAM = """
+#include <stdint.h>
+#include <stdio.h>
+{declarations}
+int main(void) {{
+  uint32_t crc = 0xffffffffu;
+  for (uint32_t i = 0; i < {size}; ++i) {{
+    crc ^= {name}[i];
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1u) ? 0xedb88320u : 0u);
+  }}
+  printf("%u %u %08x %08x\\n", (unsigned)sizeof {name}, (unsigned)((uintptr_t){name} % 16),
+         (unsigned)~crc, (unsigned){crc});
+  return 0;
+}}
+"""
+DECLARATIONS = """
+#ifdef __cplusplus
+extern "C" {{
+#endif
+extern const uint8_t {name}[{size}];
+extern const uint32_t {name}_size;
+extern const uint32_t {name}_crc32;
+#ifdef __cplusplus
+}}
+#endif
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compilers():
+    missing = [name for name in ("gcc", "g++") if shutil.which(name) is None]
+    if missing and os.environ.get("CI") == "true":
+        pytest.fail(f"{missing} not found: apt-get install gcc g++")
+    if missing:
+        pytest.skip(f"{missing} not found: apt-get install gcc g++")
+
+
+def run(language: str, folder: Path, *sources: str) -> str:
+    """Compile a program and return what it prints; standard error must be empty."""
+    command = [*LANGUAGES[language], *WARNINGS, *sources, "-o", "program"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stderr) == (0, "")
+    return subprocess.run(
+        ["./program"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_header_is_compiled_without_a_warning(language, tmp_path):
+    model = pmt.load("fashion_mnist_dscnn")
+    model.save(tmp_path / "net.h")
+    program = PROGRAM.format(
+        declarations='#include "net.h"\n#include "net.h"',
+        name="net_model",
+        size="NET_MODEL_SIZE",
+        crc="NET_MODEL_CRC32",
+    )
+    (tmp_path / "main.c").write_text(program)
+    image = model.image()
+    crc = f"{zlib.crc32(image):08x}"
+    assert run(language, tmp_path, "main.c") == f"{len(image)} 0 {crc} {crc}\n"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_source_is_compiled_without_a_warning_and_linked(language, tmp_path):
+    model = residual_network()
+    model.save(tmp_path / "net.c")
+    image = model.image()
+    declarations = DECLARATIONS.format(name="net_model", size=len(image))
+    program = PROGRAM.format(
+        declarations=declarations, name="net_model", size="net_model_size", crc="net_model_crc32"
+    )
+    (tmp_path / "main.c").write_text(program)
+    crc = f"{zlib.crc32(image):08x}"
+    printed = run(language, tmp_path, "main.c", "net.c")
+    assert printed == f"{len(image)} 0 {crc} {crc}\n"
+    declared = [line for line in declarations.splitlines() if line.startswith("extern const")]
+    assert [line in (tmp_path / "net.c").read_text() for line in declared] == [True] * 3
+
+
+def test_a_header_says_what_it_holds(tmp_path):
+    model = residual_network()
+    model.save(tmp_path / "net.h")
+    image = model.image()
+    crc = f"{zlib.crc32(image):08x}"
+    assert (tmp_path / "net.h").read_text().splitlines()[:18] == [
+        "/*",
+        f" * net.h: a .pmt image, written by pmt {pmt.__version__}.",
+        " * Name: residual",
+        f" * Image: {len(image)} bytes, CRC-32 {crc}, aligned to 16 bytes.",
+        " * Network: 6 layers, 1224 int8 weights, 4 outputs.",
+        " * Input: 8 x 8 x 3, int8 = pixel - 128.",
+        " * Use: net_model[NET_MODEL_SIZE], NET_MODEL_CRC32.",
+        " */",
+        "#ifndef NET_MODEL_H",
+        "#define NET_MODEL_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        f"#define NET_MODEL_SIZE {len(image)}u",
+        f"#define NET_MODEL_CRC32 0x{crc}u",
+        "",
+        "#if defined(__cplusplus)",
+        "#define NET_MODEL_ALIGNED alignas(16)",
+    ]
+
+
+def test_names_from_elsewhere_cannot_leave_the_comment(tmp_path):
+    graph: Graph = residual_network().to_graph()
+    graph.metadata = {
+        "name": "net */ int x; /* ??/",
+        "source": "C:\\models\\\nnew line",
+        "licence": "© ünïcode",
+    }
+    pmt.Model.from_graph(graph).save(tmp_path / "net.h")
+    lines = (tmp_path / "net.h").read_text().splitlines()
+    assert lines[2:5] == [
+        " * Name: net * / int x; / * ? ?/",
+        " * Source: C:_models__new line",
+        " * Licence: _ _n_code",
+    ]
+    (tmp_path / "main.c").write_text('#include "net.h"\nint main(void) { return *net_model - 80; }')
+    assert run("c99", tmp_path, "main.c") == ""
+
+
+@pytest.mark.parametrize(
+    ("file_name", "name"),
+    [
+        ("mcunet.h", "mcunet_model"),
+        ("resnet8 v2.h", "resnet8_v2_model"),
+        ("8x8.c", "net_8x8_model"),
+        ("linux.h", "linux_model"),
+        ("_Reserved__name.c", "Reserved_name_model"),
+        ("größe.h", "gr_e_model"),
+        ("---.h", "model"),
+    ],
+)
+def test_arrays_are_named_after_their_files(file_name, name):
+    assert array_name(file_name) == name

@@ -1,0 +1,249 @@
+"""Written .tflite files: what LiteRT makes of them, and what our reader does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import emulator
+import litert_engine
+import numpy as np
+import pytest
+from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
+from networks import residual_network, smooth_network
+
+import pmt
+from pmt.exporters.bias import bounded_bias
+from pmt.exporters.flatbuffer import OPERATORS
+from pmt.exporters.input_formula import input_formula
+from pmt.exporters.pooling_bands import Band, bands
+from pmt.exporters.tflite import tflite_model
+from pmt.graph import Graph, Op, Tensor
+from pmt.model import Model
+
+tflite = pytest.importorskip("tflite")
+pytest.importorskip("ai_edge_litert")
+
+
+def read_back(graph: Graph, folder: Path) -> Model:
+    (folder / "net.tflite").write_bytes(tflite_model(graph))
+    return pmt.load(folder / "net.tflite")
+
+
+def steps_off(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    return np.abs(ours.reshape(-1).astype(int) - theirs.reshape(-1))
+
+
+def test_every_layer_equals_xnnpack_and_poolings_differ_by_one_step_at_most():
+    seen = set()
+    for seed in SEEDS:
+        graph = drawn_graph(seed)
+        for op in graph.ops:
+            if len(op.inputs) == 2:
+                continue
+            one = alone(graph, op)
+            image = random_images(one, 1, seed)
+            found = litert_engine.outputs(tflite_model(one), image)
+            off = steps_off(emulator.run_op(one, one.ops[0], [image]), found)
+            assert off.max() <= (op.kind in ("average_pool", "mean")), (seed, op.name)
+            seen.add(op.kind)
+    assert len(seen) == 8  # all but the addition
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_every_op_is_one_step_at_most_from_the_reference_kernels(plain):
+    seen = set()
+    for seed in SEEDS:
+        graph = drawn_graph(seed, plain=plain)
+        image = random_images(graph, 1, seed)[0]
+        values = litert_engine.activations(tflite_model(graph), graph, image)
+        for op in graph.ops:
+            ours = emulator.run_op(graph, op, [values[i] for i in op.inputs])
+            assert steps_off(ours, values[op.output]).max() <= 1, (seed, op.name)
+            seen.add(op.kind)
+    assert len(seen) == 9
+
+
+def test_drawn_networks_survive_a_round_trip(tmp_path):
+    for seed in SEEDS:
+        graph = drawn_graph(seed, plain=True)
+        model, images = Model.from_graph(graph), random_images(graph, 4, seed)
+        again = read_back(graph, tmp_path)
+        np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
+        assert [layer.name for layer in again.layers] == [layer.name for layer in model.layers]
+
+
+@pytest.mark.parametrize("network", [residual_network, smooth_network])
+def test_small_networks_equal_xnnpack_and_survive_a_round_trip(network, tmp_path):
+    model = network()
+    images = random_images(model.to_graph(), 20)
+    found = litert_engine.outputs(tflite_model(model.to_graph()), images)
+    np.testing.assert_array_equal(found, int8_outputs(model, images))
+    again = read_back(model.to_graph(), tmp_path)
+    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
+
+
+def test_the_bundled_model_equals_xnnpack_on_every_image(tmp_path):
+    model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test")
+    images = model.prepare(data.images)
+    content = tflite_model(model.to_graph())
+    np.testing.assert_array_equal(
+        litert_engine.outputs(content, images), int8_outputs(model, images)
+    )
+    again = read_back(model.to_graph(), tmp_path)
+    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
+    assert again.select_layers("head") == model.select_layers("head")
+
+
+def test_the_bundled_model_on_reference_kernels():
+    model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("test")
+    images = model.prepare(data.images[:300])
+    ours = int8_outputs(model, images)
+    found = litert_engine.outputs(tflite_model(model.to_graph()), images, reference=True)
+    assert steps_off(ours, found).max() <= 2
+    assert (ours.argmax(1) == found.argmax(1)).mean() >= 0.99
+
+
+def test_mcunet_equals_xnnpack_dead_channels_included(mcunet_path, cifar10_dir, tmp_path):
+    model = pmt.load(mcunet_path)
+    graph = model.to_graph()
+    small = pmt.datasets.load(cifar10_dir, split="test").images[:12]
+    images = model.prepare(small.repeat(4, axis=1).repeat(4, axis=2))
+    content = tflite_model(graph)
+    np.testing.assert_array_equal(
+        litert_engine.outputs(content, images), int8_outputs(model, images)
+    )
+    values = litert_engine.activations(content, graph, images[0])
+    for op in graph.ops:
+        ours = emulator.run_op(graph, op, [values[i] for i in op.inputs])
+        assert steps_off(ours, values[op.output]).max() <= 1, op.name
+    again = read_back(graph, tmp_path)
+    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
+
+
+def test_resnet8_is_one_step_at_most_from_litert_in_every_op(resnet8_path, cifar10_dir, tmp_path):
+    model = pmt.load(resnet8_path)
+    graph = model.to_graph()
+    images = model.prepare(pmt.datasets.load(cifar10_dir, split="test").images[:300])
+    content = tflite_model(graph)
+    ours = int8_outputs(model, images)
+    found = litert_engine.outputs(content, images)
+    assert (ours.argmax(1) == found.argmax(1)).mean() >= 0.99
+    for image in images[:3]:
+        values = litert_engine.activations(content, graph, image)
+        for op in graph.ops:
+            expected = emulator.run_op(graph, op, [values[i] for i in op.inputs])
+            assert steps_off(expected, values[op.output]).max() <= 1, op.name
+    again = read_back(graph, tmp_path)
+    np.testing.assert_array_equal(again.core.logits(images), model.core.logits(images))
+    assert [op.name for op in again.to_graph().ops] == [op.name for op in graph.ops]
+
+
+def test_what_the_file_says():
+    model = residual_network()
+    content = tflite_model(model.to_graph())
+    assert content == tflite_model(model.to_graph())
+    file = tflite.Model.GetRootAs(content, 0)
+    assert (file.Version(), content[4:8]) == (3, b"TFL3")
+    described = f"pmt {pmt.__version__}: residual; input int8 = pixel - 128"
+    assert file.Description().decode() == described
+    versions = {
+        file.OperatorCodes(i).BuiltinCode(): file.OperatorCodes(i).Version()
+        for i in range(file.OperatorCodesLength())
+    }
+    assert versions == {0: 2, 3: 3, 4: 3, 9: 4, 40: 2}  # add, conv, depthwise, dense, mean
+    graph = file.Subgraphs(0)
+    names = [graph.Tensors(i).Name().decode() for i in range(graph.TensorsLength())]
+    tensors = [tensor.name for tensor in model.to_graph().tensors]
+    assert names[: len(tensors)] == tensors
+    assert {"stem/weights", "stem/bias", "head/weights"} <= set(names)
+    entry = file.Metadata(0)
+    assert entry.Name() == b"pmt"
+    told = json.loads(file.Buffers(entry.Buffer()).DataAsNumpy().tobytes())
+    assert told["metadata"] == {"name": "residual"}
+    assert told["blocks"]["B2"] == ["depth", "project"]
+    assert told["input_std"] == [128.0, 128.0, 128.0]
+
+
+def test_constants_are_aligned():
+    content = tflite_model(drawn_graph(3))
+    file = tflite.Model.GetRootAs(content, 0)
+    start = np.frombuffer(content, np.uint8).__array_interface__["data"][0]
+    places = []
+    for i in range(1, file.BuffersLength()):
+        data = file.Buffers(i).DataAsNumpy()
+        places.append((data.__array_interface__["data"][0] - start) % 16)
+    assert len(places) > 10
+    assert set(places) == {0}
+
+
+def test_the_signature_runs():
+    model = residual_network()
+    images = random_images(model.to_graph(), 1)
+    engine = litert_engine.interpreter(tflite_model(model.to_graph()))
+    found = engine.get_signature_runner("serving_default")(input=images)["output"]
+    np.testing.assert_array_equal(found, int8_outputs(model, images))
+
+
+def test_batches_are_taken():
+    for seed in SEEDS[:20]:
+        graph = drawn_graph(seed)
+        images = random_images(graph, 3, seed)
+        content = tflite_model(graph)
+        engine = litert_engine.interpreter(content)
+        engine.resize_tensor_input(engine.get_input_details()[0]["index"], images.shape)
+        engine.allocate_tensors()
+        engine.set_tensor(engine.get_input_details()[0]["index"], images)
+        engine.invoke()
+        found = engine.get_tensor(engine.get_output_details()[0]["index"]).reshape(3, -1)
+        np.testing.assert_array_equal(found, litert_engine.outputs(content, images))
+
+
+def test_operators_have_options_of_the_schema():
+    for kind, (_version, table) in OPERATORS.items():
+        assert hasattr(tflite.BuiltinOperator, kind)
+        assert hasattr(tflite.BuiltinOptions, table)
+
+
+def test_biases_move_only_where_a_sum_could_wrap():
+    lowest, highest = -(2**31), 2**31 - 1
+    op = Op(
+        "fully_connected", "head", (0,), 1,
+        weights=np.array([[0, 0], [3, -4], [3, -4], [3, -4]], np.int8),
+        bias=np.array([lowest, lowest, highest, 12345], np.int32),
+    )  # fmt: skip
+    # 7 steps of weight by at most 255 of input, from zero point -128.
+    bounded = bounded_bias(op, Tensor("x", 1, 1, 2, 0.1, -128))
+    assert bounded.tolist() == [lowest, lowest + 1785, highest - 1785, 12345]
+    assert bounded_bias(replace(op, bias=None), Tensor("x", 1, 1, 2, 0.1, 0)).tolist() == [0] * 4
+
+
+def test_windows_are_grouped_by_how_the_edge_cuts_them():
+    assert bands(size=8, outputs=4, kernel=3, stride=2, padding=1) == [
+        Band(1, 2, 0, 2),
+        Band(3, 3, 1, 8),
+    ]
+    assert bands(size=2, outputs=2, kernel=3, stride=1, padding=1) == [
+        Band(1, 2, 0, 2),
+        Band(1, 2, 0, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "zero_point", "formula"),
+    [
+        ((0.0, 0.0), (255.0, 255.0), -128, "int8 = pixel - 128"),
+        ((-5.0, -5.0), (255.0, 255.0), 3, "int8 = pixel + 8"),
+        (
+            (123.675, 116.28),
+            (58.395, 57.12),
+            -14,
+            "int8 = round((pixel - mean) / std / 0.00392156886) - 14, mean (123.675, 116.28), "
+            "std (58.395, 57.12), of pixels 0..255 for each channel",
+        ),
+    ],
+)
+def test_the_formula_of_the_input(mean, std, zero_point, formula):
+    tensor = Tensor("x", 4, 4, 2, float(np.float32(1 / 255)), zero_point)
+    assert input_formula(Graph([tensor], [], 0, 0, mean, std)) == formula

@@ -1,0 +1,226 @@
+"""Trained weights in the .tflite file that the model was imported from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import litert_engine
+import numpy as np
+import pytest
+from cli_files import same_weights
+from networks import residual_network
+
+import pmt
+from pmt.exporters import tflite_in_place
+from pmt.exporters.tflite import tflite_model
+from pmt.graph import Graph
+
+tflite = pytest.importorskip("tflite")
+
+
+def moved(model: pmt.Model, *, layers: str = "all", bias: bool = True) -> pmt.Model:
+    """A copy with every weight, and every bias, of some layers another one."""
+    model = model.copy()
+    for layer in model.select_layers(layers):
+        weights, biases = model.core.weights(layer), model.core.bias(layer)
+        model.core.set_parameters(layer, np.clip(weights + 1, -127, 127), biases - 3 * bias)
+    return model
+
+
+def ranges_that_differ(a: bytes, b: bytes) -> list[tuple[int, int]]:
+    places = np.flatnonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8))
+    ends = np.flatnonzero(np.diff(places) > 64)
+    return [(int(part[0]), int(part[-1])) for part in np.split(places, ends + 1)]
+
+
+def changed_file(path: Path, folder: Path, change) -> Path:
+    """A copy of a file, changed through the views of its flatbuffer."""
+    data = bytearray(path.read_bytes())
+    change(tflite.Model.GetRootAs(data, 0))
+    (folder / "changed.tflite").write_bytes(data)
+    return folder / "changed.tflite"
+
+
+def test_an_unchanged_model_gives_the_same_bytes(resnet8_path, tmp_path):
+    pmt.load(resnet8_path).save(tmp_path / "same.tflite", into=resnet8_path)
+    assert (tmp_path / "same.tflite").read_bytes() == resnet8_path.read_bytes()
+
+
+def test_only_the_bytes_of_trained_layers_change(resnet8_path, tmp_path):
+    trained = moved(pmt.load(resnet8_path), layers="head")
+    trained.save(tmp_path / "head.tflite", into=resnet8_path)
+    before, after = resnet8_path.read_bytes(), (tmp_path / "head.tflite").read_bytes()
+    assert len(before) == len(after)
+    assert sum(last - first + 1 for first, last in ranges_that_differ(before, after)) <= 640 + 40
+    assert same_weights(pmt.load(tmp_path / "head.tflite"), trained)
+
+
+def test_every_layer_is_read_back(resnet8_path, tmp_path):
+    trained = moved(pmt.load(resnet8_path))
+    trained.save(tmp_path / "all.tflite", into=resnet8_path)
+    again = pmt.load(tmp_path / "all.tflite")
+    assert same_weights(again, trained)
+    for layer in trained.layers:
+        biases = (again.core.bias(layer.index), trained.core.bias(layer.index))
+        np.testing.assert_array_equal(*biases)
+    # And the other way round: the trained file takes the first weights.
+    pmt.load(resnet8_path).save(tmp_path / "back.tflite", into=tmp_path / "all.tflite")
+    assert (tmp_path / "back.tflite").read_bytes() == resnet8_path.read_bytes()
+
+
+def test_a_short_training_reaches_both_kinds_of_file(resnet8_path, cifar10_dir, tmp_path):
+    """Top-1 on 300 images of LiteRT, on a new file and on the original with these weights."""
+    pytest.importorskip("ai_edge_litert")
+    data = pmt.datasets.load(cifar10_dir, split="test")
+    noisy = pmt.corruptions.corrupt(data, "gaussian_noise", severity=5, seed=0)
+    model = pmt.load(resnet8_path)
+    trainer = pmt.ZOTrainer(layers="B4,head", queries=4, epochs=1, batch=50, seed=1)
+    trainer.fit(model, noisy.subset(np.arange(300, 700)), out=tmp_path / "run")
+    trained = pmt.load(tmp_path / "run")
+    assert not same_weights(trained, pmt.load(resnet8_path))
+    trained.save(tmp_path / "new.tflite")
+    trained.save(tmp_path / "own.tflite", into=resnet8_path)
+    images, labels = trained.prepare(noisy.images[:300]), noisy.labels[:300]
+    ours = trained.core.logits(images, int8_logits=True)
+    for name in ("new", "own"):
+        content = (tmp_path / f"{name}.tflite").read_bytes()
+        found = litert_engine.outputs(content, images).astype(int)
+        # A class is as good as the best where the int8 outputs tie.
+        best = [row == row.max() for row in found]
+        ties = [row == row.max() for row in ours]
+        agree = [bool((a & b).any()) for a, b in zip(best, ties, strict=True)]
+        assert np.mean(agree) >= 0.99, name
+        right = np.mean([a[label] for a, label in zip(best, labels, strict=True)])
+        assert right == pytest.approx(
+            np.mean([b[label] for b, label in zip(ties, labels, strict=True)]), abs=0.01
+        )
+
+
+def test_another_model_is_refused(resnet8_path, tmp_path):
+    out = tmp_path / "out.tflite"
+    with pytest.raises(
+        ValueError,
+        match=r"resnet8.*not imported from this file: it has 15 operations, the model 8; give the "
+        r"file it came from",
+    ):
+        residual_network().save(out, into=resnet8_path)
+    model = pmt.load(resnet8_path)
+
+    def refused(change, message: str) -> None:
+        graph = model.to_graph()
+        change(graph)
+        with pytest.raises(ValueError, match=message):
+            pmt.Model.from_graph(graph).save(out, into=resnet8_path)
+
+    def rename(graph: Graph) -> None:
+        graph.ops[0].name = "stem"
+
+    def rescale(graph: Graph) -> None:
+        for op in (graph.ops[0], graph.ops[1]):
+            op.weight_scales = op.weight_scales * np.float32(1.5)
+
+    def clamp(graph: Graph) -> None:
+        graph.ops[0].clamp = (-128, 100)
+
+    refused(rename, r"'conv2d' has name 'conv2d', the model 'stem'")
+    refused(
+        rescale,
+        r"'conv2d' has other weight scales than the model; 'conv2d_1' has other weight scales",
+    )
+    refused(clamp, r"'conv2d' has clamp \(-128, 127\), the model \(-128, 100\)")
+    assert not out.exists()
+
+
+def test_other_quantisation_is_named(resnet8_path, tmp_path):
+    def change(file) -> None:
+        graph = file.Subgraphs(0)
+        logits = graph.Tensors(graph.Operators(graph.OperatorsLength() - 1).Inputs(0))
+        logits.Quantization().ScaleAsNumpy()[0] *= 2
+
+    other = changed_file(resnet8_path, tmp_path, change)
+    message = r"activation \d+ has scale and zero point \(0\.343\d+, 24\), the model's \(0\.171\d+"
+    with pytest.raises(ValueError, match=message):
+        pmt.load(resnet8_path).save(tmp_path / "out.tflite", into=other)
+
+
+def shared_file(folder: Path) -> Path:
+    """Two layers of equal weights, which a converter may store once."""
+    graph = residual_network(width=8).to_graph()
+    first, second = graph.ops[1], graph.ops[3]
+    second.weights = first.weights.reshape(second.weights.shape).copy()
+    path = folder / "shared.tflite"
+    path.write_bytes(tflite_model(graph))
+
+    def share(file) -> None:
+        subgraph = file.Subgraphs(0)
+        one, other = (subgraph.Tensors(subgraph.Operators(i).Inputs(1)) for i in (1, 3))
+        place = other._tab.Pos + other._tab.Offset(8)
+        other._tab.Bytes[place : place + 4] = int(one.Buffer()).to_bytes(4, "little")
+
+    return changed_file(path, folder, share)
+
+
+def test_layers_that_share_weights_may_change_alike_only(tmp_path):
+    path = shared_file(tmp_path)
+    model = pmt.load(path)
+    model.save(tmp_path / "same.tflite", into=path)
+    assert (tmp_path / "same.tflite").read_bytes() == path.read_bytes()
+    moved(model, layers="expand,project").save(tmp_path / "both.tflite", into=path)
+    with pytest.raises(
+        ValueError, match=r"layers 'expand' and 'project' share their weights in the file, and diff"
+    ):
+        moved(model, layers="expand").save(tmp_path / "one.tflite", into=path)
+    assert not (tmp_path / "one.tflite").exists()
+
+
+def test_trained_biases_need_a_place(tmp_path):
+    from tflite_builder import TfliteBuilder
+
+    b = TfliteBuilder()
+    x, y = b.activation(1, 4, 4, 2), b.activation(1, 4, 4, 2)
+    w = b.constant(np.ones((2, 1, 1, 2), np.int8), scales=[0.1, 0.2], name="net/conv/Conv2D")
+    b.op("CONV_2D", [x, w, -1], [y], Padding=1, StrideH=1, StrideW=1)
+    path = tmp_path / "net.tflite"
+    path.write_bytes(b.bytes([x], [y]))
+    model = pmt.load(path)
+    moved(model, bias=False).save(tmp_path / "weights.tflite", into=path)
+    assert same_weights(pmt.load(tmp_path / "weights.tflite"), moved(model))
+    with pytest.raises(
+        ValueError, match=r"layer 'conv' has trained biases, and none in the file; conv"
+    ):
+        moved(model).save(tmp_path / "bias.tflite", into=path)
+
+
+def test_layers_that_the_import_made_must_be_untrained(tmp_path, monkeypatch):
+    """As an importer does that unpacks groups, or makes a layer of another operator."""
+    path = tmp_path / "net.tflite"
+    path.write_bytes(tflite_model(residual_network().to_graph()))
+    graph = pmt.load(path).to_graph()
+    graph.ops[3].weights = graph.ops[3].weights[::-1].copy()
+    monkeypatch.setattr(tflite_in_place.importers, "read", lambda path: graph)
+    model = pmt.Model.from_graph(graph)
+    model.save(tmp_path / "same.tflite", into=path)
+    assert (tmp_path / "same.tflite").read_bytes() == path.read_bytes()
+    others = moved(model, layers="stem,expand,depth,down,head")
+    others.save(tmp_path / "others.tflite", into=path)
+    with pytest.raises(
+        ValueError, match=r"layer 'project' was trained, and the file does not store it as it is h"
+    ):
+        moved(model).save(tmp_path / "all.tflite", into=path)
+
+
+@pytest.mark.parametrize(
+    ("out", "into", "message"),
+    [
+        ("net.pmt", "net.tflite", r"into='net\.tflite' writes a \.tflite file; change the suffix"),
+        ("net.tflite", "net.pmt", r"into='net\.pmt': must be the \.tflite file"),
+    ],
+)
+def test_both_must_be_tflite(out, into, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        residual_network().save(tmp_path / out, into=into)
+
+
+def test_a_missing_original_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.tflite'?: there is no such file"):
+        residual_network().save(tmp_path / "x.tflite", into=tmp_path / "none.tflite")
