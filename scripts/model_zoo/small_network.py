@@ -38,7 +38,7 @@ BOTTLENECKS = (
 
 
 def float_graph(classes: int, seed: int) -> FloatGraph:
-    """Return the network with random weights (He et al. 2015, fan-out)."""
+    """Return the network with random weights (He et al. 2015, fan-out) and a head of zeros."""
     builder = _Builder(np.random.default_rng(seed))
     builder.convolution("first_conv", STEM_CHANNELS, kernel=3, activation="relu6")
     for number, block in enumerate(BOTTLENECKS):
@@ -93,8 +93,9 @@ class _Builder:
         self._append(FloatOp("mean", name, (self._graph.output,), 0), (1, 1, channels))
 
     def finished(self) -> FloatGraph:
-        """Name the blocks as the importer of MCUNet does."""
+        """Empty the head, and name the blocks as the importer of MCUNet does."""
         ops = self._graph.ops
+        ops[-1].weights = np.zeros_like(ops[-1].weights)
         layers = [i for i, op in enumerate(ops) if op.kind in LAYER_KINDS]
         wide = [i for i in layers if ops[i].name.endswith(("first_conv", "pointwise1"))]
         self._graph.blocks = {**consecutive_blocks(wide), "head": layers[-1:], "all": layers}
