@@ -38,7 +38,7 @@ LICENCE = "MIT"
 
 
 def metadata(
-    name: str, class_names: Sequence[str], recipe: Recipe, accuracies: Accuracies
+    name: str, class_names: Sequence[str], recipes: Sequence[Recipe], accuracies: Accuracies
 ) -> dict[str, Any]:
     """What the model says of itself."""
     return {
@@ -48,13 +48,15 @@ def metadata(
         "data": DATA,
         "licence": LICENCE,
         "command": COMMANDS[name],
-        "recipe": asdict(recipe),
+        "recipes": [asdict(recipe) for recipe in recipes],
         "float_accuracy": accuracies.float_test,
         "int8_accuracy": accuracies.int8_test,
     }
 
 
-def write(path: Path, model: Model, recipe: Recipe, accuracies: Accuracies, noise: str) -> None:
+def write(
+    path: Path, model: Model, recipes: Sequence[Recipe], accuracies: Accuracies, noise: str
+) -> None:
     """Write the card as Markdown."""
     name = model.metadata["name"]
     path.write_text(
@@ -67,7 +69,7 @@ def write(path: Path, model: Model, recipe: Recipe, accuracies: Accuracies, nois
             weights=sum(layer.weights for layer in model.layers),
             macs=model.macs,
             size=len(model.image()),
-            recipe=json.dumps(asdict(recipe)),
+            recipes="\n".join(f"- `{json.dumps(asdict(recipe))}`" for recipe in recipes),
             command=COMMANDS[name],
             corrupted="\n".join(
                 f"| {n} | {100 * a:.1f} |" for n, a in accuracies.corrupted.items()
@@ -88,7 +90,8 @@ image, {size:,} bytes.
 {origin}
 
 Trained in float32 on the first 45,000 CIFAR-10 training images (shifts of up to four pixels and
-mirror images; SGD with Nesterov momentum, one cosine cycle), batch norm folded, quantised with
+mirror images; SGD with Nesterov momentum, a cosine cycle for each recipe below; a recipe with crops
+enlarges parts of the images instead of shifting them), batch norm folded, quantised with
 `pmt.quantization.quantize` on the first 512 of the last 5,000 training images, which also show how
 training goes. No corruption was shown at any point, and the test images chose nothing.
 
@@ -111,7 +114,9 @@ Signal-to-noise ratio of the int8 activations, against the float network's, on h
 {noise}
 ```
 
-Made by `{command}`, with the recipe `{recipe}`.
+Made by `{command}`, with
+
+{recipes}
 
 {data} The weights are under the MIT licence of this project.
 """

@@ -37,6 +37,11 @@ class TorchNetwork(nn.Module):
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("std", std, persistent=False)
 
+    @property
+    def side(self) -> int:
+        """Height and width of the input in pixels."""
+        return self.graph.tensors[self.graph.input].height
+
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map pixels 0..255, ``(N, C, H, W)``, to logits ``(N, classes)``."""
         kept = {self.graph.input: (images - self.mean) / self.std}

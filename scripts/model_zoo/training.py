@@ -14,7 +14,7 @@ from torch import nn
 
 from pmt.datasets import Dataset
 
-from .cifar10 import shifted_and_mirrored
+from .augmentation import Augmentation, augmented, enlarged
 from .torch_network import TorchNetwork
 
 EVALUATION_BATCH = 100
@@ -29,7 +29,7 @@ class Recipe:
     learning_rate: float  # the highest of the schedule
     warm_up: float  # share of the steps that the rate rises
     weight_decay: float
-    label_smoothing: float
+    augmentation: Augmentation
     seed: int
 
 
@@ -61,25 +61,19 @@ def train(
 def accuracy(network: TorchNetwork, data: Dataset) -> float:
     """Return the top-1 accuracy, 0..1, in float."""
     network.eval()
-    device = next(network.parameters()).device
     right = 0
     with torch.inference_mode():
         for first in range(0, len(data), EVALUATION_BATCH):
             part = slice(first, first + EVALUATION_BATCH)
-            guesses = network(images_for(network, data.images[part], device)).argmax(1).cpu()
+            guesses = network(images_for(network, data.images[part])).argmax(1).cpu()
             right += int((guesses.numpy() == data.labels[part]).sum())
     return right / len(data)
 
 
-def images_for(
-    network: TorchNetwork, images: npt.NDArray[np.uint8], device: torch.device
-) -> torch.Tensor:
-    """Upscale to the network's input as :func:`pmt.datasets.load` does: bilinear, whole pixels."""
-    side = network.graph.tensors[network.graph.input].height
-    pixels = torch.from_numpy(np.ascontiguousarray(images)).to(device).permute(0, 3, 1, 2).float()
-    if pixels.shape[-1] != side:
-        pixels = nn.functional.interpolate(pixels, (side, side), mode="bilinear").round()
-    return pixels.contiguous(memory_format=torch.channels_last)
+def images_for(network: TorchNetwork, images: npt.NDArray[np.uint8]) -> torch.Tensor:
+    """Make the network's input of uint8 ``(N, H, W, C)``, on its device."""
+    device = next(network.parameters()).device
+    return enlarged(torch.from_numpy(images.copy()).to(device), network.side)
 
 
 def _train_epoch(
@@ -99,13 +93,9 @@ def _train_epoch(
         for group in optimizer.param_groups:
             group["lr"] = _learning_rate(recipe, (epoch * steps + step) / (recipe.epochs * steps))
         chosen = order[step * recipe.batch : (step + 1) * recipe.batch]
-        augmented = shifted_and_mirrored(data.images[chosen], generator)
+        images = augmented(data.images[chosen], recipe.augmentation, network.side, generator)
         labels = torch.from_numpy(data.labels[chosen]).to(device)
-        loss = nn.functional.cross_entropy(
-            network(images_for(network, augmented, device)),
-            labels,
-            label_smoothing=recipe.label_smoothing,
-        )
+        loss = nn.functional.cross_entropy(network(images.to(device)), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
