@@ -1,0 +1,1 @@
+"""The parts of ``scripts/make_zoo_model.py``: networks, data, training, measuring."""
