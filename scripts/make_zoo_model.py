@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from model_zoo import card, mcunet, small_network
+from model_zoo import card, small_network
 from model_zoo.cifar10 import read_splits
 from model_zoo.head import with_fitted_head
 from model_zoo.measurements import measure
@@ -27,8 +27,8 @@ from model_zoo.torch_network import TorchNetwork, absorb_statistics, trained_gra
 from model_zoo.training import Recipe, images_for, train
 
 from pmt import Model, datasets, importers
-from pmt.datasets.image_folder import resized
-from pmt.quantization import FloatGraph, format_noise, quantize, signal_to_noise
+from pmt.datasets.picture import Fit, resized
+from pmt.quantization import FloatGraph, dequantise, format_noise, quantize, signal_to_noise
 
 DATA_FOLDER = Path(__file__).parents[1] / "python" / "pmt" / "data"
 CLASSES = 10
@@ -95,7 +95,7 @@ def _make_cifar10(options: argparse.Namespace) -> None:
 
     floating = trained_graph(network)
     calibration = upscaled(held_out.images[:CALIBRATION_IMAGES], floating)
-    graph = quantize(floating, calibration)
+    graph = quantize(floating, calibration, bias_correction=True)
     accuracies = measure(network, Model.from_graph(graph), held_out, test)
     graph.metadata = card.metadata(options.model, data.class_names, recipes, accuracies)
     model = Model.from_graph(graph)
@@ -112,13 +112,13 @@ def _float_graph(options: argparse.Namespace) -> FloatGraph:
         raise SystemExit(
             "cifar10_mcunet starts from trained weights: add --archive mcunet-5fps.pkl"
         )
-    return mcunet.float_graph(options.archive, CLASSES)
+    return dequantise(importers.read(options.archive, classes=CLASSES))
 
 
 def upscaled(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:
     """Resize to the network's input as ``pmt.datasets.load`` does."""
     height, width, _ = graph.tensors[graph.input].shape
-    return images if images.shape[1:3] == (height, width) else resized(images, (height, width))
+    return images if images.shape[1:3] == (height, width) else resized(images, Fit((height, width)))
 
 
 def _make_head(options: argparse.Namespace) -> None:

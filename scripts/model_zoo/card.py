@@ -92,8 +92,9 @@ image, {size:,} bytes.
 Trained in float32 on the first 45,000 CIFAR-10 training images (shifts of up to four pixels and
 mirror images; SGD with Nesterov momentum, a cosine cycle for each recipe below; a recipe with crops
 enlarges parts of the images instead of shifting them), batch norm folded, quantised with
-`pmt.quantization.quantize` on the first 512 of the last 5,000 training images, which also show how
-training goes. No corruption was shown at any point, and the test images chose nothing.
+`pmt.quantization.quantize` (minimum and maximum, bias correction) on the first 512 of the last
+5,000 training images, which also show how training goes. No corruption was shown at any point, and
+the test images chose nothing.
 
 | network | images | accuracy in % |
 | --- | --- | --- |

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pmt import Model, corruptions
 from pmt.datasets import Dataset
-from pmt.datasets.image_folder import resized
+from pmt.datasets.picture import Fit, resized
 
 from .torch_network import TorchNetwork
 from .training import accuracy
@@ -43,5 +43,5 @@ def int8_accuracy(model: Model, data: Dataset) -> float:
     """Upscale where the model asks for it, and classify."""
     size = model.input_shape[:2]
     if data.images.shape[1:3] != size:
-        data = replace(data, images=resized(data.images, size))
+        data = replace(data, images=resized(data.images, Fit(size)))
     return model.evaluate(data).accuracy
