@@ -135,6 +135,19 @@ def shape_arithmetic(net: Network) -> str:
     return net.add("Gemm", [x, net.weights(4 * 36, 3)])
 
 
+def mean_as_torch_writes_it(net: Network) -> str:
+    """AdaptiveAvgPool2d(1) by the exporter of torch.export: as_strided becomes a Gather."""
+    x = net.conv("x", 3, 4)
+    batch = net.add("Squeeze", [net.add("Shape", [x], start=0, end=1)])
+    x = net.add("ReduceMean", [x], axes=[2, 3], keepdims=1)
+    flat = net.add("Reshape", [x, net.constant([-1], np.int64)])
+    zero, one, channels = (net.constant(n, np.int64) for n in (0, 1, 4))
+    first = net.add("Mul", [net.add("Range", [zero, batch, one]), channels])
+    first = net.add("Unsqueeze", [first, net.constant([1, 2, 3], np.int64)])
+    index = net.add("Add", [first, net.constant(np.arange(4).reshape(1, 4, 1, 1), np.int64)])
+    return net.head(net.add("Gather", [flat, index], axis=0), 4)
+
+
 SAME, LOWER = {"auto_pad": "SAME_UPPER"}, {"auto_pad": "SAME_LOWER"}
 NETWORKS: dict[str, Builder] = {
     "plain conv": conv_of(),
@@ -159,6 +172,7 @@ NETWORKS: dict[str, Builder] = {
     "means of rows and columns": row_then_column_mean,
     "min and max": bounds_by_min_and_max,
     "shape arithmetic": shape_arithmetic,
+    "mean of torch.export": mean_as_torch_writes_it,
     "max pool": pool_of("MaxPool", kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
     "max pool, rounded up": pool_of("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
     "average pool": pool_of("AveragePool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),

@@ -100,6 +100,12 @@ def _gather(call: Call, inputs: list[Array]) -> Array:
     return np.asarray(values.take(indices.astype(np.int64), axis))
 
 
+def _range(call: Call, inputs: list[Array]) -> Array:
+    start, limit, step = (value.ravel()[0] for value in inputs)
+    _require(call, math.ceil((float(limit) - float(start)) / float(step)))
+    return np.arange(start, limit, step)
+
+
 def _slice(call: Call, inputs: list[Array]) -> Array:
     if call.opset < 10:
         starts, ends = call.attribute("starts", []), call.attribute("ends", [])
@@ -160,6 +166,7 @@ FOLDERS: dict[str, Callable[[Call, list[Array]], Array]] = {
     "Mul": _elementwise(np.multiply),
     "Neg": lambda _call, inputs: -inputs[0],
     "Pow": _elementwise(np.power),
+    "Range": _range,
     "Reciprocal": lambda _call, inputs: 1 / inputs[0],
     "Reshape": _reshape,
     "Slice": _slice,

@@ -27,6 +27,7 @@ CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Div": onnx_elementwise.division,
     "Dropout": onnx_shapes.dropout,
     "Flatten": onnx_shapes.flatten,
+    "Gather": onnx_shapes.gather,
     "Gemm": onnx_layers.gemm,
     "GlobalAveragePool": onnx_poolings.global_average_pool,
     "GlobalMaxPool": onnx_poolings.global_max_pool,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pmt.importers.onnx_call import Call, memory_view
+from pmt.importers.onnx_constants import MAX_RANK
 from pmt.importers.onnx_poolings import node_axes
 from pmt.importers.onnx_problems import Unsupported
 from pmt.importers.onnx_view import View, flattened, reshaped, transposed
@@ -16,6 +17,7 @@ __all__ = [
     "copy",
     "dropout",
     "flatten",
+    "gather",
     "reshape",
     "softmax",
     "squeeze",
@@ -74,6 +76,23 @@ def reshape(call: Call) -> View:
         f"it reshapes {view.shape} to {tuple(shape)}, which splits or mixes channels and pixels",
         "only flattening, and shapes that keep the pixels whole, are supported",
     )
+
+
+def gather(call: Call) -> View:
+    """Convert a Gather that takes every value in its order, in another shape.
+
+    It is what torch writes for the mean over a whole image (``as_strided``).
+    """
+    view = call.view()
+    indices = call.constant(1, "indices")
+    in_order = len(view.axes) == 1 and np.array_equal(indices.ravel(), np.arange(view.shape[0]))
+    result = reshaped(view, indices.shape) if in_order and indices.ndim <= MAX_RANK else None
+    if result is None:
+        raise Unsupported(
+            f"it picks values out of an activation of shape {view.shape}",
+            "only a Gather that keeps all of them in their order is supported",
+        )
+    return result
 
 
 def target_shape(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) -> list[int]:
