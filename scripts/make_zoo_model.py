@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _make_cifar10(options: argparse.Namespace) -> None:
-    recipes = RECIPES[options.model]
+    recipes = RECIPES[options.model][: options.cycles]
     data, held_out, test = read_splits(options.data)
     network = TorchNetwork(_float_graph(options))
     absorb_statistics(network, images_for(network, data.images[:STATISTICS_IMAGES]))
@@ -147,6 +147,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data set")
     parser.add_argument("--archive", type=Path, help="int8 MCUNet of tiny-training (.pkl)")
     parser.add_argument("--work", type=Path, default=Path("runs/zoo"), help="for checkpoints")
+    parser.add_argument("--cycles", type=int, help="stop after so many training cycles")
     parser.add_argument("--out", type=Path, help="folder to write to; for a head, the .pmt file")
     options = parser.parse_args()
     if options.out is None:
