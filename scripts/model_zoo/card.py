@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,15 +20,15 @@ COMMANDS = {
     "cifar10_small": "python scripts/make_zoo_model.py cifar10_small --data cifar-10-batches-bin",
 }
 DESCRIPTIONS = {
-    "cifar10_mcunet": "MCUNet (5fps-320kb, width and kernels as published) for CIFAR-10 images "
-    "upscaled to 128x128: the network of the paper.",
+    "cifar10_mcunet": "MCUNet (mcunet-5fps of tiny-training) for CIFAR-10 images upscaled to "
+    "128x128: the network of the paper.",
     "cifar10_small": "A small network of MCUNet's family (inverted bottlenecks, ReLU6) for "
     "CIFAR-10 at 32x32: for quick studies.",
 }
 ORIGINS = {
-    "cifar10_mcunet": "Starts from the int8 weights that the tiny-training project publishes "
-    "(https://github.com/mit-han-lab/tiny-training, MIT licence, Copyright (c) 2022 MIT HAN Lab), "
-    "dequantised; the head is new.",
+    "cifar10_mcunet": "Starts from the int8 weights that the tiny-training project publishes under "
+    "the MIT licence (https://github.com/mit-han-lab/tiny-training; Lin, Zhu, Chen, Wang, Gan, "
+    "Han: On-Device Training Under 256KB Memory, NeurIPS 2022), dequantised; the head is new.",
     "cifar10_small": "Starts from random weights.",
 }
 DATA = (
@@ -35,6 +36,7 @@ DATA = (
     "authors state no licence; only weights are stored here, no image."
 )
 LICENCE = "MIT"
+WIDTH = 100
 
 
 def metadata(
@@ -59,16 +61,18 @@ def write(
 ) -> None:
     """Write the card as Markdown."""
     name = model.metadata["name"]
+    size = f"{len(model.image()):,}"
+    description = (
+        f"{DESCRIPTIONS[name]} {len(model.layers)} layers with weights, "
+        f"{sum(layer.weights for layer in model.layers):,} weights, {model.macs:,} "
+        f"multiply-accumulates an image, {size} bytes."
+    )
     path.write_text(
         TEMPLATE.format(
             name=name,
-            description=DESCRIPTIONS[name],
-            origin=ORIGINS[name],
-            data=DATA,
-            layers=len(model.layers),
-            weights=sum(layer.weights for layer in model.layers),
-            macs=model.macs,
-            size=len(model.image()),
+            description=textwrap.fill(description, WIDTH),
+            origin=textwrap.fill(ORIGINS[name], WIDTH, break_on_hyphens=False),
+            data=textwrap.fill(f"{DATA} The weights are under the MIT licence.", WIDTH),
             recipes="\n".join(f"- `{json.dumps(asdict(recipe))}`" for recipe in recipes),
             command=COMMANDS[name],
             corrupted="\n".join(
@@ -84,8 +88,7 @@ def write(
 TEMPLATE = """\
 # `{name}`
 
-{description} {layers} layers with weights, {weights:,} weights, {macs:,} multiply-accumulates an
-image, {size:,} bytes.
+{description}
 
 {origin}
 
@@ -93,8 +96,8 @@ Trained in float32 on the first 45,000 CIFAR-10 training images (shifts of up to
 mirror images; SGD with Nesterov momentum, a cosine cycle for each recipe below; a recipe with crops
 enlarges parts of the images instead of shifting them), batch norm folded, quantised with
 `pmt.quantization.quantize` (minimum and maximum, bias correction) on the first 512 of the last
-5,000 training images, which also show how training goes. No corruption was shown at any point, and
-the test images chose nothing.
+5,000 training images, which also show how training goes. No corruption was shown at any point. The
+test images chose no setting (that MCUNet wanted crops was first seen on corrupted ones).
 
 | network | images | accuracy in % |
 | --- | --- | --- |
@@ -119,5 +122,5 @@ Made by `{command}`, with
 
 {recipes}
 
-{data} The weights are under the MIT licence of this project.
+{data}
 """

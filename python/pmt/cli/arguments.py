@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from pmt import corruptions
 from pmt.corruptions.constants import CONSTANTS
+from pmt.loading import BUNDLED_MODELS
 
 __all__ = [
     "DATA_HELP",
@@ -63,8 +64,8 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         "model",
         metavar="MODEL",
         nargs=None if required else "?",
-        help=".pmt, .tflite (full-integer) or .pkl (tiny-training) file, run folder, or the name "
-        "of the bundled model: fashion_mnist_dscnn",
+        help=".pmt, .tflite (full-integer), .onnx (int8, QDQ) or .pkl (tiny-training) file, run "
+        f"folder, or the name of a bundled model: {', '.join(BUNDLED_MODELS)}",
     )
     group = parser.add_argument_group("import of a .pkl")
     group.add_argument(

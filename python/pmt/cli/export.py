@@ -113,7 +113,7 @@ def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: 
     if arguments.corruption is not None or arguments.severity is not None:
         raise ValueError("--corruption and --severity need --data DIR")
     source = run_folder.read_config()[1] if run_folder is not None else {}
-    if not source and arguments.model in BUNDLED_MODELS:
+    if not source and arguments.model == BUNDLED_MODELS[0]:  # what the bundled images are of
         source = {"data": BUNDLED, "limit": 0}
     if "data" not in source:
         raise ValueError("--data is missing: the firmware needs images; see `pmt export --help`")
