@@ -87,7 +87,8 @@ def _make_cifar10(options: argparse.Namespace) -> None:
     recipes = RECIPES[options.model][: options.cycles]
     data, held_out, test = read_splits(options.data)
     network = TorchNetwork(_float_graph(options))
-    absorb_statistics(network, images_for(network, data.images[:STATISTICS_IMAGES]))
+    if options.archive is not None:
+        absorb_statistics(network, images_for(network, data.images[:STATISTICS_IMAGES]))
     for number, recipe in enumerate(recipes):
         checkpoint = options.work / f"{options.model}_{number}.checkpoint"
         train(network, recipe, data, held_out, checkpoint)
