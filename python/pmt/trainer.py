@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pmt import _core
+from pmt.cost import Cost
+from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
@@ -23,14 +24,6 @@ from pmt.threads import thread_count
 __all__ = ["Cost", "ZOTrainer"]
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of one step: perturbed ``forwards`` and multiply-accumulates of all forwards."""
-
-    forwards: int
-    macs: int
 
 
 class ZOTrainer:
@@ -77,7 +70,7 @@ class ZOTrainer:
         self.threads = thread_count(threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
-        """Count one step's work: the clean forward, the queries, the node gradients' forwards.
+        """Count one step's work: clean forward, queries, node gradients with their forwards.
 
         Parameters
         ----------
@@ -89,23 +82,11 @@ class ZOTrainer:
         Returns
         -------
         Cost
-            Gradient arithmetic and sign generation are not counted (as in the paper).
+            See :class:`pmt.costs.work.Work`.
         """
-        core = self._core_trainer(model)
-        macs = [int(op["macs"]) for op in model.core.ops()]
-        queries = self.options.queries
-        trained = [layer for layer in core.layers() if layer["estimator"] != "closed_form"]
-        suffixes = [sum(macs[layer["op"] :]) for layer in trained]
-        if self.options.scope == "model_wise":
-            suffixes = suffixes[:1]
-        regradient = [
-            sum(macs[: layer["op"] + 1])
-            for layer in core.layers()
-            if layer["estimator"] != "weight_perturbation"
-        ]
-        per_sample = sum(macs) + queries * sum(suffixes) + sum(regradient)
-        count = samples if samples is not None else self.options.batch
-        return Cost(forwards=count * queries * len(suffixes), macs=count * per_sample)
+        layers = model.select_layers(self.options.layers)
+        work = zeroth_order_work(model.core, self.options.to_core(), layers)
+        return work.cost(samples if samples is not None else self.options.batch)
 
     def fit(
         self,
