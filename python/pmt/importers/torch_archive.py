@@ -58,11 +58,6 @@ def _pickle_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     member = found[0]
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile(f"{member.filename} is packed by method {member.compress_type}")
-    held = path.stat().st_size
-    if member.compress_size > held:
-        raise zipfile.BadZipFile(
-            f"{member.filename} claims {member.compress_size} bytes, the whole file has {held}"
-        )
     if member.file_size > MAX_MEMBER_BYTES:
         raise zipfile.BadZipFile(
             f"{member.filename} unpacks to {member.file_size} bytes, "
@@ -72,5 +67,10 @@ def _pickle_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         raise zipfile.BadZipFile(
             f"{member.filename} unpacks {member.compress_size} bytes to {member.file_size}, "
             f"more than {MAX_RATIO} times as many"
+        )
+    held = path.stat().st_size
+    if member.compress_size > held:
+        raise zipfile.BadZipFile(
+            f"{member.filename} claims {member.compress_size} bytes, the whole file has {held}"
         )
     return member
