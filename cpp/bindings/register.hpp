@@ -13,5 +13,6 @@ void register_trainer(pybind11::module_& module);
 void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);
+void register_statistics(pybind11::module_& module);
 
 }  // namespace pmt::bindings

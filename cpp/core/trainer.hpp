@@ -8,15 +8,10 @@
 #pragma once
 
 #include "core/executor.hpp"
+#include "core/sample_source.hpp"
 #include "core/update.hpp"
 
 namespace pmt {
-
-// Where a step's samples come from. `read` fills the network's int8 input; workers call it at once.
-struct SampleSource {
-  void* context;
-  bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
-};
 
 struct TrainerSetup {
   const Model* model;
