@@ -15,6 +15,7 @@ from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
 from pmt.cli import show as show_command
 from pmt.cli import train as train_command
@@ -29,6 +30,7 @@ EXIT_OUTPUT_CLOSED = 141
 
 _COMMANDS = {
     "info": info_command,
+    "profile": profile_command,
     "eval": eval_command,
     "train": train_command,
     "convert": convert_command,
