@@ -30,7 +30,10 @@ from pmt.schedule import ScheduleOptions
 __all__ = ["RunFolder", "RunOptions"]
 
 # The options of each kind of trainer: module and class.
-_OPTIONS = {"zeroth_order": ("pmt.options", "TrainingOptions")}
+_OPTIONS = {
+    "zeroth_order": ("pmt.options", "TrainingOptions"),
+    "backprop": ("pmt.backprop.options", "BackpropOptions"),
+}
 
 
 class RunOptions(ScheduleOptions, Protocol):
