@@ -133,8 +133,8 @@ def _channel_mask(op: Op, update: LayerUpdate, graph: Graph) -> npt.NDArray[np.b
     assert op.weights is not None
     source = graph.tensors[op.inputs[0]]
     count = source.elements if op.kind == "fully_connected" else source.channels
-    if update.channels == count:
-        return np.ones((), np.bool_)
+    if update.channels in (0, count):
+        return np.full((), update.channels > 0, np.bool_)
     if not update.chosen:
         raise ValueError(
             f"{op.name}: {update.channels} of {count} channels are to be trained, but none is "

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pmt.costs.backward_memory import Arithmetic
 from pmt.costs.profile import Profile, profile_backward, profile_zeroth_order
 from pmt.model import Model
 from pmt.options import preset
-from pmt.sparse_update.published import PUBLISHED, published_scheme
 from pmt.sparse_update.scheme import UpdateScheme, head_layer
+from pmt.sparse_update.trainer import named_scheme
 
 __all__ = ["BACKWARD", "METHODS", "OWN_LAYERS", "ZEROTH_ORDER", "profile"]
 
@@ -53,14 +52,14 @@ def _head(model: Model, layers: str | None, _: str | None) -> UpdateScheme:
 
 def _mcutrain(model: Model, layers: str | None, scheme: str | None) -> UpdateScheme:
     _refuse_layers(layers, "mcutrain")
-    return _named_scheme(model, scheme or "99KB")
+    return named_scheme(model, scheme or "99KB")
 
 
 def _tinytrain(model: Model, layers: str | None, scheme: str | None) -> UpdateScheme:
     _refuse_layers(layers, "tinytrain")
     if scheme is None:
         raise ValueError("tinytrain chooses by the data: give scheme=FILE of a choice it made")
-    return _named_scheme(model, scheme)
+    return named_scheme(model, scheme)
 
 
 BACKWARD: dict[str, _Backward] = {
@@ -133,12 +132,3 @@ def profile(
 def _refuse_layers(layers: str | None, method: str) -> None:
     if layers is not None:
         raise ValueError(f"layers={layers!r}: {method} takes its layers from a scheme")
-
-
-def _named_scheme(model: Model, scheme: str) -> UpdateScheme:
-    if scheme in PUBLISHED:
-        return published_scheme(model, scheme)
-    if not Path(scheme).is_file():
-        known = ", ".join(PUBLISHED)
-        raise ValueError(f"scheme={scheme!r} is no file and none of {known}")
-    return UpdateScheme.load(scheme, model)
