@@ -17,6 +17,7 @@ from pmt.cli import export as export_command
 from pmt.cli import info as info_command
 from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import select as select_command
 from pmt.cli import show as show_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
@@ -33,6 +34,7 @@ _COMMANDS = {
     "profile": profile_command,
     "eval": eval_command,
     "train": train_command,
+    "select": select_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,
