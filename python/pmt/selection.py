@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.datasets import Dataset
 from pmt.datasets.checks import checked_integer
 from pmt.datasets.checksum import checksum
-from pmt.export.memory import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.model import ImageScores, Model
 from pmt.options import TrainingOptions
 from pmt.paired_scores import PairedMargin, paired_margin

@@ -17,6 +17,7 @@ from pmt.cli import export as export_command
 from pmt.cli import info as info_command
 from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import scheme as scheme_command
 from pmt.cli import select as select_command
 from pmt.cli import show as show_command
 from pmt.cli import train as train_command
@@ -35,6 +36,7 @@ _COMMANDS = {
     "eval": eval_command,
     "train": train_command,
     "select": select_command,
+    "scheme": scheme_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pmt.model import Model
 from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme, input_channels
 
-__all__ = ["chosen_scheme", "largest_channels", "top_channels", "weight_masks"]
+__all__ = ["by_input_channel", "chosen_scheme", "largest_channels", "top_channels", "weight_masks"]
 
 
 def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def largest_channels(model: Model, op: int, count: int) -> tuple[int, ...]:
     tuple of int
         Channels, ascending; of equal norms the first are taken.
     """
-    weights = _by_input(model, op, model.core.weights(op)).astype(np.int64)
+    weights = by_input_channel(model, op, model.core.weights(op)).astype(np.int64)
     return top_channels(np.square(weights).sum(axis=(0, 2)), count)
 
 
@@ -70,13 +70,13 @@ def weight_masks(model: Model, scheme: UpdateScheme) -> dict[int, npt.NDArray[np
     masks = {}
     for update in chosen_scheme(model, scheme).layers:
         mask = np.zeros(model.core.weights(update.op).shape, np.bool_)
-        _by_input(model, update.op, mask)[:, list(update.chosen)] = True
+        by_input_channel(model, update.op, mask)[:, list(update.chosen)] = True
         masks[update.op] = mask
     return masks
 
 
-def _by_input(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """View a layer's weights as (before, input channels, after)."""
+def by_input_channel(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """View an array in the shape of a layer's weights as (before, input channels, after)."""
     channels = input_channels(model, op)
     if model.core.ops()[op]["kind"] != "depthwise_conv2d":
         return weights.reshape(-1, channels, 1)  # (out, kernel, kernel, in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from pmt.backprop.options import BackpropOptions
 
@@ -48,6 +49,9 @@ class TinyTrainOptions(BackpropOptions):
         How many last layers before the head are scored; 18 are six blocks of MCUNet.
     scored_images : int
         Training images that the scores are computed on: the first ones.
+    potentials : {"fisher", "forward"}
+        How channels are scored: by the Fisher potential of the publication, which takes a backward
+        pass, or by the measured change of the loss without each channel.
     chosen : str
         The choice, as JSON. Empty: it is made by the data when training begins.
     """
@@ -56,6 +60,7 @@ class TinyTrainOptions(BackpropOptions):
     backward_macs: float = 0.3
     inspect: int = 18
     scored_images: int = 200
+    potentials: Literal["fisher", "forward"] = "fisher"
     chosen: str = ""
 
     def __post_init__(self) -> None:
@@ -67,6 +72,10 @@ class TinyTrainOptions(BackpropOptions):
                 raise TypeError(f"{name}={value!r} must be an int")
             if value < low:
                 raise ValueError(f"{name}={value!r} must be {low} or more")
+        if self.potentials not in ("fisher", "forward"):
+            raise ValueError(
+                f"potentials={self.potentials!r} is unknown; choose one of fisher, forward"
+            )
         if not math.isfinite(self.backward_macs) or not 0.0 < self.backward_macs <= 1.0:
             raise ValueError(
                 f"backward_macs={self.backward_macs!r} must be above 0 and up to 1, a share of the "

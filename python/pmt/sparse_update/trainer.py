@@ -16,6 +16,7 @@ from pmt.model import Model
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder
 from pmt.sparse_update.channels import chosen_scheme
+from pmt.sparse_update.forward_potential import forward_potentials
 from pmt.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.sparse_update.published import PUBLISHED, published_scheme
 from pmt.sparse_update.scheme import UpdateScheme
@@ -127,7 +128,7 @@ class TinyTrainTrainer(_SparseTrainer):
 
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return what a run trains, see :func:`tinytrain_scheme`."""
-        return tinytrain_scheme(model, data, self.options)
+        return tinytrain_scheme(model, data, self.options, threads=self.threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work; before the choice is made, what the budget allows at most."""
@@ -138,8 +139,10 @@ class TinyTrainTrainer(_SparseTrainer):
         return Cost(0, count * (model.macs + backward))
 
 
-def tinytrain_scheme(model: Model, data: Dataset, options: TinyTrainOptions) -> UpdateScheme:
-    """Choose layers and channels by the Fisher potential of activations.
+def tinytrain_scheme(
+    model: Model, data: Dataset, options: TinyTrainOptions, *, threads: int = 1
+) -> UpdateScheme:
+    """Choose layers and channels by the potential of activations.
 
     Parameters
     ----------
@@ -148,7 +151,9 @@ def tinytrain_scheme(model: Model, data: Dataset, options: TinyTrainOptions) -> 
     data : Dataset
         Training images; the first ``options.scored_images`` are used.
     options : TinyTrainOptions
-        Budgets, and which layers are scored.
+        Budgets, which layers are scored, and how.
+    threads : int
+        Threads of the core, for ``potentials="forward"``.
 
     Returns
     -------
@@ -158,17 +163,20 @@ def tinytrain_scheme(model: Model, data: Dataset, options: TinyTrainOptions) -> 
     Raises
     ------
     ImportError
-        If torch is missing.
+        If torch is missing and needed.
     ValueError
         If data and model do not fit, or nothing fits the budgets.
     """
-    from pmt.sparse_update.fisher import channel_potentials
-
     model.check_classes(data)
     images = model.prepare(data.images[: options.scored_images])
     labels = np.ascontiguousarray(data.labels[: options.scored_images])
     layers = inspected_layers(model, options.inspect)
-    potentials = channel_potentials(model, images, labels, layers)
+    if options.potentials == "forward":
+        potentials = forward_potentials(model, images, labels, layers, threads=threads)
+    else:
+        from pmt.sparse_update.fisher import channel_potentials
+
+        potentials = channel_potentials(model, images, labels, layers)
     macs = int(options.backward_macs * full_backward_macs(model))
     return select_scheme(model, potentials, Budgets(options.memory, macs))
 
