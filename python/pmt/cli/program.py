@@ -16,7 +16,9 @@ from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import report as report_command
 from pmt.cli import show as show_command
+from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -31,6 +33,8 @@ _COMMANDS = {
     "info": info_command,
     "eval": eval_command,
     "train": train_command,
+    "sweep": sweep_command,
+    "report": report_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,
