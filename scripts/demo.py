@@ -11,7 +11,7 @@ from pathlib import Path
 import pmt
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
-from pmt.export.memory import arena_bytes
+from pmt.costs.arena import arena_bytes
 from pmt.progress import duration
 
 CORRUPTION, SEVERITY = "impulse_noise", 5

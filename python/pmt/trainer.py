@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.cost import Cost
+from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 from pmt.stepper import Stepper
@@ -65,7 +66,7 @@ class ZOTrainer(Trainer):
         self.threads = thread_count(threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
-        """Count one step's work: the clean forward, the queries, the node gradients' forwards.
+        """Count one step's work: clean forward, queries, node gradients with their forwards.
 
         Parameters
         ----------
@@ -77,23 +78,11 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            Gradient arithmetic and sign generation are not counted (as in the paper).
+            See :class:`pmt.costs.work.Work`.
         """
-        core = self._core_trainer(model)
-        macs = [int(op["macs"]) for op in model.core.ops()]
-        queries = self.options.queries
-        trained = [layer for layer in core.layers() if layer["estimator"] != "closed_form"]
-        suffixes = [sum(macs[layer["op"] :]) for layer in trained]
-        if self.options.scope == "model_wise":
-            suffixes = suffixes[:1]
-        regradient = [
-            sum(macs[: layer["op"] + 1])
-            for layer in core.layers()
-            if layer["estimator"] != "weight_perturbation"
-        ]
-        per_sample = sum(macs) + queries * sum(suffixes) + sum(regradient)
-        count = samples if samples is not None else self.options.batch
-        return Cost(forwards=count * queries * len(suffixes), macs=count * per_sample)
+        layers = model.select_layers(self.options.layers)
+        work = zeroth_order_work(model.core, self.options.to_core(), layers)
+        return work.cost(samples if samples is not None else self.options.batch)
 
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""

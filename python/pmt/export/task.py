@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
 from pmt.export.card import Step
-from pmt.export.memory import WEIGHT_TILE_BYTES
 from pmt.loading import load
 from pmt.model import Model
 from pmt.options import TrainingOptions
