@@ -189,7 +189,9 @@ def test_the_float_network_has_nearly_the_same_loss_and_gradient():
         found = integers.weights[key].grad.numpy().ravel()
         cosine = found @ real / np.linalg.norm(found) / np.linalg.norm(real)
         assert cosine > 0.9, layer.name
-        assert np.linalg.norm(found) / np.linalg.norm(real) == pytest.approx(1, abs=0.35)  # bounds pass here
+        assert np.linalg.norm(found) / np.linalg.norm(real) == pytest.approx(
+            1, abs=0.35
+        )  # bounds pass here
 
 
 def test_the_float_network_is_the_dequantised_graph():

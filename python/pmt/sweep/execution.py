@@ -26,10 +26,14 @@ RESULT = "result.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: ``busy`` where another process has it, whose name ``text`` holds."""
+    """What became of a run.
+
+    ``found`` where it was finished already, ``busy`` where another process has it, whose name
+    ``text`` holds; of a failed one that is the error.
+    """
 
     hash: str
-    state: Literal["finished", "busy", "failed"]
+    state: Literal["finished", "found", "busy", "failed"]
     text: str = ""
 
 
@@ -54,12 +58,13 @@ def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
     lock = RunLock(Path(out) / f"{spec.hash}.lock")
     try:
         if read_result(folder) is not None:
-            return Outcome(spec.hash, "finished")
+            return Outcome(spec.hash, "found")
         if not lock.acquire():
             return Outcome(spec.hash, "busy", lock.holder())
         try:
-            if read_result(folder) is None:
-                _run(spec, folder, threads, lock)
+            if read_result(folder) is not None:
+                return Outcome(spec.hash, "found")
+            _run(spec, folder, threads, lock)
         finally:
             lock.release()
     except Exception as error:

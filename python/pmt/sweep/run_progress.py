@@ -72,6 +72,8 @@ class RunProgress:
     def _result(self, outcome: Outcome) -> str:
         if outcome.state == "failed":
             return f"failed: {outcome.text}"
+        if outcome.state == "found":
+            return "finished by another process"
         result = read_result(self.folder / outcome.hash)
         if result is None:
             return "finished"

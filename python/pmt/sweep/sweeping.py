@@ -106,7 +106,7 @@ def run_all(
 
 
 def _note(outcome: Outcome, summary: Summary, busy: dict[str, str]) -> None:
-    if outcome.state == "finished":
+    if outcome.state in ("finished", "found"):
         summary.finished.append(outcome.hash)
     elif outcome.state == "failed":
         summary.failed[outcome.hash] = outcome.text
