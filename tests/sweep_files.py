@@ -45,7 +45,7 @@ sys.exit(main(sys.argv[1:]))
 _OF_THE_MOMENT = ("seconds", "train_seconds", "threads", "model", "data")
 
 
-def write_grid(folder: Path, *, macs: float = 2e8, seeds: str = "[1, 2]") -> Path:
+def write_grid(folder: Path, *, macs: float = 2.5e7, seeds: str = "[1, 2]") -> Path:
     path = folder / "grid.toml"
     model, data = write_model(folder), write_data(folder)
     path.write_text(GRID.format(model=model, data=data, macs=macs, seeds=seeds))
