@@ -165,6 +165,8 @@ class Queries {
 
 }  // namespace
 
+int32_t query_count(const Estimation& estimation, const Layer&) { return estimation.options->queries; }
+
 StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose) {
   const TrainerOptions& options = *estimation.options;
   const bool shared = options.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;

@@ -175,18 +175,19 @@ Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& sou
 
 // loss -> loss - baseline, bounded so that a sum over the queries fits int32.
 void Trainer::to_differences(int32_t samples) {
-  const int32_t bound = INT32_MAX / options_.queries;
   for (int32_t table = 0; table < table_count(); ++table) {
+    const int32_t queries = query_count(estimation_, layers_[table]);
+    const int32_t bound = INT32_MAX / queries;
     if (options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form) continue;
     for (int32_t n = 0; n < samples; ++n) {
       int32_t* row = losses(table, n);
       int64_t baseline = samples_[n].loss;
       if (options_.baseline == Baseline::leave_one_out) {
         baseline = 0;
-        for (int32_t q = 0; q < options_.queries; ++q) baseline += row[q];
-        baseline = divide_rounded(baseline, options_.queries);
+        for (int32_t q = 0; q < queries; ++q) baseline += row[q];
+        baseline = divide_rounded(baseline, queries);
       }
-      for (int32_t q = 0; q < options_.queries; ++q) {
+      for (int32_t q = 0; q < queries; ++q) {
         const int64_t difference = row[q] - baseline;
         row[q] = static_cast<int32_t>(difference > bound ? bound : (difference < -bound ? -bound : difference));
       }
@@ -195,7 +196,8 @@ void Trainer::to_differences(int32_t samples) {
 }
 
 void Trainer::average_over_batch(int32_t table, int32_t samples) {
-  for (int32_t q = 0; q < options_.queries; ++q) {
+  const int32_t queries = query_count(estimation_, layers_[table]);
+  for (int32_t q = 0; q < queries; ++q) {
     int64_t sum = 0;
     for (int32_t n = 0; n < samples; ++n) sum += losses(table, n)[q];
     averages_[q] = static_cast<int32_t>(divide_rounded(sum, samples));

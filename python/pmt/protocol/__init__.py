@@ -5,6 +5,14 @@ from __future__ import annotations
 from pmt.protocol.balanced import balanced_order
 from pmt.protocol.image_pool import ImagePool
 from pmt.protocol.splitting import PROTOCOLS, Split, split
-from pmt.protocol.wilson import wilson_interval
+from pmt.protocol.wilson import wilson_interval, wilson_of_share
 
-__all__ = ["PROTOCOLS", "ImagePool", "Split", "balanced_order", "split", "wilson_interval"]
+__all__ = [
+    "PROTOCOLS",
+    "ImagePool",
+    "Split",
+    "balanced_order",
+    "split",
+    "wilson_interval",
+    "wilson_of_share",
+]
