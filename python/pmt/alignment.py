@@ -19,10 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.cost import Cost
 from pmt.model import Model
 from pmt.threads import thread_count
 
-__all__ = ["Alignment", "align", "measure_statistics", "stored_statistics"]
+__all__ = [
+    "Alignment",
+    "align",
+    "alignment_cost",
+    "measure_statistics",
+    "stored_statistics",
+    "with_statistics",
+]
 
 METADATA_KEY = "channel_statistics"
 # A first guess is far off; each round looks closer.
@@ -135,9 +143,16 @@ def align(
         core.align(index, known[name], core.measure(index, prepared, known[name]))
         if progress is not None:
             progress(done + 1, len(layers))
+    cost = alignment_cost(model, len(images))
+    return Alignment(len(images), len(layers), cost.forwards, cost.macs)
+
+
+def alignment_cost(model: Model, images: int) -> Cost:
+    """Count the forwards of an alignment, one up to each layer and image, and their work."""
+    layers = _aligned_layers(model)
     macs = [int(op["macs"]) for op in model.core.ops()]
     work = sum(sum(macs[: index + 1]) for index in layers)
-    return Alignment(len(images), len(layers), len(images) * len(layers), len(images) * work)
+    return Cost(forwards=images * len(layers), macs=images * work)
 
 
 def with_statistics(model: Model, statistics: Mapping[str, Statistics], images: int) -> Model:

@@ -66,6 +66,9 @@ class TrainingOptions:
         Train biases too.
     int8_logits : bool
         The loss sees the int8 output instead of the last layer's accumulators.
+    align_images : int
+        Align the model to that many training images before the first step, 0..100,000 (see
+        :mod:`pmt.alignment`); 0 does not.
     """
 
     layers: str = "all"
@@ -92,6 +95,7 @@ class TrainingOptions:
     step: Literal["gradient", "normalised"] = "normalised"
     train_bias: bool = True
     int8_logits: bool = False
+    align_images: int = 0
 
     def __post_init__(self) -> None:
         loo = self.baseline == "leave_one_out"
@@ -99,6 +103,7 @@ class TrainingOptions:
         for name, low, high, why in (
             ("epochs", 1, 10**6, ""),
             ("macs", 0, 10**18, "0 is no budget"),
+            ("align_images", 0, 10**5, ""),
             ("warmup_epochs", 0, 10**6, ""),
             ("batch", 1, 10**6, ""),
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.alignment import align, alignment_cost
 from pmt.cost import Cost
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.model import Model
@@ -17,6 +18,8 @@ from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
+
+_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
 
 class ZOTrainer(Trainer):
@@ -83,6 +86,18 @@ class ZOTrainer(Trainer):
         layers = model.select_layers(self.options.layers)
         work = zeroth_order_work(model.core, self.options.to_core(), layers)
         return work.cost(samples if samples is not None else self.options.batch)
+
+    def preparation_cost(self, model: Model, samples: int) -> Cost:
+        """Count the work of the alignment before the first step."""
+        if self.options.align_images == 0:
+            return Cost(0, 0)
+        return alignment_cost(model, min(self.options.align_images, samples))
+
+    def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
+        """Align the model to ``align_images`` of the training images, without their labels."""
+        count = min(self.options.align_images, len(images))
+        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
+        align(model, images[np.sort(order[:count])], threads=self.threads)
 
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""

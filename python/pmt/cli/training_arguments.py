@@ -60,6 +60,10 @@ _HELP: dict[str, tuple[str, str]] = {
     "step": ("NAME", "how the length of a step is chosen: gradient or normalised"),
     "train_bias": ("", "train biases too"),
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
+    "align_images": (
+        "N",
+        "first align the model to N training images, as `pmt align` does, without their labels",
+    ),
 }
 
 
