@@ -33,6 +33,8 @@ __all__ = ["RunFolder", "RunOptions"]
 _OPTIONS = {
     "zeroth_order": ("pmt.options", "TrainingOptions"),
     "backprop": ("pmt.backprop.options", "BackpropOptions"),
+    "mcutrain": ("pmt.sparse_update.options", "MCUTrainOptions"),
+    "tinytrain": ("pmt.sparse_update.options", "TinyTrainOptions"),
 }
 
 
