@@ -54,8 +54,8 @@ def test_a_plot_is_written(tmp_path, capsys):
     [
         (["--method", "adam"], "method='adam' is unknown; choose one of paper, default"),
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
-        (["--method", "tinytrain"], "tinytrain chooses by the data"),
-        (["--method", "mcutrain", "--layers", "B1"], "mcutrain takes its layers from a scheme"),
+        (["--method", "tinytrain"], "TinyTrain chooses by the data"),
+        (["--method", "mcutrain", "--layers", "B1"], "what is trained follows scheme"),
         (["--method", "mcutrain", "--scheme", "9KB"], "scheme='9KB' is no file and none of 49KB"),
         (["--method", "paper", "--against", "bp_int8,adam"], "method='adam' is unknown"),
     ],
