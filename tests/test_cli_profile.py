@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from cli_files import check_golden, write_model
@@ -40,6 +42,13 @@ def test_figures_as_json(capsys):
     memory = profile["memory"]
     parts = sum(size for part, size in memory.items() if part not in ("sram", "frozen"))
     assert parts == memory["sram"]
+
+
+def test_the_profile_in_the_documents_is_current(capsys):
+    text = (Path(__file__).parents[1] / "docs" / "costs.md").read_text()
+    (block,) = re.findall(r"^```\n\$ pmt (profile .*)\n((?:(?!```).*\n)+)", text, re.MULTILINE)
+    assert main(block[0].split()) == 0
+    assert capsys.readouterr().out == block[1]
 
 
 def test_a_plot_is_written(tmp_path, capsys):
