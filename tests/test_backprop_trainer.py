@@ -17,7 +17,7 @@ from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import FloatNetwork, exact_gradient  # noqa: E402
+from pmt.backprop import FloatNetwork, exact_gradient, preset  # noqa: E402
 from pmt.backprop.stepper import BackpropStepper  # noqa: E402
 
 MODES = [
@@ -132,6 +132,23 @@ def test_only_what_is_chosen_is_trained(model):
         "head": (False, True),
     }
     assert trained(layers="down", train_bias=False) == {"down": (True, False)}
+
+
+def test_presets_are_the_baselines(model):
+    def trained(name):
+        copy = model.copy()
+        step_of(copy, preset(name), rate=1.0)
+        return changed_layers(model, copy)
+
+    assert trained("bp_last_layer") == {"head": (True, True)}
+    biases = {(False, True)}
+    assert set(trained("bp_bias_only").values()) == biases
+    assert len(trained("bp_bias_only")) == len(trained("bp_int8")) == 6
+    assert preset("bp_fp32").arithmetic == "float32"
+    assert preset("bp_int8_shadow", epochs=3) == BackpropOptions(rounding="shadow", epochs=3)
+    assert BackpropTrainer(preset="bp_fp32").options == preset("bp_fp32")
+    with pytest.raises(ValueError, match="preset='bp' is unknown; choose one of bp_fp32, bp_int8"):
+        preset("bp")
 
 
 @pytest.mark.parametrize("op", [1, 2, 5, 7])

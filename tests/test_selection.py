@@ -52,7 +52,13 @@ def test_each_candidate_is_trained_from_the_same_start_and_scored(case):
 def test_costs_are_counted(case):
     model, train, held_out = case
     found = select(
-        model, train, held_out, options=OPTIONS, candidates=["B1", "B3+head"], seeds=2, progress=False
+        model,
+        train,
+        held_out,
+        options=OPTIONS,
+        candidates=["B1", "B3+head"],
+        seeds=2,
+        progress=False,
     )
     first, second = found.candidates
     assert (first.weights, first.biases) == (8 * 27 + 128, 8 + 16)
@@ -169,8 +175,26 @@ def test_finished_and_interrupted_trials_are_used_again(case, tmp_path, monkeypa
         select(model, train.take(30), held_out, **kwargs)
 
 
-COMMAND = "select fashion_mnist_dscnn --data bundled --corruption gaussian_noise --images 240 \
---held-out 40 --batch 20 --queries 2 --blocks B1,B4+head --threads 1".split()
+COMMAND = [
+    "select",
+    "fashion_mnist_dscnn",
+    "--data",
+    "bundled",
+    "--corruption",
+    "gaussian_noise",
+    "--images",
+    "240",
+    "--held-out",
+    "40",
+    "--batch",
+    "20",
+    "--queries",
+    "2",
+    "--blocks",
+    "B1,B4+head",
+    "--threads",
+    "1",
+]
 
 
 def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys):

@@ -365,7 +365,7 @@ def _chosen(
 
 
 def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
-    return scores.losses if criterion == "loss" else 1.0 - scores.correct
+    return scores.losses if criterion == "loss" else np.where(scores.correct, 0.0, 1.0)
 
 
 def _size(model: Model, options: TrainingOptions) -> dict[str, int]:

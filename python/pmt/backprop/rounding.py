@@ -77,8 +77,8 @@ def updated_bias(
         bounded = np.trunc(bounded)
     elif rounding != "shadow":
         bounded = np.rint(bounded)
-    return np.clip(bias - bounded, _INT32.min, _INT32.max)
+    return np.asarray(np.clip(bias - bounded, _INT32.min, _INT32.max), np.float64)
 
 
 def _bounded(update: npt.NDArray[Any], most: float) -> npt.NDArray[Any]:
-    return np.nan_to_num(np.clip(update, -most, most), nan=0.0)
+    return np.asarray(np.nan_to_num(np.clip(update, -most, most), nan=0.0))

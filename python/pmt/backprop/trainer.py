@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pmt.backprop.options import BackpropOptions
+from pmt.backprop.presets import preset as _preset
 from pmt.cost import Cost
 from pmt.costs.backward_work import backward_work
 from pmt.model import Model
@@ -23,13 +24,15 @@ class BackpropTrainer(Trainer):
     Parameters
     ----------
     options : BackpropOptions, optional
-        All options; by default those of :class:`pmt.backprop.BackpropOptions`.
+        All options; by default the preset's.
+    preset : str
+        Where ``options`` is not given: a name of :data:`pmt.backprop.PRESETS`.
     threads : int
         Torch's threads; 0 leaves them as torch has them, but takes one in a worker of a process
         pool. Gradients are float32 sums: the same bytes come out on the same machine with the same
         torch and as many threads.
     **changes
-        Options that differ.
+        Options that differ, see :class:`pmt.backprop.BackpropOptions`.
 
     Raises
     ------
@@ -50,9 +53,15 @@ class BackpropTrainer(Trainer):
     options: BackpropOptions
 
     def __init__(
-        self, options: BackpropOptions | None = None, *, threads: int = 0, **changes: Any
+        self,
+        options: BackpropOptions | None = None,
+        *,
+        preset: str = "bp_int8",
+        threads: int = 0,
+        **changes: Any,
     ) -> None:
-        self.options = (options if options is not None else BackpropOptions()).replace(**changes)
+        base = options if options is not None else _preset(preset)
+        self.options = base.replace(**changes)
         self.threads = thread_count(threads)
 
     def scheme(self, model: Model) -> UpdateScheme:

@@ -17,9 +17,11 @@ from pmt.cli import export as export_command
 from pmt.cli import info as info_command
 from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import report as report_command
 from pmt.cli import scheme as scheme_command
 from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -37,6 +39,8 @@ _COMMANDS = {
     "train": train_command,
     "select": select_command,
     "scheme": scheme_command,
+    "sweep": sweep_command,
+    "report": report_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,
