@@ -28,7 +28,7 @@ def data(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "info", "eval", "train", "sweep", "report", "convert", "export", "download"],
+    ["", "info", "eval", "train", "select", "sweep", "report", "convert", "export", "download"],
 )
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0
