@@ -8,7 +8,8 @@ namespace {
 
 void open_streams(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                   Purpose purpose) {
-  for (int32_t q = 0; q < estimation.options->queries; ++q) {
+  const int32_t queries = query_count(estimation, layer);
+  for (int32_t q = 0; q < queries; ++q) {
     const QueryId id = {static_cast<uint32_t>(q), sample};
     workspace.streams[q] =
         SignStream(estimation.options->generator, perturbation_stream(estimation, layer, id, purpose));
@@ -82,7 +83,7 @@ void add_outer_products(const Network& network, const Layer& layer, const int8_t
 
 void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums) {
-  const int32_t queries = estimation.options->queries;
+  const int32_t queries = query_count(estimation, layer);
   open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
   const Kernels& kernels = *estimation.network->kernels;
   add_stream_sums(kernels, workspace, differences, queries, layer.weight_count, sums.weights);
@@ -101,9 +102,10 @@ void add_node_gradient(const Estimation& estimation, const Workspace& workspace,
   const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output);
   auto* patches = reinterpret_cast<int16_t*>(workspace.scratch);
   const int32_t row = out.width * out.channels;
+  const int32_t queries = query_count(estimation, layer);
   open_streams(estimation, workspace, layer, sample, Purpose::node_signs);
   for (int32_t y = 0; y < out.height; ++y) {
-    next_sign_sums(*estimation.network->kernels, workspace, differences, estimation.options->queries, row);
+    next_sign_sums(*estimation.network->kernels, workspace, differences, queries, row);
     for (int32_t i = 0; i < row; ++i) {
       const int8_t node = nodes[y * row + i];
       if (node <= op.clamp_min || node >= op.clamp_max) workspace.sign_sums[i] = 0;

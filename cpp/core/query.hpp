@@ -33,6 +33,9 @@ struct QueryBatch {
   int32_t label;
 };
 
+// Queries of each sample that a layer's estimate takes; model-wise, the same for every layer.
+int32_t query_count(const Estimation& estimation, const Layer& layer);
+
 // The stream of a layer's perturbation in a query.
 StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose);
 

@@ -83,7 +83,7 @@ class LayerUpdate {
   }
 
   Steps gradient_steps() const {
-    const float step = input_.learning_rate * gradient_norm_scaling(options_, layer_, input_.samples);
+    const float step = input_.learning_rate * gradient_norm_scaling(estimation_, layer_, input_.samples);
     return {step, step};
   }
 
@@ -164,22 +164,25 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
     const float mean = accumulator_scale / (loss_one * static_cast<float>(input.samples));
     return {mean, mean};
   }
-  const int32_t divisor = options.baseline == Baseline::leave_one_out ? options.queries - 1 : options.queries;
+  const int32_t queries = query_count(estimation, layer);
+  const int32_t divisor = options.baseline == Baseline::leave_one_out ? queries - 1 : queries;
   const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
   if (layer.estimator == Estimator::node_perturbation) {
-    const float per_node = mean / static_cast<float>(options.mu_node);
+    const float per_node = mean / static_cast<float>(layer.mu_node);
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
   }
-  const int32_t mu = bias_mu(model, op, channel, options.mu_weight);
-  return {mean / static_cast<float>(options.mu_weight), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
+  const int32_t weight_mu = channel_mu(model, layer, channel);
+  const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
+  return {weight_mu == 0 ? 0.0f : mean / static_cast<float>(weight_mu), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
 }
 
-float gradient_norm_scaling(const TrainerOptions& options, const Layer& layer, int32_t samples) {
+float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples) {
+  const TrainerOptions& options = *estimation.options;
   if (options.gradient_norm_scaling == GradientNormScaling::none || layer.estimator == Estimator::closed_form) {
     return 1.0f;
   }
-  float queries = static_cast<float>(options.queries);
+  float queries = static_cast<float>(query_count(estimation, layer));
   if (options.gradient_norm_scaling == GradientNormScaling::queries_and_samples) {
     queries *= static_cast<float>(samples);
   }

@@ -22,7 +22,7 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
                                 int32_t channel);
 
 // Gradient-norm scaling k / (k + d - 1), 1 where it is off or the gradient is exact.
-float gradient_norm_scaling(const TrainerOptions& options, const Layer& layer, int32_t samples);
+float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples);
 
 // Rounds an update in steps, either to the nearest integer (half to even) or up or down at random so
 // that its mean is the update, cut to 1/65536 of a step; `random` holds 16 random bits.

@@ -23,10 +23,14 @@ def task_macs(task: Task) -> int:
     """
     model, options = task.model.core, task.options
     macs = [int(op["macs"]) for op in model.ops()]
-    layers = _core.Trainer(model, options, task.layers, task.batch, 1).layers()
-    queried = [sum(macs[x["op"] :]) for x in layers if x["estimator"] != "closed_form"]
+    layers = _core.Trainer(
+        model, options, task.layers, task.batch, 1, task.settings
+    ).layers()
+    queried = [
+        x["queries"] * sum(macs[x["op"] :]) for x in layers if x["estimator"] != "closed_form"
+    ]
     if options.scope == _core.Scope.model_wise:
         queried = queried[:1]
     again = [sum(macs[: x["op"] + 1]) for x in layers if x["estimator"] != "weight_perturbation"]
-    sample = sum(macs) + options.queries * sum(queried) + sum(again)
+    sample = sum(macs) + sum(queried) + sum(again)
     return len(task.steps) * task.batch * sample + task.inferences * sum(macs)
