@@ -8,7 +8,6 @@ Severity 5, seed 0. The interval is Wilson's, 95 %. The paper tests on 900 image
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import replace
 
 import pmt
@@ -16,6 +15,7 @@ from pmt import corruptions, datasets
 from pmt.cli.tables import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
+from pmt.protocol import wilson_interval
 
 SEVERITY = 5
 # "No Adaptation" in the table of CIFAR-10-C accuracies; the clean one is from its text.
@@ -33,7 +33,6 @@ PAPER = {
     "contrast": 36,
     "elastic_transform": 71,
 }
-Z = 1.959964  # 95 %
 
 
 def main() -> None:
@@ -60,9 +59,7 @@ def accuracy(model: pmt.Model, data: Dataset) -> float:
 
 def row(name: str, share: float, count: int, paper: int | None) -> list[str]:
     """Percentages; the difference is in points."""
-    centre = share + Z**2 / (2 * count)
-    spread = Z * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
-    low, high = ((centre + sign * spread) / (1 + Z**2 / count) for sign in (-1, 1))
+    low, high = wilson_interval(round(share * count), count)
     beside = ["", ""] if paper is None else [str(paper), f"{100 * share - paper:+.1f}"]
     return [name, f"{100 * share:.1f}", f"{100 * low:.1f}..{100 * high:.1f}", *beside]
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pmt
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
-from pmt.export.memory import arena_bytes
+from pmt.costs.arena import arena_bytes
 from pmt.progress import duration
-from pmt.schedule import Schedule
 
 CORRUPTION, SEVERITY = "impulse_noise", 5
 FOLDER = Path("runs/demo")
@@ -47,7 +46,7 @@ def fit(
     test: pmt.datasets.Dataset,
 ) -> pmt.RunResult:
     shutil.rmtree(FOLDER, ignore_errors=True)
-    lines = EpochLines(pmt.RunFolder(FOLDER), Schedule(trainer.options, len(train)), Output(None))
+    lines = EpochLines(pmt.RunFolder(FOLDER), trainer.schedule(model, len(train)), Output(None))
     result = trainer.fit(model, train, valid=test, out=FOLDER, progress=lines.after_step)
     lines.finish()
     return result

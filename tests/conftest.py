@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from required import need
 
 
 @pytest.fixture(scope="session")
@@ -13,11 +14,8 @@ def shared() -> Path:
     """The folder of models, data and golden outputs: ../shared, or PMT_SHARED."""
     beside = Path(__file__).resolve().parents[2] / "shared"
     folder = Path(os.environ.get("PMT_SHARED") or beside)
-    if not folder.is_dir():
-        message = f"no folder {folder}: set PMT_SHARED to the one with models/, data/ and golden/"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    hint = "set PMT_SHARED to the one with models/, data/ and golden/"
+    need(folder.is_dir(), f"no folder {folder}: {hint}")
     return folder
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 from networks import labels, pixels
+from required import need_tools
 
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -18,17 +16,9 @@ EMULATOR = "qemu-system-arm"
 TARGET = "qemu-mps2-an500"
 
 
-def need(*tools: str) -> None:
-    """Skip without the tools; on CI, where they must be, fail."""
-    missing = [tool for tool in tools if shutil.which(tool) is None]
-    if not missing:
-        return
-    message = (
-        f"{', '.join(missing)} not found; apt-get install g++-arm-none-eabi qemu-system-arm make"
-    )
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
+def need_firmware_tools(*tools: str) -> None:
+    """Need the Arm compiler, and other programs to build and run firmware."""
+    need_tools(COMPILER, *tools, packages="gcc-arm-none-eabi qemu-system-arm make")
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_files import write_model
+from required import need
 
 import pmt
 
@@ -18,11 +19,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def onednn():
-    if not Path("/usr/include/oneapi/dnnl/dnnl.hpp").is_file():
-        message = "oneDNN's headers are missing: apt-get install libdnnl-dev"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    header = Path("/usr/include/oneapi/dnnl/dnnl.hpp")
+    need(header.is_file(), f"{header} not found: apt-get install libdnnl-dev")
 
 
 @pytest.mark.usefixtures("onednn")

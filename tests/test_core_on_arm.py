@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from firmware_tools import COMPILER, need
+from firmware_tools import COMPILER, need_firmware_tools
 
 CORE = Path(__file__).resolve().parents[1] / "cpp" / "core"
 FLAGS = [
@@ -35,7 +35,7 @@ def run(*command: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    need(COMPILER, "arm-none-eabi-nm", "arm-none-eabi-objdump")
+    need_firmware_tools("arm-none-eabi-nm", "arm-none-eabi-objdump")
     folder = tmp_path_factory.mktemp("core")
     sources = sorted(CORE.rglob("*.cpp"))
     assert {"trainer.cpp", "model.cpp", "portable_conv2d.cpp"} <= {s.name for s in sources}

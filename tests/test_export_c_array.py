@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import zlib
 from pathlib import Path
 
 import pytest
 from networks import residual_network
+from required import need_tools
 
 import pmt
 from pmt.exporters.c_array import array_name
@@ -53,11 +52,7 @@ extern const uint32_t {name}_crc32;
 
 @pytest.fixture(autouse=True, scope="module")
 def compilers():
-    missing = [name for name in ("gcc", "g++") if shutil.which(name) is None]
-    if missing and os.environ.get("CI") == "true":
-        pytest.fail(f"{missing} not found: apt-get install gcc g++")
-    if missing:
-        pytest.skip(f"{missing} not found: apt-get install gcc g++")
+    need_tools("gcc", "g++", packages="gcc g++")
 
 
 def run(language: str, folder: Path, *sources: str) -> str:

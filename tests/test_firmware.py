@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from firmware_tools import COMPILER, EMULATOR, TARGET, emulate, need, random_dataset
+from firmware_tools import EMULATOR, TARGET, emulate, need_firmware_tools, random_dataset
 from networks import residual_network
 
 import pmt
@@ -21,7 +21,7 @@ from pmt.model import Model
 
 @pytest.fixture(autouse=True)
 def _tools() -> None:
-    need(COMPILER, EMULATOR, "make")
+    need_firmware_tools(EMULATOR, "make")
 
 
 def check_same_bytes(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from firmware_tools import COMPILER, EMULATOR, TARGET, emulate, make, need, random_dataset
+from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools, random_dataset
 from networks import residual_network
 
 import pmt
@@ -21,7 +21,7 @@ OPTIONS = pmt.preset("default", batch=3, queries=4)
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need(COMPILER, EMULATOR, "make")
+    need_firmware_tools(EMULATOR, "make")
     folder = tmp_path_factory.mktemp("firmware") / "fw"
     model = residual_network()
     data = random_dataset(model, 9)
@@ -150,7 +150,7 @@ def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> No
 
 
 def exported(folder: Path, **budgets: int) -> pmt.export.ExportReport:
-    need(COMPILER, EMULATOR, "make")
+    need_firmware_tools(EMULATOR, "make")
     model = residual_network()
     data = random_dataset(model, 9)
     return export(model, target=TARGET, out=folder, dataset=data, options=OPTIONS, **budgets)

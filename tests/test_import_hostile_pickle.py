@@ -91,6 +91,17 @@ def test_huge_declared_size_is_refused(tmp_path: Path) -> None:
         tiny_training.read(path)
 
 
+def test_more_packed_bytes_than_the_file_has_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "net.pkl", small_network())
+    data = bytearray(path.read_bytes())
+    directory = data.index(b"PK\x01\x02")
+    struct.pack_into("<I", data, directory + 20, 2**31 - 1)
+    path.write_bytes(data)
+    claim = rf"claims 2147483647 bytes, the whole file has {len(data)}"
+    with pytest.raises(ValueError, match=rf"net\.pkl: .*{claim}"):
+        tiny_training.read(path)
+
+
 def test_wrong_archives_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.pkl"
     path.write_bytes(pickle.dumps(small_network(), protocol=2))

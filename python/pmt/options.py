@@ -22,6 +22,9 @@ class TrainingOptions:
         What to train: names of blocks or layers, separated by commas.
     epochs : int
         Passes over the data.
+    macs : int
+        Budget of multiply-accumulates. If it is not 0, training ends after the last whole step
+        within it instead of after ``epochs``, and the learning rate's schedule spans it.
     batch : int
         Samples of a step.
     queries : int
@@ -30,7 +33,9 @@ class TrainingOptions:
         With ``step="normalised"`` the root mean square of a layer's update in weight steps; with
         ``step="gradient"`` the factor of the scaled gradient.
     final_learning_rate : float
-        Fraction of ``learning_rate`` that the cosine schedule ends at.
+        Fraction of ``learning_rate`` that the cosine schedule ends at; 1 keeps it constant.
+    warmup_epochs : int
+        First epochs of the run, in which the learning rate rises from 0 along a line.
     seed : int
         Seed of everything random, 0..2**32-1 (not 0 with ``generator="xorshift32"``).
     mu_weight, mu_node : int
@@ -79,10 +84,12 @@ class TrainingOptions:
 
     layers: str = "all"
     epochs: int = 10
+    macs: int = 0
     batch: int = 50
     queries: int = 100
     learning_rate: float = 0.5
     final_learning_rate: float = 0.1
+    warmup_epochs: int = 0
     seed: int = 1
     mu_weight: int = 4
     mu_node: int = 4
@@ -111,6 +118,8 @@ class TrainingOptions:
         xorshift = self.generator == "xorshift32"
         for name, low, high, why in (
             ("epochs", 1, 10**6, ""),
+            ("macs", 0, 10**18, "0 is no budget"),
+            ("warmup_epochs", 0, 10**6, ""),
             ("batch", 1, 10**6, ""),
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
             ("mu_weight", 1, 64, ""),

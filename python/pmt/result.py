@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["RunResult"]
 
 _COLUMNS = (
-    ("epoch", "epoch", "{:d}"),
+    ("epoch", "epoch", "{}"),
     ("train loss", "train_loss", "{:.4f}"),
     ("train acc", "train_accuracy", "{:.3f}"),
     ("valid loss", "valid_loss", "{:.4f}"),
@@ -34,7 +34,8 @@ class RunResult:
     model : Model
         The trained model.
     epochs : list of dict
-        One record an epoch: ``epoch``, ``train_loss`` and ``train_accuracy`` (before each step's
+        One record an epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
+        one), ``train_loss`` and ``train_accuracy`` (before each step's
         update, over the epoch), ``valid_loss`` and ``valid_accuracy`` (where validation data was
         given), ``changed`` weights, ``forwards`` (perturbed forwards so far, of a suffix of the
         network each), ``macs`` (of all forwards so far), ``seconds``.
@@ -42,12 +43,30 @@ class RunResult:
         ``valid_loss`` and ``valid_accuracy`` before training, if they were measured.
     folder : pathlib.Path or None
         The run folder.
+    best : dict
+        With ``keep_best=True`` the record of the best epoch, ``epoch`` 0 for the untrained model.
+    best_image : bytes or None
+        The model of that epoch, see :meth:`best_model`.
     """
 
     model: Model
     epochs: list[dict[str, Any]]
     before: dict[str, float] = field(default_factory=dict)
     folder: Path | None = None
+    best: dict[str, Any] = field(default_factory=dict)
+    best_image: bytes | None = None
+
+    def best_model(self) -> Model:
+        """Return the model with the least loss on the held-out data.
+
+        Raises
+        ------
+        ValueError
+            If the run did not keep it.
+        """
+        if self.best_image is None:
+            raise ValueError("no best model was kept; use fit(..., valid=..., keep_best=True)")
+        return Model(self.best_image)
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         columns = [c for c in _COLUMNS if any(c[1] in record for record in self.epochs)]

@@ -1,26 +1,42 @@
 """A training run on disk: everything needed to read, repeat or resume it.
 
-``config.toml`` (model, data, options), ``env.json`` (machine and versions), ``metrics.jsonl``
-(append-only, one line a step and one an epoch), ``checkpoint.pmt`` (the model so far; its metadata
-says after which step), ``DONE`` (written last).
+``config.toml`` (trainer, model, data, options), ``env.json`` (machine and versions),
+``metrics.jsonl`` (append-only, one line a step and one an epoch), ``checkpoint.pmt`` (the model so
+far; its metadata says after which step), ``checkpoint-STEP.npz`` (what else that step left, if
+anything), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE``
+(written last).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import io
 import json
 import os
 import platform
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt import _core, atomic_file
 from pmt.model import Model
-from pmt.options import TrainingOptions
+from pmt.schedule import ScheduleOptions
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "RunOptions"]
+
+# The options of each kind of trainer: module and class.
+_OPTIONS = {"zeroth_order": ("pmt.options", "TrainingOptions")}
+
+
+class RunOptions(ScheduleOptions, Protocol):
+    """Options of a run: a frozen dataclass of str, int, float and bool."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class RunFolder:
@@ -41,6 +57,11 @@ class RunFolder:
         return self.path / "checkpoint.pmt"
 
     @property
+    def best(self) -> Path:
+        """The model that was best on held-out data."""
+        return self.path / "best.pmt"
+
+    @property
     def metrics(self) -> Path:
         """One JSON object a line."""
         return self.path / "metrics.jsonl"
@@ -52,19 +73,31 @@ class RunFolder:
 
     def exists(self) -> bool:
         """Whether the folder holds a run."""
-        return self.checkpoint.is_file() and (self.path / "config.toml").is_file()
+        return self.checkpoint.is_file() and self._config.is_file()
 
-    def create(self, model: Model, options: TrainingOptions, source: dict[str, Any]) -> None:
+    def create(
+        self,
+        model: Model,
+        options: RunOptions,
+        source: dict[str, Any],
+        *,
+        trainer: str = "zeroth_order",
+        keep_best: bool = False,
+    ) -> None:
         """Start a run.
 
         Parameters
         ----------
         model : Model
             The untrained model; it becomes the checkpoint of step 0.
-        options : TrainingOptions
+        options : TrainingOptions, or another frozen dataclass of str, int, float and bool
             Options of the run.
         source : dict
             Where model and data come from: strings and integers, kept in ``config.toml``.
+        trainer : str
+            Kind of trainer that the options are of.
+        keep_best : bool
+            Whether the run keeps the model that is best on held-out data.
 
         Raises
         ------
@@ -82,8 +115,9 @@ class RunFolder:
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
         atomic_file.write_text(self.path / "env.json", environment + "\n")
         self.save_checkpoint(model, step=0)
+        run = {"trainer": trainer, "keep_best": keep_best}
         # Last: a folder with a config.toml is a run that can be resumed.
-        atomic_file.write_text(self.path / "config.toml", _toml(options, source))
+        atomic_file.write_text(self._config, _toml(run, options, source))
 
     def _is_restartable(self) -> bool:
         """Whether the folder is empty, or all that a run killed while it was created left."""
@@ -92,13 +126,73 @@ class RunFolder:
         names = [p.name for p in self.path.iterdir() if p.suffix != ".part"]
         return set(names) <= {"env.json", "checkpoint.pmt"}
 
-    def save_checkpoint(self, model: Model, *, step: int) -> None:
-        """Write the model as it is after ``step`` steps; a crash leaves the last one."""
-        for left_by_a_crash in self.path.glob(".checkpoint.pmt.*.part"):
+    def save_checkpoint(
+        self,
+        model: Model,
+        *,
+        step: int,
+        state: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> None:
+        """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        step : int
+            Steps that it has seen.
+        state : dict of ndarray, optional
+            What the trainer needs besides to take the next step.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        for left_by_a_crash in self.path.glob(".checkpoint*.part"):
             left_by_a_crash.unlink(missing_ok=True)
+        training: dict[str, Any] = {"step": step}
+        if state:
+            # First, under its step's name: the model, written last, says which one is valid.
+            atomic_file.write_bytes(self._state_file(step), _npz(state))
+            training["state"] = True
+        self._save_model(model, self.checkpoint, training)
+        for old in self.path.glob("checkpoint-*.npz"):
+            if not state or old != self._state_file(step):
+                old.unlink(missing_ok=True)
+
+    def save_best(self, model: Model, *, step: int) -> None:
+        """Write the model, the best so far on held-out data, as it is after ``step`` steps."""
+        atomic_file.remove_leftovers(self.best)
+        self._save_model(model, self.best, {"step": step})
+
+    def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
         graph = model.to_graph()
-        graph.metadata = {**graph.metadata, "training": {"step": step}}
-        Model.from_graph(graph).save(self.checkpoint)
+        graph.metadata = {**graph.metadata, "training": training}
+        Model.from_graph(graph).save(path)
+
+    def _state_file(self, step: int) -> Path:
+        return self.path / f"checkpoint-{step}.npz"
+
+    def load_state(self, checkpoint: Model) -> dict[str, npt.NDArray[Any]]:
+        """Return the state that was saved with a checkpoint of :meth:`load_checkpoint`.
+
+        Raises
+        ------
+        ValueError
+            If it is missing or damaged.
+        """
+        training = checkpoint.metadata["training"]
+        if not training.get("state"):
+            return {}
+        path = self._state_file(training["step"])
+        if not path.is_file():
+            raise ValueError(f"{path} is missing; the run cannot be resumed")
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path}: {error}; the run cannot be resumed") from error
 
     def load_checkpoint(self) -> tuple[Model, int]:
         """Return the last checkpoint and the number of steps it has seen.
@@ -119,20 +213,44 @@ class RunFolder:
             raise ValueError(f"{self.checkpoint}: {error}; the run cannot be resumed") from error
         return model, step
 
-    def read_config(self) -> tuple[TrainingOptions, dict[str, Any]]:
+    def read_config(self) -> tuple[Any, dict[str, Any]]:
         """Return the options and the source that the run was created with.
+
+        Returns
+        -------
+        options : TrainingOptions, or those of another trainer
+            As :meth:`trainer` says.
+        source : dict
+            Where model and data come from.
 
         Raises
         ------
         ValueError
-            If ``config.toml`` is damaged.
+            If ``config.toml`` is damaged, or from a trainer that is unknown here.
         """
-        path = self.path / "config.toml"
+        tables = self._read_tables()
         try:
-            tables = _parse_toml(path.read_text())
-            return TrainingOptions(**tables["options"]), tables["source"]
+            return _options_class(self.trainer())(**tables["options"]), tables["source"]
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}: {error}; the run cannot be resumed") from error
+            raise ValueError(f"{self._config}: {error}; the run cannot be resumed") from error
+
+    def trainer(self) -> str:
+        """Return the kind of trainer, ``"zeroth_order"`` for a run that does not say."""
+        return str(self._read_tables().get("run", {}).get("trainer", "zeroth_order"))
+
+    def keeps_best(self) -> bool:
+        """Whether the run keeps the model that is best on held-out data."""
+        return bool(self._read_tables().get("run", {}).get("keep_best", False))
+
+    @property
+    def _config(self) -> Path:
+        return self.path / "config.toml"
+
+    def _read_tables(self) -> dict[str, dict[str, Any]]:
+        try:
+            return _parse_toml(self._config.read_text())
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self._config}: {error}; the run cannot be resumed") from error
 
     def append(self, record: dict[str, Any]) -> None:
         """Append one record to the metrics."""
@@ -163,6 +281,17 @@ class RunFolder:
         atomic_file.write_text(self.path / "DONE", "")
 
 
+def _npz(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
+            # Under a fixed date: the same state makes the same bytes.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
+    return packed.getvalue()
+
+
 def _environment() -> dict[str, Any]:
     return {
         "pmt": _core.__version__,
@@ -174,13 +303,22 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _toml(options: TrainingOptions, source: dict[str, Any]) -> str:
-    lines = ["# Written by pmt; `pmt train --resume` reads it.", "[source]"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in source.items()]
-    lines += ["", "[options]"]
-    for key, value in dataclasses.asdict(options).items():
-        lines.append(f"{key} = {json.dumps(value)}")
-    return "\n".join(lines) + "\n"
+def _options_class(trainer: str) -> type:
+    if trainer not in _OPTIONS:
+        raise ValueError(f"trainer {trainer!r} is unknown; it may need a newer version of pmt")
+    module, name = _OPTIONS[trainer]
+    found: type = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _toml(run: dict[str, Any], options: RunOptions, source: dict[str, Any]) -> str:
+    lines = ["# Written by pmt; `pmt train --resume` reads it."]
+    tables = {"run": run, "source": source, "options": dataclasses.asdict(options)}
+    for title, table in tables.items():
+        lines.append(f"[{title}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        lines.append("")
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def _parse_toml(text: str) -> dict[str, dict[str, Any]]:

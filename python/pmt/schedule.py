@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.options import TrainingOptions
+__all__ = ["Schedule", "ScheduleOptions"]
 
-__all__ = ["Schedule"]
+
+class ScheduleOptions(Protocol):
+    """The options of any trainer that a schedule needs; see :class:`pmt.TrainingOptions`."""
+
+    @property
+    def batch(self) -> int:
+        """Samples of a step."""
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the data."""
+
+    @property
+    def macs(self) -> int:
+        """Budget of multiply-accumulates instead of epochs; 0 is none."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Largest learning rate."""
+
+    @property
+    def final_learning_rate(self) -> float:
+        """Fraction of it at the end."""
+
+    @property
+    def warmup_epochs(self) -> int:
+        """Epochs in which it rises."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the order."""
 
 
 class Schedule:
@@ -20,18 +51,24 @@ class Schedule:
 
     Parameters
     ----------
-    options : TrainingOptions
-        Epochs, batch, learning rate, seed.
+    options : TrainingOptions or options of another trainer
+        Epochs or budget, batch, learning rate, warm-up, seed.
     samples : int
         Size of the training set.
+    step_macs : int, optional
+        Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
+        as many whole steps as the budget holds, and its last epoch may be a part of one.
 
     Raises
     ------
     ValueError
-        If there are fewer samples than a batch holds.
+        If there are fewer samples than a batch holds, the budget is less than a step, or the run
+        is no longer than its warm-up.
     """
 
-    def __init__(self, options: TrainingOptions, samples: int) -> None:
+    def __init__(
+        self, options: ScheduleOptions, samples: int, step_macs: int | None = None
+    ) -> None:
         if samples < options.batch:
             raise ValueError(
                 f"batch={options.batch} is larger than the training set of {samples} samples; "
@@ -41,6 +78,14 @@ class Schedule:
         self.samples = samples
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
+        if options.macs > 0:
+            self.steps = _steps_within(options.macs, step_macs)
+        self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
+        if self.warmup_steps >= self.steps:
+            raise ValueError(
+                f"warmup_epochs={options.warmup_epochs} must be less than the whole run of "
+                f"{self.epochs_after(self.steps):g} epochs"
+            )
         self._epoch = -1
         self._order = np.empty(0, np.int64)
 
@@ -57,8 +102,35 @@ class Schedule:
         return self._order[start : start + self.options.batch]
 
     def learning_rate(self, step: int) -> float:
-        """Return a step's learning rate: a cosine from the first to the final one."""
-        final = self.options.final_learning_rate
-        fraction = final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * step / self.steps))
+        """Return a step's learning rate: a line up to the first one, a cosine to the final one."""
+        if step < self.warmup_steps:
+            fraction = (step + 1) / self.warmup_steps
+        else:
+            final = self.options.final_learning_rate
+            angle = math.pi * (step - self.warmup_steps) / (self.steps - self.warmup_steps)
+            fraction = final + (1.0 - final) * 0.5 * (1.0 + math.cos(angle))
         # Six digits: libraries may differ in the last bit of a cosine.
         return float(f"{self.options.learning_rate * fraction:.6g}")
+
+    def ends_epoch(self, steps: int) -> bool:
+        """Whether an epoch, or the run, ends after so many steps."""
+        return steps > 0 and (steps % self.steps_per_epoch == 0 or steps == self.steps)
+
+    def epochs_after(self, steps: int) -> int | float:
+        """Return how many epochs so many steps are: an int if they are whole."""
+        if steps % self.steps_per_epoch == 0:
+            return steps // self.steps_per_epoch
+        return round(steps / self.steps_per_epoch, 4)
+
+
+def _steps_within(macs: int, step_macs: int | None) -> int:
+    if step_macs is None:
+        raise ValueError(f"macs={macs} is a budget: a schedule needs step_macs, a step's cost")
+    if step_macs < 1:
+        raise ValueError(f"macs={macs}: a step of this trainer costs nothing; give epochs instead")
+    if macs < step_macs:
+        raise ValueError(
+            f"macs={macs} is less than the {step_macs} multiply-accumulates of one step; raise it, "
+            "or use a smaller batch or fewer queries"
+        )
+    return macs // step_macs

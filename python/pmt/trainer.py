@@ -1,39 +1,26 @@
-"""Zeroth-order training of a model: the loop around the core's step."""
+"""Zeroth-order training of a model."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+import math
 from typing import Any
 
-import numpy as np
-
 from pmt import _core
-from pmt.datasets import Dataset
+from pmt.core_stepper import CoreStepper
+from pmt.cost import Cost
+from pmt.costs.probe_work import probe_work
+from pmt.costs.zeroth_order_work import zeroth_order_work
+from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
-from pmt.progress import ProgressLine
-from pmt.result import RunResult
-from pmt.run_folder import RunFolder
-from pmt.schedule import Schedule
+from pmt.stepper import Stepper
 from pmt.threads import thread_count
+from pmt.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
 
-_SECONDS_BETWEEN_CHECKPOINTS = 10.0
 
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of one step: perturbed ``forwards`` and multiply-accumulates of all forwards."""
-
-    forwards: int
-    macs: int
-
-
-class ZOTrainer:
+class ZOTrainer(Trainer):
     """Trains layers of an int8 model with forward passes alone.
 
     Parameters
@@ -64,6 +51,9 @@ class ZOTrainer:
     1
     """
 
+    name = "zeroth_order"
+    options: TrainingOptions
+
     def __init__(
         self,
         options: TrainingOptions | None = None,
@@ -77,7 +67,7 @@ class ZOTrainer:
         self.threads = thread_count(threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
-        """Count one step's work: the clean forward, the queries, the node gradients' forwards.
+        """Count one step's work: clean forward, queries, node gradients with their forwards.
 
         Parameters
         ----------
@@ -89,67 +79,26 @@ class ZOTrainer:
         Returns
         -------
         Cost
-            Gradient arithmetic and sign generation are not counted (as in the paper).
+            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, an upper
+            bound that spreads the probes over the steps; a run records what it took.
         """
-        core = self._core_trainer(model)
-        macs = [int(op["macs"]) for op in model.core.ops()]
-        queries = self.options.queries
-        trained = [layer for layer in core.layers() if layer["estimator"] != "closed_form"]
-        suffixes = [sum(macs[layer["op"] :]) for layer in trained]
-        if self.options.scope == "model_wise":
-            suffixes = suffixes[:1]
-        regradient = [
-            sum(macs[: layer["op"] + 1])
-            for layer in core.layers()
-            if layer["estimator"] != "weight_perturbation"
-        ]
-        per_sample = sum(macs) + queries * sum(suffixes) + sum(regradient)
-        count = samples if samples is not None else self.options.batch
-        return Cost(forwards=count * queries * len(suffixes), macs=count * per_sample)
+        layers = model.select_layers(self.options.layers)
+        options = self.options.to_core()
+        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
+        images = samples if samples is not None else self.options.batch
+        step = zeroth_order_work(model.core, options, layers, most).cost(images)
+        probed = min(self.options.probe_samples, images)
+        probes = probe_work(model.core, options, layers).cost(probed)
+        every = self.options.calibration_steps
+        return Cost(
+            step.forwards + math.ceil(probes.forwards / every),
+            step.macs + math.ceil(probes.macs / every),
+        )
 
-    def fit(
-        self,
-        model: Model,
-        data: Dataset,
-        *,
-        valid: Dataset | None = None,
-        out: str | Path | None = None,
-        source: dict[str, Any] | None = None,
-        progress: bool | Callable[[int, dict[str, Any]], None] = True,
-    ) -> RunResult:
-        """Train the model in place.
-
-        Parameters
-        ----------
-        model : Model
-            The model; its weights change.
-        data : Dataset
-            Training images and labels.
-        valid : Dataset, optional
-            Evaluated before training and after every epoch.
-        out : str or pathlib.Path, optional
-            Run folder. If it holds an unfinished run of the same options, that run is resumed,
-            bit for bit; a finished one is returned as it is.
-        source : dict, optional
-            Where model and data come from, for the run folder's ``config.toml``.
-        progress : bool or callable
-            Show a progress line on a terminal; or call ``progress(step, record)`` after each step.
-
-        Returns
-        -------
-        RunResult
-            History and the trained model.
-
-        Raises
-        ------
-        ValueError
-            If data and model do not fit, or the run folder belongs to another run.
-        KeyboardInterrupt
-            On Ctrl-C, within a second. The model is as after the last whole step, which is also
-            the checkpoint in ``out``.
-        """
-        model.check_classes(data)
-        return _Run(self, model, data, valid, out, source or {}, progress).execute()
+    def stepper(self, model: Model) -> Stepper:
+        """Return what takes the steps of a run on ``model``."""
+        layers = model.select_layers(self.options.layers)
+        return CoreStepper(self._core_trainer(model), self.options, model, layers)
 
     def _core_trainer(self, model: Model) -> _core.Trainer:
         layers = model.select_layers(self.options.layers)
@@ -158,138 +107,23 @@ class ZOTrainer:
         )
 
 
-class _Run:
-    """One call of fit."""
-
-    def __init__(
-        self,
-        trainer: ZOTrainer,
-        model: Model,
-        data: Dataset,
-        valid: Dataset | None,
-        out: str | Path | None,
-        source: dict[str, Any],
-        progress: bool | Callable[[int, dict[str, Any]], None],
-    ) -> None:
-        self.trainer = trainer
-        self.options = trainer.options
-        self.model = model
-        self.valid = valid
-        self.cost = trainer.cost(model)
-        self.schedule = Schedule(trainer.options, len(data))
-        self.images = model.prepare(data.images)
-        self.labels = np.ascontiguousarray(data.labels)
-        self.folder = RunFolder(out) if out is not None else None
-        self.source = source
-        self.progress = progress
-        self.step = 0
-        self.records: list[dict[str, Any]] = []
-
-    def execute(self) -> RunResult:
-        self._open_folder()
-        before = self._before()
-        core = self.trainer._core_trainer(self.model)
-        line = ProgressLine(self.schedule.steps, done=self.step)
-        saved = time.monotonic()
-        try:
-            while self.step < self.schedule.steps:
-                self._one_step(core, line)
-                if time.monotonic() - saved > _SECONDS_BETWEEN_CHECKPOINTS:
-                    self._save()
-                    saved = time.monotonic()
-        finally:
-            line.clear()
-            self._save()
-        if self.folder is not None:
-            self.folder.finish()
-        epochs = [r for r in self.records if r["kind"] == "epoch"]
-        return RunResult(self.model, epochs, before, self.folder.path if self.folder else None)
-
-    def _open_folder(self) -> None:
-        if self.folder is None:
-            return
-        if not self.folder.exists():
-            self.folder.create(self.model, self.options, self.source)
-            return
-        options, source = self.folder.read_config()
-        if options != self.options or source != self.source:
-            raise ValueError(
-                f"out={str(self.folder.path)!r} holds a run with other options or data; choose "
-                "another folder"
-            )
-        saved, self.step = self.folder.load_checkpoint()
-        for layer in saved.layers:
-            self.model.core.set_parameters(
-                layer.index, saved.core.weights(layer.index), saved.core.bias(layer.index)
-            )
-        self.records = self.folder.keep_metrics_before(self.step)
-
-    def _before(self) -> dict[str, float]:
-        if self.valid is None:
-            return {}
-        known = [r for r in self.records if r["kind"] == "start"]
-        if known:
-            return {key: known[0][key] for key in ("valid_loss", "valid_accuracy")}
-        if self.step > 0:
-            return {}
-        before = self._validate()
-        self._record({"kind": "start", "step": -1, **before})
-        return before
-
-    def _validate(self) -> dict[str, float]:
-        if self.valid is None:
-            return {}
-        evaluation = self.model.evaluate(self.valid, threads=self.trainer.threads)
-        return {"valid_loss": evaluation.loss, "valid_accuracy": evaluation.accuracy}
-
-    def _one_step(self, core: _core.Trainer, line: ProgressLine) -> None:
-        start = time.monotonic()
-        indices = self.schedule.indices(self.step)
-        result = core.step(
-            self.images[indices],
-            self.labels[indices],
-            self.step,
-            self.schedule.learning_rate(self.step),
+def _most_expensive(
+    trainer: _core.Trainer, options: TrainingOptions
+) -> list[_core.LayerSettings]:
+    """Return settings that cost as much as any that may be measured."""
+    settings = settings_in_force(trainer)
+    if options.rule != "measured":
+        return settings
+    return [
+        _core.LayerSettings(
+            queries=one.queries,
+            mu_weight=one.mu_weight,
+            mu_node=one.mu_node,
+            # A weight perturbation's gradient needs no forward of its own.
+            estimator=max(one.estimator, _core.Estimator.node_perturbation),
         )
-        record = {"kind": "step", "step": self.step, **result}
-        record["seconds"] = round(time.monotonic() - start, 4)
-        self.step += 1
-        self._record(record)
-        if self.step % self.schedule.steps_per_epoch == 0:
-            self._end_epoch()
-        if callable(self.progress):
-            self.progress(self.step, record)
-        elif self.progress:
-            line.update(self.step, f"loss {result['loss']:.4f}")
-
-    def _end_epoch(self) -> None:
-        steps = [r for r in self.records if r["kind"] == "step"]
-        last = steps[-self.schedule.steps_per_epoch :]
-        seen = self.schedule.steps_per_epoch * self.options.batch
-        losses = sum(r["loss_sum"] for r in last) / _core.LOSS_ONE
-        self._record(
-            {
-                "kind": "epoch",
-                "step": self.step - 1,
-                "epoch": self.step // self.schedule.steps_per_epoch,
-                "train_loss": losses / seen,
-                "train_accuracy": sum(r["correct"] for r in last) / seen,
-                **self._validate(),
-                "changed": sum(r["changed"] for r in last),
-                "forwards": self.cost.forwards * self.step,
-                "macs": self.cost.macs * self.step,
-                "seconds": round(sum(r["seconds"] for r in steps), 2),
-            }
-        )
-
-    def _record(self, record: dict[str, Any]) -> None:
-        self.records.append(record)
-        if self.folder is not None:
-            self.folder.append(record)
-
-    def _save(self) -> None:
-        if self.folder is not None:
-            self.folder.save_checkpoint(self.model, step=self.step)
+        for one in settings
+    ]
 
 
 _preset = preset

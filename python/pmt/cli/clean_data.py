@@ -6,11 +6,40 @@ import argparse
 from dataclasses import replace
 
 from pmt import datasets
+from pmt.cli.arguments import integer
 from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 
-__all__ = ["read_clean"]
+__all__ = ["add_corruption_seed", "add_size", "add_split", "read_clean"]
+
+
+def add_split(parser: argparse.ArgumentParser) -> None:
+    """Add the split to read."""
+    parser.add_argument(
+        "--split", metavar="NAME", default="test", help="train or test (default: test)"
+    )
+
+
+def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the seed of the corruptions; `what` completes its help."""
+    parser.add_argument(
+        "--seed",
+        metavar="S",
+        type=integer(0, 2**31),
+        default=0,
+        help=f"seed of the corruptions{what} (default: 0)",
+    )
+
+
+def add_size(parser: argparse.ArgumentParser, when: str) -> None:
+    """Add the size that images are brought to, and when."""
+    parser.add_argument(
+        "--size",
+        metavar="PX",
+        type=integer(1, 4096),
+        help=f"resize the images to PX x PX {when} (default: keep their size)",
+    )
 
 
 def read_clean(arguments: argparse.Namespace) -> Dataset:

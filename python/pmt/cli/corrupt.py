@@ -16,7 +16,7 @@ from pmt.cli.arguments import (
     checked_constants,
     integer,
 )
-from pmt.cli.clean_data import read_clean
+from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
 from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
 from pmt.cli.sources import chosen_indices
@@ -49,16 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="folder to write: new, empty, or an earlier one of the same images and seed",
     )
-    parser.add_argument(
-        "--split", metavar="NAME", default="test", help="train or test (default: test)"
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=integer(0, 2**31),
-        default=0,
-        help="seed of the corruptions: the train split is corrupted with S, the test split with "
-        "S + 1, as --corruption-seed S does in other commands (default: 0)",
+    add_split(parser)
+    add_corruption_seed(
+        parser,
+        ": the train split is corrupted with S, the test split with S + 1, as --corruption-seed S "
+        "does in other commands",
     )
     parser.add_argument(
         "--limit",
@@ -67,12 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="at most N images, always the same ones (default: all)",
     )
-    parser.add_argument(
-        "--size",
-        metavar="PX",
-        type=integer(1, 4096),
-        help="resize the images to PX x PX before they are corrupted (default: keep their size)",
-    )
+    add_size(parser, "before they are corrupted")
     add_coarse_labels(parser)
     add_constants(parser)
     add_json(parser)

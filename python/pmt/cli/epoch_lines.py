@@ -12,7 +12,7 @@ from pmt.schedule import Schedule
 __all__ = ["EpochLines"]
 
 _COLUMNS = (
-    ("epoch", "epoch", 5, "{:d}"),
+    ("epoch", "epoch", 5, "{}"),
     ("train loss", "train_loss", 10, "{:.4f}"),
     ("train acc", "train_accuracy", 9, "{:.4f}"),
     ("test loss", "valid_loss", 9, "{:.4f}"),
@@ -48,7 +48,7 @@ class EpochLines:
         if self.progress is None:
             self.progress = ProgressLine(self.schedule.steps, done=step - 1)
             self._print_new()
-        if step % self.schedule.steps_per_epoch == 0:
+        if self.schedule.ends_epoch(step):
             self._print_new()
         self.progress.update(step, f"loss {record['loss']:.4f}")
 

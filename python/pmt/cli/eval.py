@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 
@@ -17,9 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model(parser)
     add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
-    parser.add_argument(
-        "--split", metavar="NAME", default="test", help="train or test (default: test)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--limit",
         metavar="N",

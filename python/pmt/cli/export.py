@@ -101,9 +101,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> TrainingOptions:
     given = {**_BOARD_SIZES, **given_options(arguments)}
-    if run_folder is None or arguments.preset is not None:
-        return preset(arguments.preset or "default", **given)
-    return run_folder.read_config()[0].replace(**given)
+    if run_folder is not None and arguments.preset is None:
+        options = run_folder.read_config()[0]
+        if isinstance(options, TrainingOptions):
+            return options.replace(**given)
+    return preset(arguments.preset or "default", **given)
 
 
 def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: Model) -> Dataset:

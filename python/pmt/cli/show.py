@@ -18,7 +18,7 @@ from pmt.cli.arguments import (
     checked_constants,
     integer,
 )
-from pmt.cli.clean_data import read_clean
+from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
 from pmt.cli.corruption_lists import chosen_corruptions, chosen_severities
 from pmt.cli.output import Output
 from pmt.cli.sources import BUNDLED
@@ -55,9 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="severities to show, separated by commas (default: 1,2,3,4,5)",
     )
-    parser.add_argument(
-        "--split", metavar="NAME", default="test", help="train or test (default: test)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--images",
         metavar="N",
@@ -70,19 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --corruptions: which images of the split, numbers from 0 separated by commas "
         "(default: the first ones)",
     )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=integer(0, 2**31),
-        default=0,
-        help="seed of the corruptions, as in `pmt corrupt` (default: 0)",
-    )
-    parser.add_argument(
-        "--size",
-        metavar="PX",
-        type=integer(1, 4096),
-        help="resize the images to PX x PX first (default: keep their size)",
-    )
+    add_corruption_seed(parser, ", as in `pmt corrupt`")
+    add_size(parser, "first")
     add_coarse_labels(parser)
     add_constants(parser)
     add_json(parser)

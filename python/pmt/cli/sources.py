@@ -13,12 +13,14 @@ from pmt import corruptions, datasets
 from pmt.cli.arguments import checked_constants
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
+from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.data_folder import named
 from pmt.datasets.layouts import chosen_indices
 from pmt.datasets.picture import Fit, resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
+from pmt.protocol import ImagePool
 
 __all__ = [
     "BUNDLED",
@@ -109,13 +111,52 @@ class DataSource:
         valid = None if only_one else self._prepared(test, "test", model, valid_limit)
         return self._prepared(train, "train", model, limit), valid
 
-    def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
+    def pool(self, split: str, model: Model) -> ImagePool:
+        """Return a split's images for :func:`pmt.protocol.split`, which takes some of them.
+
+        They are those of :meth:`load`, and clean ones beside them where the data has both.
+
+        Parameters
+        ----------
+        split : {"train", "test"}
+            The test split's corruption seed is the train split's plus 1.
+        model : Model
+            Whose input size and channels the images must have in the end.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError, ImportError
+            As :meth:`load`.
+        """
+        folder = self.stored(split)
+        stored = clean = None
+        if folder is not None:
+            stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
+        if folder is None or has_cifar(Path(self.data)):
+            clean = self._read_clean(split, model)
+        for data in (clean, stored):
+            if data is not None:
+                self._check_channels(data, model)
+        return ImagePool(
+            clean=clean,
+            stored=stored,
+            corruption=self.corruption,
+            severity=self.severity,
+            seed=corruptions.split_seed(self.corruption_seed, split),
+            constants=self.constants,
+            size=model.input_shape[:2],
+        )
+
+    def _check_channels(self, data: Dataset, model: Model) -> None:
         channels = data.images.shape[3]
         if channels != model.input_shape[2]:
             raise ValueError(
                 f"{self.data}: images have {channels} channels, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
+
+    def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
+        self._check_channels(data, model)
         chosen = chosen_indices(len(data), limit)
         data = data.subset(chosen)
         if self.corruption and self.stored(split) is None:
@@ -134,17 +175,21 @@ class DataSource:
         return data
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
-        size = model.input_shape[:2]
-        if self.data == BUNDLED:
-            return datasets.bundled(split)
-        if not self.corruption:
+        if not self.corruption and self.data != BUNDLED:
+            size = model.input_shape[:2]
             return datasets.load(self.data, split=split, size=size, limit=limit, labels=self.labels)
         stored = self.stored(split)
         if stored is not None:
             return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
+        return self._read_clean(split, model)
+
+    def _read_clean(self, split: str, model: Model) -> Dataset:
+        if self.data == BUNDLED:
+            return datasets.bundled(split)
         try:
             return datasets.load(self.data, split=split, labels=self.labels)
         except ValueError:  # an image folder of several sizes can only be read resized
+            size = model.input_shape[:2]
             return datasets.load(self.data, split=split, size=size, labels=self.labels)
 
 

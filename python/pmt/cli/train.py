@@ -83,9 +83,10 @@ class Job:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     job = _resumed(arguments) if arguments.resume is not None else _started(arguments)
-    _describe(job, output)
-    lines = EpochLines(job.folder, Schedule(job.options, len(job.data)), output)
     trainer = ZOTrainer(job.options, threads=arguments.threads)
+    schedule = trainer.schedule(job.model, len(job.data))
+    _describe(job, schedule, output)
+    lines = EpochLines(job.folder, schedule, output)
     try:
         result = trainer.fit(
             job.model,
@@ -181,7 +182,7 @@ def _with_data(
     return Job(folder, model, options, {**source, "data_crc32": crc}, data, valid)
 
 
-def _describe(job: Job, output: Output) -> None:
+def _describe(job: Job, schedule: Schedule, output: Output) -> None:
     where = DataSource.from_config(job.source)
     names = _layer_names(job)
     held_out = f"{len(job.valid):,} test images" if job.valid else "no separate test images"
@@ -191,9 +192,12 @@ def _describe(job: Job, output: Output) -> None:
     if job.valid and where.description("test") != where.description("train"):
         output.text(f"test    {where.description('test')}")
     output.text(f"layers  {options.layers}: {', '.join(names)}")
+    steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
+    if options.macs > 0:
+        steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"
     output.text(
-        f"steps   {options.epochs} epochs of {len(job.data) // options.batch} steps of "
-        f"{options.batch} images, {options.queries} queries for each image and layer"
+        f"steps   {steps} of {options.batch} images, {options.queries} queries for each image and "
+        "layer"
     )
 
 

@@ -13,6 +13,11 @@ __all__ = ["add_layers", "add_training_options", "given_options", "training_opti
 
 _HELP: dict[str, tuple[str, str]] = {
     "epochs": ("N", "passes over the training images"),
+    "macs": (
+        "N",
+        "budget of multiply-accumulates, for example 2e12: training ends after the last whole step "
+        "within it, not after --epochs; 0 is none",
+    ),
     "batch": ("N", "images of a step"),
     "queries": ("Q", "perturbed forwards for each image and layer, 1..4096"),
     "learning_rate": (
@@ -20,7 +25,11 @@ _HELP: dict[str, tuple[str, str]] = {
         "with --step normalised the root mean square of a layer's update in weight steps; with "
         "--step gradient the factor of the scaled gradient",
     ),
-    "final_learning_rate": ("F", "end of the cosine schedule, as a fraction of --learning-rate"),
+    "final_learning_rate": (
+        "F",
+        "end of the cosine schedule, as a fraction of --learning-rate; 1 keeps the rate",
+    ),
+    "warmup_epochs": ("N", "first epochs, in which the learning rate rises along a line"),
     "seed": ("S", "seed of everything random in training, 0..2^32-1"),
     "mu_weight": ("M", "size of a weight perturbation, in weight steps, 1..64"),
     "mu_node": ("M", "size of a node perturbation, in output steps, 1..64"),
@@ -137,12 +146,20 @@ def training_options(arguments: argparse.Namespace) -> TrainingOptions:
 def _converter(kind: type) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
         try:
+            if kind is int and "e" in text:  # 2e12, as one writes a budget
+                return _whole(float(text))
             return kind(text)
         except ValueError:
             wanted = "a whole number" if kind is int else "a number"
             raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
 
     return convert
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise ValueError
+    return int(value)
 
 
 def _defaults(name: str) -> str:

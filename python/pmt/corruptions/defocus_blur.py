@@ -7,7 +7,8 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.noise import Images, Pixels
 
 # The published script draws its disks on this grid where they fit in it.
 SMALL_RADIUS = 8

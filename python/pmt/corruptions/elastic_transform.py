@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pmt.corruptions.draws import Generators
 from pmt.corruptions.extras import ndimage
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.noise import Images, Pixels
 from pmt.corruptions.sampling import Places, bilinear
 
 TRUNCATE = 3.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.noise import Images, Pixels
 from pmt.corruptions.plasma import plasma_fractal
 
 

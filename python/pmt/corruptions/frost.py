@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pmt.corruptions.draws import Generators
 from pmt.corruptions.extras import pillow
 from pmt.corruptions.grey import luma
-from pmt.corruptions.noise import Generators, Images
+from pmt.corruptions.noise import Images
 from pmt.corruptions.overlays import Overlays
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.noise import Images, Pixels
 
 # The kernel ends at this many standard deviations.
 TRUNCATE = 4.0

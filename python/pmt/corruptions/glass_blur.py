@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pmt.corruptions.draws import Generators
 from pmt.corruptions.gaussian_blur import gaussian_blur
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.noise import Images, Pixels
 
 
 def glass_blur(

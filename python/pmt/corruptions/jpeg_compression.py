@@ -6,8 +6,10 @@ import io
 
 import numpy as np
 
+from pmt.corruptions.draws import Generators
 from pmt.corruptions.extras import pillow
-from pmt.corruptions.noise import Generators, Images
+from pmt.corruptions.noise import Images
+from pmt.pillow_pixels import to_picture, to_pixels
 
 
 def jpeg_compression(images: Images, quality: int, generators: Generators) -> Images:
@@ -37,11 +39,9 @@ def jpeg_compression(images: Images, quality: int, generators: Generators) -> Im
     Pixels may differ by a few grey levels between versions of the JPEG library.
     """
     module = pillow("jpeg_compression")
-    grey = images.shape[3] == 1
     result = np.empty(images.shape, np.uint8)
     for target, image in zip(result, images, strict=True):
         buffer = io.BytesIO()
-        module.fromarray(image[..., 0] if grey else image).save(buffer, "JPEG", quality=quality)
-        decoded = np.asarray(module.open(buffer))
-        target[...] = decoded[..., None] if grey else decoded
+        to_picture(module, image).save(buffer, "JPEG", quality=quality)
+        target[...] = to_pixels(module.open(buffer))
     return result

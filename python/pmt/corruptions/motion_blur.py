@@ -7,7 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.noise import Generators, Images
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.noise import Images
 
 LARGEST_ANGLE = 45.0
 # Half of the smallest 16-bit step, in grey levels of 8 bit.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-Generators = Sequence[np.random.Generator]
+from pmt.corruptions.draws import Generators, standard_normal, uniform
+
 Images = npt.NDArray[np.uint8]
 Pixels = npt.NDArray[np.float64]
 
@@ -29,10 +28,7 @@ def gaussian_noise(images: Images, deviation: float, generators: Generators) -> 
     numpy.ndarray
         float64, shape (N, H, W, C), full scale 1, not clipped.
     """
-    noise = np.empty(images.shape)
-    for image_noise, generator in zip(noise, generators, strict=True):
-        generator.standard_normal(out=image_noise)
-    return images / 255.0 + deviation * noise
+    return images / 255.0 + deviation * standard_normal(images.shape, generators)
 
 
 def shot_noise(images: Images, photons: float, generators: Generators) -> Pixels:
@@ -76,9 +72,7 @@ def impulse_noise(images: Images, amount: float, generators: Generators) -> Pixe
     numpy.ndarray
         float64, shape (N, H, W, C), full scale 1.
     """
-    draw = np.empty(images.shape)
-    for image_draw, generator in zip(draw, generators, strict=True):
-        generator.random(out=image_draw)
+    draw = uniform(images.shape, generators)
     pixels = images / 255.0
     pixels[draw < amount] = 1.0
     pixels[draw < amount / 2] = 0.0
@@ -102,8 +96,5 @@ def speckle_noise(images: Images, deviation: float, generators: Generators) -> P
     numpy.ndarray
         float64, shape (N, H, W, C), full scale 1, not clipped.
     """
-    noise = np.empty(images.shape)
-    for image_noise, generator in zip(noise, generators, strict=True):
-        generator.standard_normal(out=image_noise)
     pixels = images / 255.0
-    return pixels + deviation * pixels * noise
+    return pixels + deviation * pixels * standard_normal(images.shape, generators)

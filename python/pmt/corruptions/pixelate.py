@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmt.corruptions.draws import Generators
 from pmt.corruptions.extras import pillow
-from pmt.corruptions.noise import Generators, Images
+from pmt.corruptions.noise import Images
+from pmt.pillow_pixels import to_picture, to_pixels
 
 
 def pixelate(images: Images, share: float, generators: Generators) -> Images:
@@ -31,16 +33,10 @@ def pixelate(images: Images, share: float, generators: Generators) -> Images:
         Pillow is not installed.
     """
     module = pillow("pixelate")
-    height, width, channels = images.shape[1:]
+    height, width = images.shape[1:3]
     size = (max(1, int(width * share)), max(1, int(height * share)))
     result = np.empty(images.shape, np.uint8)
     for target, image in zip(result, images, strict=True):
-        picture = module.fromarray(image[..., 0] if channels == 1 else image)
-        small = picture.resize(size, module.Resampling.BOX)
-        target[...] = _pixels(small.resize((width, height), module.Resampling.BOX), channels)
+        small = to_picture(module, image).resize(size, module.Resampling.BOX)
+        target[...] = to_pixels(small.resize((width, height), module.Resampling.BOX))
     return result
-
-
-def _pixels(picture: object, channels: int) -> Images:
-    pixels: Images = np.asarray(picture)
-    return pixels[..., None] if channels == 1 else pixels

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
+
+from pmt.corruptions.draws import Generators, uniform
 
 FIRST_WIBBLE = 100.0
 
 
-def plasma_fractal(
-    size: int, decay: float, generators: Sequence[np.random.Generator]
-) -> npt.NDArray[np.float64]:
+def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArray[np.float64]:
     """Make one height map a generator; the maps wrap around at their edges.
 
     The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
@@ -32,10 +30,7 @@ def plasma_fractal(
     numpy.ndarray
         float64, shape (len(generators), size, size); every map spans exactly 0 to 1.
     """
-    draws = np.empty((len(generators), size * size - 1))
-    for image_draws, generator in zip(draws, generators, strict=True):
-        generator.random(out=image_draws)
-    draws = 2.0 * draws - 1.0
+    draws = 2.0 * uniform((len(generators), size * size - 1), generators) - 1.0
     heights = np.zeros((len(generators), size, size))
     used, step, wibble = 0, size, FIRST_WIBBLE
     while step >= 2:

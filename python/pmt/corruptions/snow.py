@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pmt.corruptions.draws import Generators, standard_normal
 from pmt.corruptions.grey import luma
 from pmt.corruptions.motion_blur import trail
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.noise import Images, Pixels
 from pmt.corruptions.zoom import zoomed
 
 # Flakes fall straight down, give or take 45 degrees.
@@ -49,11 +50,8 @@ def snow(images: Images, constants: Snow, generators: Generators) -> Pixels:
     numpy.ndarray
         float64, shape (N, H, W, C), full scale 1.
     """
-    noise = np.empty(images.shape[:3])
-    angles = []
-    for image_noise, generator in zip(noise, generators, strict=True):
-        generator.standard_normal(out=image_noise)
-        angles.append(generator.uniform(*ANGLES))
+    noise = standard_normal(images.shape[:3], generators)
+    angles = [generator.uniform(*ANGLES) for generator in generators]
     noise = constants.mean + constants.deviation * noise
     flakes = np.moveaxis(zoomed(np.moveaxis(noise, 0, 2), constants.zoom), 2, 0)
     flakes = np.where(flakes < constants.threshold, 0.0, np.clip(flakes, 0.0, 1.0))

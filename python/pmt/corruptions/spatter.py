@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.corruptions.distance import chamfer_distance
+from pmt.corruptions.draws import Generators, standard_normal
 from pmt.corruptions.edges import canny_edges
 from pmt.corruptions.extras import ndimage
 from pmt.corruptions.grey import luma
-from pmt.corruptions.noise import Generators, Images, Pixels
+from pmt.corruptions.noise import Images, Pixels
 
 WATER = np.array([175.0, 238.0, 238.0]) / 255.0  # pale turquoise
 MUD = np.array([63.0, 42.0, 20.0]) / 255.0
@@ -73,9 +74,7 @@ def spatter(images: Images, constants: Spatter, generators: Generators) -> Pixel
     liquid thicker than full scale overflow; here the image stays, and the liquid is full scale.
     """
     smooth = ndimage("spatter").gaussian_filter
-    noise = np.empty(images.shape[:3])
-    for image_noise, generator in zip(noise, generators, strict=True):
-        generator.standard_normal(out=image_noise)
+    noise = standard_normal(images.shape[:3], generators)
     noise = constants.mean + constants.deviation * noise
     liquid = smooth(noise, (0, constants.smoothness, constants.smoothness), mode="nearest")
     liquid[liquid < constants.threshold] = 0.0

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pmt import atomic_file
 from pmt.datasets.damage import damaged, missing
 
-MAGIC = b"\x93NUMPY"
+MAGIC = np.lib.format.MAGIC_PREFIX
 
 
 def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.pillow_pixels import to_picture, to_pixels
+
 GREY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")
 ORIENTATION = 0x0112
@@ -149,7 +151,7 @@ def resized(images: npt.NDArray[np.uint8], fit: Fit) -> npt.NDArray[np.uint8]:
     module = pillow()
     result = np.empty((len(images), *fit.size, images.shape[3]), np.uint8)
     for target, image in zip(result, images, strict=True):
-        picture = module.fromarray(image[..., 0] if images.shape[3] == 1 else image)
+        picture = to_picture(module, image)
         region = fit.region((0, 0, *picture.size))
         target[...] = _fitted(module, picture, fit, region)
     result.flags.writeable = False
@@ -234,5 +236,4 @@ def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDAr
         picture = picture if whole else picture.crop(tuple(map(round, region)))
     elif not (whole and picture.size == fit.size[::-1]):
         picture = picture.resize(fit.size[::-1], module.Resampling.BILINEAR, region)
-    pixels = np.asarray(picture, np.uint8)
-    return pixels[..., None] if pixels.ndim == 2 else pixels
+    return to_pixels(picture)

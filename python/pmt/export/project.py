@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt.costs.arena import arena_bytes
+from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import sources
 from pmt.export.card import Expected, build_card, compute_expected
-from pmt.export.cost import task_macs
-from pmt.export.memory import arena_bytes
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
 from pmt.export.task import Task, make_task
@@ -109,7 +109,7 @@ def export(
         inferences=inferences,
     )
     image = task.model.image()
-    macs = task_macs(task)
+    macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
     report = ExportReport(
         path=out,
@@ -162,6 +162,12 @@ def export(
     }
     _write(out, board, report, files)
     return report
+
+
+def _task_macs(task: Task) -> int:
+    """Count the multiply-accumulates of all steps and of the inferences that are compared."""
+    work = zeroth_order_work(task.model.core, task.options, task.layers)
+    return len(task.steps) * task.batch * work.macs + task.inferences * work.forward
 
 
 def _check_folder(out: Path, force: bool) -> None:

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
 from pmt.export.card import Step
-from pmt.export.memory import WEIGHT_TILE_BYTES
 from pmt.layer_settings import settings_for_step
 from pmt.loading import load
 from pmt.model import Model
 from pmt.options import TrainingOptions
 from pmt.run_folder import RunFolder
 from pmt.schedule import Schedule
+from pmt.trainer import ZOTrainer
 
 __all__ = ["Task", "make_task"]
 
@@ -69,7 +70,7 @@ def make_task(
     if steps < 1:
         raise ValueError(f"steps={steps!r} must be at least 1")
     model.check_classes(dataset)
-    schedule = Schedule(chosen, len(dataset))
+    schedule = ZOTrainer(chosen).schedule(model, len(dataset))
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
@@ -109,7 +110,10 @@ def _read_source(
     if not folder.exists():
         return load(folder.path if isinstance(source, RunFolder) else source), None, 0
     model, step = folder.load_checkpoint()
-    return model, folder.read_config()[0], step
+    options = folder.read_config()[0]
+    if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
+        return model, None, 0
+    return model, options, step
 
 
 def _learning_rates(

@@ -68,4 +68,9 @@ def _pickle_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
             f"{member.filename} unpacks {member.compress_size} bytes to {member.file_size}, "
             f"more than {MAX_RATIO} times as many"
         )
+    held = path.stat().st_size
+    if member.compress_size > held:
+        raise zipfile.BadZipFile(
+            f"{member.filename} claims {member.compress_size} bytes, the whole file has {held}"
+        )
     return member

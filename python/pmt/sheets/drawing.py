@@ -6,6 +6,7 @@ import io
 from types import ModuleType
 from typing import Any
 
+from pmt.pillow_pixels import to_picture
 from pmt.sheets.geometry import (
     GAP,
     HEADING_HEIGHT,
@@ -115,7 +116,7 @@ class _Drawing:
 
     def _paste(self, tile: Image, left: int, top: int) -> None:
         places = self.places
-        image = self.pillow.fromarray(tile[..., 0] if tile.shape[2] == 1 else tile)
+        image = to_picture(self.pillow, tile)
         scale = min(places.tile_width / image.width, places.tile_height / image.height)
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         filters = self.pillow.Resampling

@@ -1,0 +1,20 @@
+"""Back-propagation over the int8 graph: the baselines that forward passes are compared with.
+
+Needs torch (``pip install "poor-mans-training[torch]"``); importing this package does not.
+"""
+
+import importlib
+from typing import Any
+
+from pmt.backprop.exact_gradient import ExactGradient, exact_gradient
+
+__all__ = ["ExactGradient", "FloatNetwork", "IntegerNetwork", "exact_gradient"]
+
+# They derive from a class of torch, and are imported on first use.
+_NETWORKS = {"IntegerNetwork": "integer_network", "FloatNetwork": "float_network"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NETWORKS:
+        return getattr(importlib.import_module(f"pmt.backprop.{_NETWORKS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""What methods cost: multiply-accumulates and memory, counted."""

@@ -1,0 +1,90 @@
+"""Peak memory of zeroth-order training: the arena of the target, by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
+from pmt.costs.memory import Memory
+from pmt.model import Model
+
+__all__ = ["zeroth_order_memory"]
+
+_LOSS = 4  # bytes of a loss, a sum of an update and of a random stream's state
+_SUM = 8
+_STREAM = 36
+_SAMPLE = 8
+
+
+def zeroth_order_memory(
+    model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
+) -> Memory:
+    """Count the peak memory of a step.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    options : _core.Options
+        As they will be on the target; its weight tile is taken, see :mod:`pmt.costs.arena`.
+    layers : sequence of int
+        Op indices, ascending.
+    batch : int
+        Images of a step.
+
+    Returns
+    -------
+    Memory
+        Parts that add up to the arena of :func:`pmt.costs.arena.arena_bytes`, to the byte.
+    """
+    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    device = _core.DeviceMemory(model.core, options, list(layers), batch)
+    trained = [layer for layer in model.layers if layer.index in set(layers)]
+    weights = sum(layer.weights for layer in trained)
+    biases = 4 * sum(layer.biases for layer in trained)
+    sums = _SUM * (max(t.weights for t in trained) + max(t.biases for t in trained))
+    tables = _tables(model, options, layers, batch)
+    image = _image_at_the_peak(device.plan(), model.core.input_tensor)
+    total = arena_bytes(model.core, options, layers, batch)
+    return Memory(
+        frozen=sum(x.weights + 4 * x.biases for x in model.layers) - weights - biases,
+        weights=weights,
+        biases=biases,
+        activations=device.activation_bytes - image,
+        input=image,
+        weight_gradients=sums,
+        tables=tables,
+        buffers=total - weights - biases - device.activation_bytes - sums - tables,
+    )
+
+
+def _tables(
+    model: Model, options: _core.Options, layers: Sequence[int], batch: int
+) -> int:
+    """Losses of every query, their average over the batch, states of samples and of signs."""
+    trained = _core.Trainer(model.core, options, list(layers), 1, 1).layers()
+    queries = options.queries
+    if options.scope == _core.Scope.layer_wise:
+        queries = sum(x["queries"] for x in trained if x["estimator"] != "closed_form")
+    average = options.queries if queries > 0 else 0
+    return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * options.queries
+
+
+def _image_at_the_peak(plan: list[dict[str, Any]], image: int) -> int:
+    """Bytes of the network's input where most is alive, 0 where it is gone by then."""
+    end = max(buffer["last"] for buffer in plan)
+
+    def alive(op: int) -> list[dict[str, Any]]:
+        return [buffer for buffer in plan if buffer["first"] <= op <= buffer["last"]]
+
+    def main_and_query(op: int) -> int:
+        return sum(buffer["bytes"] for buffer in alive(op))
+
+    peak = max(range(end + 1), key=main_and_query)
+    return sum(
+        int(buffer["bytes"])
+        for buffer in alive(peak)
+        if buffer["tensor"] == image and buffer["pass"] == "main"
+    )

@@ -1,0 +1,163 @@
+"""Which images adapt a model, which choose between models, and which test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets import Dataset
+from pmt.datasets.checks import checked_integer
+from pmt.datasets.checksum import checksum
+from pmt.protocol.balanced import balanced_order
+from pmt.protocol.image_pool import ImagePool
+
+__all__ = ["PROTOCOLS", "Split", "split"]
+
+PROTOCOLS = ("default", "paper")
+# Of each class in the data code that seems to be the first author's: 110 images to adapt, of which
+# 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
+PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
+PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
+
+
+@dataclass(frozen=True)
+class Split:
+    """The images of an experiment.
+
+    Attributes
+    ----------
+    train : Dataset
+        What a model is adapted on, corrupted.
+    held_out : Dataset or None
+        What is chosen on: blocks, checkpoints, learning rates. Corrupted as ``train``. None where
+        the caller asked for no such images.
+    test : Dataset
+        What is reported, corrupted; nothing may be chosen on it.
+    clean_test : Dataset or None
+        The images of ``test`` without corruption: what adaptation costs on them. None where
+        nothing is corrupted, or only corrupted images are stored.
+    """
+
+    train: Dataset
+    held_out: Dataset | None
+    test: Dataset
+    clean_test: Dataset | None
+
+
+def split(
+    name: str,
+    train: ImagePool | None,
+    test: ImagePool,
+    *,
+    seed: int = 0,
+    images: int = 1100,
+    held_out: int = 100,
+    test_images: int = 0,
+) -> Split:
+    """Choose the images of an experiment, balanced over the classes.
+
+    Parameters
+    ----------
+    name : {"default", "paper"}
+        ``"default"``: adapt on corrupted training images, choose on a held-out part of them, test
+        on test images, corrupted with another seed.
+        ``"paper"``: all from ``test``, as the paper does: of each class, in a seeded shuffle, 100
+        images adapt, the next 10 choose, the next 90 test. ``train`` is not used.
+    train, test : ImagePool
+        Where the images come from.
+    seed : int
+        Of the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
+        keeps ``held_out``.
+    images : int
+        Training images in all, with the held-out ones (``"default"`` alone).
+    held_out : int
+        How many of them are held out; 0 holds none out (``"default"`` alone).
+    test_images : int
+        At most so many test images, balanced over the classes; 0 takes all of ``"default"``'s test
+        images, or ``"paper"``'s 90 of each class.
+
+    Returns
+    -------
+    Split
+        Images of each part in ascending order of their index.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer.
+    ValueError
+        If the name is unknown, a number is out of range, there are too few images, or both pools
+        hold the same images or are corrupted with the same seed.
+    """
+    if name not in PROTOCOLS:
+        raise ValueError(f"name = {name!r}: choose one of the protocols {', '.join(PROTOCOLS)}")
+    limit = _checked("test_images", test_images, len(test))
+    if name == "paper":
+        return _paper(test, seed, limit)
+    if train is None:
+        raise ValueError('train = None: the protocol "default" adapts on training images')
+    total = _checked("images", images, len(train))
+    kept = _checked("held_out", held_out, total - 1)
+    _check_apart(train, test)
+    order = balanced_order(train.labels, seed)
+    chosen = np.arange(len(test))
+    if limit:
+        chosen = balanced_order(test.labels, seed)[:limit]
+    return _taken(train, order[kept:total], order[:kept], test, chosen)
+
+
+def _paper(pool: ImagePool, seed: int, limit: int) -> Split:
+    order = balanced_order(pool.labels, seed)
+    counts = np.bincount(pool.labels, minlength=len(pool.images.class_names))
+    scarce = int(counts.argmin())
+    if counts[scarce] < PAPER_NEEDED:
+        raise ValueError(
+            f"{pool.images.name!r} has {counts[scarce]} images of class "
+            f"{pool.images.class_names[scarce]!r}: the protocol 'paper' needs {PAPER_NEEDED} of "
+            f"each ({PAPER_TRAIN} to adapt, {PAPER_HELD_OUT} to choose, {PAPER_TEST} to test); "
+            "use the protocol 'default' or a data set with more"
+        )
+    # The first k rounds of the order hold the first k of the shuffle of each class.
+    ends = np.cumsum([PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST]) * len(counts)
+    adapt, choose, report = np.split(order[: ends[-1]], ends[:-1])
+    return _taken(pool, adapt, choose, pool, report[:limit] if limit else report)
+
+
+def _taken(
+    train: ImagePool,
+    adapt: npt.NDArray[np.int64],
+    choose: npt.NDArray[np.int64],
+    test: ImagePool,
+    report: npt.NDArray[np.int64],
+) -> Split:
+    report = np.sort(report)
+    return Split(
+        train=train.take(np.sort(adapt)),
+        held_out=train.take(np.sort(choose)) if len(choose) else None,
+        test=test.take(report),
+        clean_test=test.take_clean(report) if test.corruption else None,
+    )
+
+
+def _checked(argument: str, value: int, most: int) -> int:
+    count = checked_integer(argument, value)
+    least = 1 if argument == "images" else 0
+    if not least <= count <= most:
+        raise ValueError(f"{argument} = {count}: must be {least} to {most} with these images")
+    return count
+
+
+def _check_apart(train: ImagePool, test: ImagePool) -> None:
+    if len(train) == len(test) and checksum(train.images) == checksum(test.images):
+        raise ValueError(
+            f"train and test are the same images ({train.images.name!r}): use a data set with two "
+            "splits, or the protocol 'paper', which parts one"
+        )
+    made = train.corruption and test.corruption and train.stored is None and test.stored is None
+    if made and train.seed == test.seed:
+        raise ValueError(
+            f"train and test are both corrupted with seed = {train.seed}: the noise of an image "
+            "would return in the other; use pmt.corruptions.split_seed"
+        )

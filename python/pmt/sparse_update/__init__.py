@@ -1,0 +1,1 @@
+"""Back-propagation that updates a part of the network: schemes, and how they are chosen."""

@@ -1,0 +1,199 @@
+"""Work and memory against figures counted by hand, and against the paper's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from networks import residual_network
+
+import pmt
+from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
+from pmt.costs.backward_memory import Arithmetic, backward_memory, inference_moments
+from pmt.costs.backward_work import backward_work
+from pmt.costs.zeroth_order_memory import zeroth_order_memory
+from pmt.costs.zeroth_order_work import zeroth_order_work
+from pmt.graph import Graph, Op, Tensor
+from pmt.model import Model
+from pmt.sparse_update.memory_model import layer_memory, scheme_memory
+from pmt.sparse_update.published import PUBLISHED, published_scheme
+from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
+
+
+def chain() -> Model:
+    """4x4x2 -> conv 3x3 -> 4x4x8 -> depthwise 3x3 -> 4x4x8 -> mean -> linear -> 4 classes."""
+    tensors = [
+        Tensor("input", 4, 4, 2, 0.01, 0),
+        Tensor("wide", 4, 4, 8, 0.02, 0),
+        Tensor("deep", 4, 4, 8, 0.02, 0),
+        Tensor("pooled", 1, 1, 8, 0.02, 0),
+        Tensor("logits", 1, 1, 4, 0.1, 0),
+    ]
+
+    def layer(kind: str, name: str, source: int, to: int, shape: tuple[int, ...], **more) -> Op:
+        out = tensors[to].channels
+        weights = np.ones(shape, np.int8)
+        scales = np.full(out, 0.01, np.float32)
+        bias = np.zeros(out, np.int32)
+        return Op(
+            kind, name, (source,), to, weights=weights, bias=bias, weight_scales=scales, **more
+        )
+
+    same = {"kernel": (3, 3), "padding": (1, 1, 1, 1)}
+    ops = [
+        layer("conv2d", "conv", 0, 1, (8, 3, 3, 2), **same),
+        layer("depthwise_conv2d", "depth", 1, 2, (3, 3, 8), **same),
+        Op("mean", "pool", (2,), 3),
+        layer("fully_connected", "head", 3, 4, (4, 8)),
+    ]
+    blocks = {"head": [3], "all": [0, 1, 3]}
+    return Model.from_graph(Graph(tensors, ops, 0, 4, (128.0,) * 2, (128.0,) * 2, blocks))
+
+
+# Multiply-accumulates: 16 positions x 9 taps x 2 x 8, 16 x 9 x 8, 8 x 4.
+CONV, DEPTH, HEAD = 2304, 1152, 32
+
+
+def test_the_work_of_full_back_propagation():
+    work = backward_work(chain(), UpdateScheme.whole([0, 1, 3], chain()))
+    assert work.forward == CONV + DEPTH + HEAD
+    assert work.input_gradients == DEPTH + HEAD  # none by the image
+    assert work.weight_gradients == CONV + DEPTH + HEAD
+    assert work.macs == 3 * (CONV + DEPTH + HEAD) - CONV
+    assert work.cost(7) == pmt.trainer.Cost(0, 7 * work.macs)
+
+
+@pytest.mark.parametrize(
+    ("updates", "inputs", "weights"),
+    [
+        ([LayerUpdate(3, 8, True)], 0, HEAD),
+        ([LayerUpdate(3, 2, False)], 0, HEAD // 4),
+        ([LayerUpdate(1, 0, True)], HEAD, 0),
+        ([LayerUpdate(0, 1, False), LayerUpdate(3, 0, True)], DEPTH + HEAD, CONV // 2),
+    ],
+)
+def test_the_work_of_sparse_back_propagation(updates, inputs, weights):
+    work = backward_work(chain(), UpdateScheme(tuple(updates)))
+    assert (work.input_gradients, work.weight_gradients) == (inputs, weights)
+
+
+def test_the_memory_of_full_back_propagation():
+    scheme = UpdateScheme.whole([0, 1, 3], chain())
+    memory = backward_memory(chain(), scheme, Arithmetic(value=1), batch=1)
+    # The peak is the backward pass of the depthwise layer: its input and its output have gradients
+    # (128 values each), its input and the image are kept, two clamped layers have masks.
+    assert memory.activation_gradients == 4 * (128 + 128)
+    assert (memory.saved_activations, memory.input, memory.masks) == (128, 32, 16 + 16)
+    assert memory.weight_gradients == 4 * (72 + 8)
+    assert (memory.weights, memory.biases, memory.frozen) == (144 + 72 + 32, 4 * 20, 0)
+    assert memory.activations == memory.optimiser == memory.buffers == 0
+    assert memory.sram == 248 + 80 + 1024 + 128 + 32 + 32 + 320
+
+
+def test_gradients_of_a_batch_are_all_alive():
+    scheme = UpdateScheme.whole([0, 1, 3], chain())
+    one = backward_memory(chain(), scheme, Arithmetic(value=1), batch=1)
+    many = backward_memory(chain(), scheme, Arithmetic(value=1), batch=2)
+    assert many.weight_gradients == 4 * (248 + 20)
+    assert many == backward_memory(chain(), scheme, Arithmetic(value=1), batch=64)
+    assert one.sram < many.sram
+
+
+def test_float_back_propagation_takes_four_bytes_and_keeps_its_masks():
+    scheme = UpdateScheme.whole([0, 1, 3], chain())
+    integer = backward_memory(chain(), scheme, Arithmetic(value=1, shadow=4, state=8))
+    real = backward_memory(chain(), scheme, Arithmetic(value=4))
+    assert real.weights == 4 * integer.weights
+    assert real.saved_activations == 4 * integer.saved_activations
+    assert real.masks == integer.masks
+    assert integer.optimiser == 4 * 248 + 8 * (248 + 20)
+
+
+def test_training_the_head_alone_has_the_peak_of_inference():
+    memory = backward_memory(chain(), UpdateScheme.whole([3], chain()), Arithmetic())
+    assert memory.activations == 128 + 128
+    assert memory.sram == 256 + 32 + 16
+    assert memory.frozen == 144 + 72 + 4 * 16
+
+
+def test_biases_need_masks_but_no_activations():
+    memory = backward_memory(chain(), UpdateScheme.biases_of([0, 1, 3]), Arithmetic())
+    assert memory.saved_activations == memory.input == memory.weights == 0
+    assert memory.masks == 32
+    assert memory.activation_gradients == 4 * (128 + 128)
+
+
+def test_a_residual_keeps_its_gradient_until_both_branches_are_through():
+    model = residual_network()
+    memory = backward_memory(model, UpdateScheme.biases_of([0]), Arithmetic())
+    # While `depth` goes backward: its input and output, and the stem's gradient by the addition.
+    assert memory.activation_gradients == 4 * (8 * 8 * 16 + 8 * 8 * 16 + 8 * 8 * 8)
+
+
+def test_zeroth_order_parts_add_up_to_the_arena():
+    model = residual_network()
+    layers = model.select_layers("all")
+    for preset in ("default", "paper"):
+        for scope in ("layer_wise", "model_wise"):
+            options = pmt.preset(preset, queries=8, scope=scope).to_core()
+            memory = zeroth_order_memory(model, options, layers, batch=5)
+            assert options.weight_tile_bytes == WEIGHT_TILE_BYTES
+            assert memory.sram == arena_bytes(model.core, options, layers, 5)
+            assert min(memory.to_json().values()) >= 0
+            assert memory.weights == sum(layer.weights for layer in model.layers)
+
+
+def test_zeroth_order_counts_node_gradients():
+    model = chain()
+    options = pmt.preset("default", queries=10, rule="node").to_core()
+    work = zeroth_order_work(model.core, options, [1, 3])
+    assert work.queries == 10 * (DEPTH + HEAD)  # the head is closed form
+    assert work.reforwards == (CONV + DEPTH) + (CONV + DEPTH + HEAD)
+    assert work.weight_gradients == DEPTH + HEAD
+    assert work.forwards == 10
+    assert work.forward_macs == CONV + DEPTH + HEAD + 10 * (DEPTH + HEAD)
+
+
+@pytest.mark.parametrize(
+    ("block", "exact", "printed"), [("paper14", 7857.9, 7857.5), ("B3", 1160.3, 1162.5)]
+)
+def test_mcunet_costs_what_the_paper_says(mcunet_path, block, exact, printed):
+    model = pmt.load(mcunet_path, classes=10)
+    head = 1600  # the paper counts the 42 convolutions, without the new head
+    forward = model.macs - head
+    assert forward == 22_453_504
+    options = pmt.preset("paper", queries=50, rule="weight").to_core()
+    layers = model.select_layers(block)
+    work = zeroth_order_work(model.core, options, layers)
+    suffixes = work.queries // 50 - head * len(layers)
+    assert round((forward + 50 * suffixes) / 1e6, 1) == exact
+    # The paper rounds the forward and the sum of the suffixes to one decimal first.
+    assert round(forward / 1e6, 1) + 50 * round(suffixes / 1e6, 1) == pytest.approx(printed)
+
+
+def test_mcunet_has_the_weights_and_the_arena_of_the_paper(mcunet_path):
+    model = pmt.load(mcunet_path, classes=10)
+    assert sum(layer.weights for layer in model.layers[:-1]) == 463_216
+    assert sum(layer.biases for layer in model.layers[:-1]) == 6_008
+    assert max(moment.total for moment in inference_moments(model)) == 160 * 1024
+
+
+def test_the_published_schemes_take_the_memory_in_their_names(mcunet_path):
+    model = pmt.load(mcunet_path, classes=10)
+    memory = scheme_memory(model, published_scheme(model, "99KB"))
+    assert (memory.weights, memory.biases) == (52_480, 4_792 * 4)
+    assert (memory.inputs, memory.masks) == (12_352 + 160, 18_080)  # 160: the head's input
+    assert memory.total == 102_240
+    totals = {name: scheme_memory(model, published_scheme(model, name)).total for name in PUBLISHED}
+    assert totals == {
+        "49KB": 50_944,
+        "74KB": 76_608,
+        "99KB": 102_240,
+        "124KB": 127_968,
+        "148KB": 151_968,
+    }
+
+
+def test_the_memory_model_of_one_layer():
+    model = chain()
+    memory = layer_memory(model, LayerUpdate(1, 4, True))
+    assert (memory.weights, memory.biases, memory.inputs, memory.masks) == (36, 32, 64, 16)

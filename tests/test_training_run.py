@@ -1,0 +1,377 @@
+"""The run loop for any trainer: state beside the model, interrupts, the best model, budgets."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network
+
+import pmt
+from pmt import run_folder
+from pmt.datasets import Dataset
+from pmt.model import Evaluation
+from pmt.schedule import Schedule
+from pmt.stepper import Stepper
+from pmt.training_run import Trainer
+
+HEAD = 7
+
+
+@dataclass(frozen=True)
+class ToyOptions:
+    epochs: int = 3
+    macs: int = 0
+    batch: int = 4
+    learning_rate: float = 1.0
+    final_learning_rate: float = 1.0
+    warmup_epochs: int = 0
+    seed: int = 1
+
+
+class ToyStepper(Stepper):
+    """Turns each batch into a weight change that depends on all the batches before it."""
+
+    def __init__(self, model, losses) -> None:
+        self.model = model
+        self.velocity = np.zeros(model.core.weights(HEAD).shape, np.int64)
+        self.losses = losses
+        self.stop_in_step = -1
+        self.stop_in_evaluation = False
+
+    def step(self, images, labels, step, learning_rate):
+        self.velocity = self.velocity // 2 + int(images.astype(np.int64).sum()) + labels.sum()
+        self.steps_taken += 1
+        if step == self.stop_in_step:
+            raise KeyboardInterrupt
+        weights = (self.velocity % 255 - 127).astype(np.int8)
+        self.model.core.set_parameters(HEAD, weights, self.model.core.bias(HEAD))
+        return {"loss": 1.0 + step, "correct": 1, "changed": 3, "rate": learning_rate}
+
+    def state(self):
+        return {"velocity": self.velocity}
+
+    def load_state(self, state):
+        if "velocity" not in state:
+            raise ValueError("velocity is missing from the checkpoint")
+        self.velocity = state["velocity"]
+
+    def evaluate(self, model, data, threads):
+        if self.stop_in_evaluation:
+            raise KeyboardInterrupt
+        loss, accuracy = next(self.losses)
+        return Evaluation(accuracy, loss, len(data))
+
+
+class Toy(Trainer):
+    name = "toy"
+    threads = 1
+
+    def __init__(self, *, losses=(), change=lambda stepper: None, **options) -> None:
+        self.options = ToyOptions(**options)
+        self.losses = iter(losses)
+        self.change = change
+
+    def cost(self, model, *, samples=None):
+        return pmt.Cost(forwards=10, macs=1000)
+
+    def stepper(self, model):
+        stepper = ToyStepper(model, self.losses)
+        self.change(stepper)
+        return stepper
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    monkeypatch.setitem(run_folder._OPTIONS, "toy", (__name__, "ToyOptions"))
+
+
+@pytest.fixture
+def model():
+    return residual_network()
+
+
+def data(count: int = 13) -> Dataset:
+    model = residual_network()
+    return Dataset(pixels(model, count), labels(model, count), tuple("abcd"), "random")
+
+
+class Stop(BaseException):
+    pass
+
+
+def stop_at(step: int):
+    def callback(done, record):
+        if done == step:
+            raise Stop
+
+    return callback
+
+
+def flat(n: int):
+    return [(1.0, 0.5)] * n
+
+
+def contents(folder):
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    files["metrics.jsonl"] = [
+        {k: v for k, v in json.loads(line).items() if k != "seconds"}
+        for line in files["metrics.jsonl"].splitlines()
+    ]
+    return files
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5, 8])
+def test_a_run_with_state_resumes_bit_for_bit(tmp_path, model, stop):
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+    with pytest.raises(Stop):
+        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=stop_at(stop))
+    assert (tmp_path / "run" / f"checkpoint-{stop}.npz").is_file()
+    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert "checkpoint-9.npz" in contents(tmp_path / "run")
+
+
+def test_a_kill_between_the_state_and_the_model_leaves_the_last_checkpoint(tmp_path, model):
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+    out = tmp_path / "run"
+    for stop in (2, 5):
+        with pytest.raises(Stop):
+            Toy().fit(residual_network(), data(), out=out, progress=stop_at(stop))
+        if stop == 2:
+            shutil.copytree(out, tmp_path / "two")
+    # As if the state of step 5 had been written, but not yet the model.
+    (tmp_path / "two" / "checkpoint-5.npz").write_bytes((out / "checkpoint-5.npz").read_bytes())
+    (tmp_path / "two" / ".checkpoint-5.npz.1.part").touch()
+    Toy().fit(residual_network(), data(), out=tmp_path / "two", progress=False)
+    assert contents(tmp_path / "two") == contents(tmp_path / "whole")
+
+
+def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(Stop):
+        Toy().fit(residual_network(), data(), out=out, progress=stop_at(4))
+    state = out / "checkpoint-4.npz"
+    whole = state.read_bytes()
+    state.write_bytes(whole[:-30])
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
+    state.unlink()
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz is missing; the run cannot be"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
+    with (out / "checkpoint-4.npz").open("wb") as file:
+        np.savez(file, other=np.zeros(3))
+    with pytest.raises(ValueError, match="velocity is missing from the checkpoint; the run cannot"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
+
+
+def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
+    monkeypatch.setattr("pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+
+    def torn(stepper):
+        stepper.stop_in_step = 6
+
+    with pytest.raises(KeyboardInterrupt):
+        Toy(change=torn).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 6
+    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+def test_an_epoch_whose_evaluation_was_interrupted_is_evaluated_on_resuming(tmp_path, model):
+    whole = Toy(losses=flat(4)).fit(
+        model, data(), valid=data(5), out=tmp_path / "whole", progress=False
+    )
+
+    def torn(stepper):
+        stepper.stop_in_evaluation = True
+
+    with pytest.raises(Stop):
+        Toy(losses=flat(1)).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=stop_at(2)
+        )
+    with pytest.raises(KeyboardInterrupt):
+        Toy(change=torn).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
+        )
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 3
+    resumed = Toy(losses=flat(3)).fit(
+        residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
+    )
+    assert [r["epoch"] for r in resumed.epochs] == [1, 2, 3]
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert resumed.before == whole.before == {"valid_loss": 1.0, "valid_accuracy": 0.5}
+
+
+def test_an_epoch_sums_up_its_steps_by_their_mean_losses(model):
+    result = Toy().fit(model, data(), progress=False)
+    assert [r["train_loss"] for r in result.epochs] == [2.0, 5.0, 8.0]
+    assert [r["train_accuracy"] for r in result.epochs] == [0.25] * 3
+    assert [r["changed"] for r in result.epochs] == [9] * 3
+    assert [r["forwards"] for r in result.epochs] == [30, 60, 90]
+    assert [r["macs"] for r in result.epochs] == [3000, 6000, 9000]
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        ([(2.0, 0.1), (1.5, 0.2), (1.2, 0.3), (1.4, 0.9)], 2),
+        ([(1.0, 0.5), (1.5, 0.6), (1.2, 0.6), (1.4, 0.6)], 0),
+        ([(2.0, 0.1), (1.2, 0.2), (1.2, 0.3), (1.2, 0.3)], 2),
+    ],
+    ids=["by loss", "untrained", "of equal losses by accuracy, then the first"],
+)
+def test_the_best_model_on_held_out_data_is_kept(tmp_path, losses, best):
+    images = {}
+
+    def keep(step, record):
+        images[step / 3] = model.image()
+
+    model = residual_network()
+    images[0] = model.image()
+    valid = data(5)
+    kept = Toy(losses=losses).fit(model, data(), valid=valid, progress=keep, keep_best=True)
+    assert kept.best["epoch"] == best
+    assert kept.best["valid_loss"] == losses[best][0]
+    assert kept.best_model().image() == images[best]
+    assert model.image() == images[3]
+
+    out = tmp_path / "run"
+    run = iter(losses)
+    for stop in (2, 4, 7):
+        with pytest.raises(Stop):
+            Toy(losses=run).fit(
+                residual_network(),
+                data(),
+                valid=valid,
+                out=out,
+                progress=stop_at(stop),
+                keep_best=True,
+            )
+    again = Toy(losses=run).fit(
+        residual_network(), data(), valid=valid, out=out, progress=False, keep_best=True
+    )
+    assert {k: v for k, v in again.best.items() if k != "seconds"} == {
+        k: v for k, v in kept.best.items() if k != "seconds"
+    }
+    assert pmt.load(out / "best.pmt").metadata["training"] == {"step": 3 * best}
+    weights = pmt.Model(images[best]).core.weights(HEAD)
+    assert (again.best_model().core.weights(HEAD) == weights).all()
+    marked = [r["best"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] != "step"]
+    assert len(marked) == 4
+    assert marked[best]
+
+
+def test_the_best_model_needs_held_out_data_and_is_not_there_by_default(tmp_path, model):
+    with pytest.raises(ValueError, match="keep_best=True needs valid="):
+        Toy().fit(model, data(), progress=False, keep_best=True)
+    result = Toy(losses=flat(4)).fit(
+        model, data(), valid=data(5), out=tmp_path / "run", progress=False
+    )
+    assert result.best == {}
+    with pytest.raises(ValueError, match="no best model was kept; use fit"):
+        result.best_model()
+    with pytest.raises(ValueError, match="holds a run with other options or data"):
+        Toy().fit(model, data(), valid=data(5), out=tmp_path / "run", keep_best=True)
+
+
+@pytest.mark.parametrize(
+    ("macs", "steps", "epochs"),
+    [(4999, 4, [1, 1.3333]), (6000, 6, [1, 2]), (2000, 2, [0.6667]), (1000, 1, [0.3333])],
+)
+def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, model, macs, steps, epochs):
+    result = Toy(macs=macs, losses=flat(9)).fit(
+        model, data(), valid=data(5), out=tmp_path / "run", progress=False
+    )
+    assert [r["epoch"] for r in result.epochs] == epochs
+    assert result.epochs[-1]["macs"] == 1000 * steps <= macs
+    assert all("valid_loss" in r for r in result.epochs)
+    # The last record is of the steps since the one before.
+    assert result.epochs[-1]["changed"] == 3 * (steps - 3 * (len(epochs) - 1))
+    assert f"{epochs[-1]}" in str(result)
+    with pytest.raises(Stop):
+        Toy(macs=macs, losses=flat(9)).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=stop_at(1)
+        )
+    Toy(macs=macs, losses=flat(9)).fit(
+        residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=False
+    )
+    assert contents(tmp_path / "two") == contents(tmp_path / "run")
+
+
+def test_a_budget_that_holds_no_step_is_refused(model):
+    message = "macs=999 is less than the 1000 multiply-accumulates of one step; raise it, or use a"
+    with pytest.raises(ValueError, match=message):
+        Toy(macs=999).fit(model, data(), progress=False)
+    with pytest.raises(ValueError, match="a schedule needs step_macs"):
+        Schedule(ToyOptions(macs=10), 13)
+
+
+def test_the_schedule_spans_the_budget_exactly():
+    options = ToyOptions(macs=80_500, batch=1, learning_rate=0.2, final_learning_rate=0.0)
+    schedule = Schedule(options, 13, 10_000)
+    assert schedule.steps == 8
+    assert schedule.learning_rate(0) == 0.2
+    assert schedule.learning_rate(4) == 0.1
+    assert schedule.learning_rate(8) == 0.0
+
+
+def test_zeroth_order_training_keeps_to_a_budget_too():
+    trainer = pmt.ZOTrainer(layers="B3", batch=4, queries=6)
+    model = residual_network()
+    macs = 5 * trainer.cost(model).macs
+    result = pmt.ZOTrainer(trainer.options, macs=macs + 1).fit(model, data(), progress=False)
+    assert [r["epoch"] for r in result.epochs] == [1, 1.6667]
+    assert result.epochs[-1]["macs"] == macs
+
+
+def test_the_learning_rate_warms_up_along_a_line_and_then_follows_the_cosine():
+    options = ToyOptions(epochs=6, batch=4, warmup_epochs=2, final_learning_rate=0.5)
+    schedule = Schedule(options, 8)
+    rates = [schedule.learning_rate(step) for step in range(12)]
+    assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert rates[8] == 0.75
+    with pytest.raises(
+        ValueError, match=r"warmup_epochs=6 must be less than the whole run of 6 epochs"
+    ):
+        Schedule(dataclasses.replace(options, warmup_epochs=6), 8)
+
+
+def test_a_folder_says_what_trains_in_it(tmp_path, model):
+    Toy().fit(model, data(), out=tmp_path / "run", progress=False)
+    folder = pmt.RunFolder(tmp_path / "run")
+    assert folder.trainer() == "toy"
+    assert folder.read_config() == (ToyOptions(), {})
+    assert (tmp_path / "run" / "config.toml").read_text().splitlines()[1:4] == [
+        "[run]",
+        'trainer = "toy"',
+        "keep_best = false",
+    ]
+    with pytest.raises(ValueError, match="holds a run with other options or data"):
+        pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")
+    run_folder._OPTIONS.pop("toy")
+    with pytest.raises(ValueError, match="trainer 'toy' is unknown; it may need a newer version"):
+        folder.read_config()
+
+
+def test_a_folder_from_before_there_were_other_trainers_is_read(tmp_path, model):
+    trainer = pmt.ZOTrainer(layers="head", batch=4, epochs=1)
+    result = trainer.fit(model, data(), out=tmp_path / "run", progress=False)
+    config = tmp_path / "run" / "config.toml"
+    lines = config.read_text().splitlines()
+    old = [
+        line
+        for line in lines
+        if line.split(" =")[0] not in ("[run]", "trainer", "keep_best", "macs", "warmup_epochs")
+    ]
+    assert len(old) == len(lines) - 5
+    config.write_text("\n".join(old) + "\n")
+    assert pmt.RunFolder(tmp_path / "run").trainer() == "zeroth_order"
+    again = trainer.fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert again.epochs == result.epochs
+    assert again.model.image() == model.image()

@@ -1,0 +1,88 @@
+"""The loss of an int8 network whose rounding errors are frozen, in NumPy and float64.
+
+At the network's own parameters every activation has the int8 network's value. Away from them
+rounding errors stay as they were, and a value that was clipped stays where it was: the derivative
+of this function is the straight-through gradient, by definition and without torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import emulator
+import numpy as np
+
+from pmt.graph import Graph, Op
+
+
+class UnroundedNetwork:
+    def __init__(self, graph: Graph, images: np.ndarray, labels: np.ndarray) -> None:
+        self.graph = graph
+        self.labels = labels
+        self.int8 = emulator.run(graph, images)
+        self.offsets: dict[int, np.ndarray] = {}
+        self.inside: dict[int, np.ndarray] = {}
+        exact = {index: values.astype(np.float64) for index, values in self.int8.items()}
+        for op in graph.ops:
+            real = self._real(op, exact, graph.tensors)
+            self.offsets[op.output] = exact[op.output] - real
+            # Inside: what rounding gives is the int8 value. Next to a tie float32 may differ.
+            rounded = np.abs(self.offsets[op.output]) < 0.5 - 1e-4
+            self.inside[op.output] = rounded | (np.rint(real) == exact[op.output])
+
+    def loss(self, index: int, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Cross-entropy of every sample, with other parameters in layer ``index``."""
+        known = {self.graph.input: self.int8[self.graph.input].astype(np.float64)}
+        for place, op in enumerate(self.graph.ops):
+            used = replace(op, weights=weights, bias=bias) if place == index else op
+            if place == len(self.graph.ops) - 1:
+                return self._cross_entropy(self._logits(used, known))
+            real = self._real(used, known, self.graph.tensors) + self.offsets[op.output]
+            fixed = self.int8[op.output].astype(np.float64)
+            known[op.output] = np.where(self.inside[op.output], real, fixed)
+        raise AssertionError
+
+    def _logits(self, op: Op, known: dict[int, np.ndarray]) -> np.ndarray:
+        source = self.graph.tensors[op.inputs[0]]
+        acc = emulator.accumulators(op, known[op.inputs[0]], source) + op.bias
+        return (acc * (float(source.scale) * op.weight_scales)).reshape(len(self.labels), -1)
+
+    def _cross_entropy(self, logits: np.ndarray) -> np.ndarray:
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        chosen = np.take_along_axis(shifted, self.labels[:, None], axis=1)[:, 0]
+        return np.log(np.exp(shifted).sum(axis=1)) - chosen
+
+    def _real(self, op: Op, known: dict[int, np.ndarray], tensors: list) -> np.ndarray:
+        """The output in int8 units, neither rounded nor clipped."""
+        sources = [tensors[i] for i in op.inputs]
+        target = tensors[op.output]
+        x = known[op.inputs[0]]
+        if op.weights is not None:
+            acc = emulator.accumulators(op, x, sources[0]) + op.bias
+            return acc * (sources[0].scale * op.weight_scales / target.scale) + target.zero_point
+        if op.kind == "add":
+            terms = [
+                (known[i] - t.zero_point) * t.scale for i, t in zip(op.inputs, sources, strict=True)
+            ]
+            return (terms[0] + terms[1]) / target.scale + target.zero_point
+        if op.kind == "mean":
+            mean = x.mean(axis=(1, 2), keepdims=True)
+            return (mean - sources[0].zero_point) * sources[0].scale / target.scale + (
+                target.zero_point
+            )
+        if op.kind == "average_pool":
+            ones = emulator._pad(np.ones_like(x), op.padding, 0.0)
+            total = emulator._windows(emulator._pad(x, op.padding, 0.0), op).sum(axis=(4, 5))
+            return total / emulator._windows(ones, op).sum(axis=(4, 5))
+        if op.kind == "max_pool":
+            return self._maximum(op, x)
+        return np.asarray(emulator._OPS[op.kind](op, [x], sources, target), np.float64)
+
+    def _maximum(self, op: Op, x: np.ndarray) -> np.ndarray:
+        # The first of equal values is the one that passes, as in torch.
+        windows = []
+        for values in (self.int8[op.inputs[0]].astype(np.float64), x):
+            view = emulator._windows(emulator._pad(values, op.padding, -np.inf), op)
+            windows.append(view.reshape(*view.shape[:4], -1))
+        first = windows[0].argmax(axis=-1)[..., None]
+        return np.take_along_axis(windows[1], first, axis=-1)[..., 0]
