@@ -103,9 +103,10 @@ def test_damaged_statistics_are_one_clear_error(stored):
 def test_the_commands_store_statistics_and_align(tmp_path, capsys):
     data = ["--data", "bundled"]
     stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
-    assert main(
-        ["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"]
-    ) == 0
+    assert (
+        main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"])
+        == 0
+    )
     assert "layers on 64 train images of bundled" in capsys.readouterr().out
     options = [*data, "--corruption", "contrast", "--images", "64", "--json", "-"]
     assert main(["align", str(stored), *options, "--out", str(aligned)]) == 0
