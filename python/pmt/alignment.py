@@ -1,10 +1,10 @@
 """Alignment: give a network the channel statistics on new images that it has on clean ones.
 
-A corruption moves and scales what the channels of a network see. Batch norm, were it not folded into
-the weights, could be measured anew on the new images: adaptive batch normalisation (Li et al. 2016,
-arXiv:1603.04779; Schneider et al. 2020, arXiv:2006.16971). An int8 network has biases and one weight
-scale a channel instead, and these can be set to the same effect. It takes forward passes, no labels
-and no perturbations, and leaves the int8 weights as they are.
+A corruption moves and scales what the channels of a network see. Batch norm, were it not folded
+into the weights, could be measured anew on the new images: adaptive batch normalisation (Li et al.
+2016, arXiv:1603.04779; Schneider et al. 2020, arXiv:2006.16971). An int8 network has biases and one
+weight scale a channel instead, and these can be set to the same effect. It takes forward passes, no
+labels and no perturbations, and leaves the int8 weights as they are.
 """
 
 from __future__ import annotations

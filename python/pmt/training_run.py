@@ -62,7 +62,8 @@ class Trainer(ABC):
         return Cost(0, 0)
 
     def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
-        """Change a model before the first step of a run on these training images."""
+        """Change a model before the first step of a run on these images; by default not at all."""
+        return None
 
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""

@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     with_statistics(model, found, len(data)).save(path)
     channels = sum(values.shape[1] for values in found.values())
     output.text(
-        f"{channels:,} channels of {len(found)} layers on {len(data):,} {arguments.split} images of "
-        f"{source.description(arguments.split)}"
+        f"{channels:,} channels of {len(found)} layers on {len(data):,} {arguments.split} images "
+        f"of {source.description(arguments.split)}"
     )
     output.text(f"the model is {path}")
     output.figures(
