@@ -3,7 +3,7 @@
 from pmt import corruptions, datasets
 from pmt._core import __version__
 from pmt.loading import load
-from pmt.model import Evaluation, Model
+from pmt.model import Evaluation, ImageScores, Model
 from pmt.options import PRESETS, TrainingOptions, preset
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder
@@ -13,6 +13,7 @@ __all__ = [
     "PRESETS",
     "Cost",
     "Evaluation",
+    "ImageScores",
     "Model",
     "RunFolder",
     "RunResult",

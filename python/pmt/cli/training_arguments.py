@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pmt.options import PRESETS, TrainingOptions, preset
@@ -97,7 +97,7 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
 
 
-def add_training_options(parser: argparse.ArgumentParser) -> None:
+def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     """Add the preset and every option of the trainer; unset ones are the preset's."""
     group = parser.add_argument_group("training")
     group.add_argument(
@@ -106,7 +106,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="default (what measured best) or paper (the method as printed) (default: default)",
     )
     for field in dataclasses.fields(TrainingOptions):
-        if field.name == "layers":
+        if field.name == "layers" or field.name in without:
             continue
         metavar, text = _HELP[field.name]
         flag = f"--{field.name.replace('_', '-')}"
