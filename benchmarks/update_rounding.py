@@ -19,7 +19,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import wilson_interval
 
-ROUNDINGS = ("shadow", "stochastic", "nearest", "truncation")
+ROUNDINGS = ("shadow", "stochastic", "nearest", "truncation", "float32")
 
 
 def main() -> None:
@@ -33,13 +33,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.003, 0.01])
+    parser.add_argument("--roundings", nargs="+", choices=ROUNDINGS, default=ROUNDINGS)
     options = parser.parse_args()
     model = pmt.load(options.model)
     train = noisy(model, datasets.load(options.data, split="train").take(options.train))
     test = noisy(model, datasets.load(options.data, split="test").take(options.test))
     print(f"before: {described(model.evaluate(test))}", flush=True)
     for rate in options.rates:
-        for rounding in (*ROUNDINGS, "float32"):
+        for rounding in options.roundings:
             how = {"arithmetic": "float32"} if rounding == "float32" else {"rounding": rounding}
             trainer = BackpropTrainer(
                 layers=options.layers,

@@ -6,7 +6,7 @@ Needs torch (``pip install "poor-mans-training[torch]"``); importing this packag
 import importlib
 from typing import Any
 
-from pmt.backprop.exact_gradient import ExactGradient, exact_gradient
+from pmt.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
 from pmt.backprop.options import BackpropOptions
 from pmt.backprop.presets import PRESETS, preset
 from pmt.backprop.trainer import BackpropTrainer
@@ -19,6 +19,7 @@ __all__ = [
     "FloatNetwork",
     "IntegerNetwork",
     "exact_gradient",
+    "exact_gradients",
     "preset",
 ]
 
