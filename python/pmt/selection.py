@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.datasets import Dataset
 from pmt.datasets.checks import checked_integer
 from pmt.datasets.checksum import checksum
-from pmt.export.memory import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.model import ImageScores, Model
 from pmt.options import TrainingOptions
 from pmt.paired_scores import PairedMargin, paired_margin
@@ -170,7 +170,8 @@ def select(
     held_out : Dataset
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
-        Of the test training; ``layers`` and ``epochs`` are replaced. By default the preset's.
+        Of the test training; ``layers`` and ``epochs`` are replaced, ``macs`` is not used. By
+        default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
         :func:`default_candidates`.
@@ -243,7 +244,7 @@ def _plans(
         layers = name.replace("+", ",")
         model.select_layers(layers)
         for seed in range(options.seed, options.seed + seeds):
-            changed = options.replace(layers=layers, epochs=epochs, seed=seed)
+            changed = options.replace(layers=layers, epochs=epochs, macs=0, seed=seed)
             made.append(_Plan(name, ZOTrainer(changed, threads=threads)))
     return made
 
