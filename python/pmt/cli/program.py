@@ -18,6 +18,7 @@ from pmt.cli import info as info_command
 from pmt.cli import quantize as quantize_command
 from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import study as study_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -37,6 +38,7 @@ _COMMANDS = {
     "export": export_command,
     "corrupt": corrupt_command,
     "show": show_command,
+    "study": study_command,
     "bench": bench_command,
     "quantize": quantize_command,
     "download": download_command,
