@@ -170,6 +170,18 @@ class Trainer:
     @property
     def threads(self) -> int: ...
 
+def select_layers(
+    model: Model,
+    options: Options,
+    candidates: list[list[int]],
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    learning_rates: npt.NDArray[np.float32],
+    held_out_images: npt.NDArray[np.int8],
+    held_out_labels: npt.NDArray[np.int64],
+    threads: int = 0,
+) -> list[tuple[int, int]]: ...
+
 class DeviceMemory:
     def __init__(
         self,

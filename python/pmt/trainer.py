@@ -85,8 +85,9 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, an upper
-            bound that spreads the probes over the steps; a run records what it took.
+            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, ``macs``
+            is an upper bound that spreads the probes over the steps, and ``forwards`` that of
+            uniform queries; a run records what it took.
         """
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
