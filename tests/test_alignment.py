@@ -24,10 +24,10 @@ def reference(clean):
 
 
 def contrast(count, split="train", seed=0):
-    return corruptions.corrupt(datasets.bundled(split).take(count), "contrast", 5, seed=seed)
+    return corruptions.corrupt(datasets.bundled(split).take(count), "contrast", 3, seed=seed)
 
 
-def test_alignment_undoes_a_contrast_of_a_tenth_without_labels(reference):
+def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
     model = pmt.load("fashion_mnist_dscnn")
     test = contrast(500, "test", seed=1)
     weights = [model.core.weights(layer.index) for layer in model.layers]
@@ -75,7 +75,7 @@ def test_statistics_live_in_the_model(reference, tmp_path):
         align(model, contrast(4).images)
     with_statistics(model, reference, 128).save(tmp_path / "m.pmt")
     stored = stored_statistics(pmt.load(tmp_path / "m.pmt"))
-    assert list(stored) == [layer.name for layer in model.layers[:-1]]
+    assert sorted(stored) == sorted(layer.name for layer in model.layers[:-1])
     assert all(np.array_equal(stored[name], reference[name]) for name in reference)
 
 
@@ -108,7 +108,17 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         == 0
     )
     assert "layers on 64 train images of bundled" in capsys.readouterr().out
-    options = [*data, "--corruption", "contrast", "--images", "64", "--json", "-"]
+    options = [
+        *data,
+        "--corruption",
+        "contrast",
+        "--severity",
+        "3",
+        "--images",
+        "64",
+        "--json",
+        "-",
+    ]
     assert main(["align", str(stored), *options, "--out", str(aligned)]) == 0
     figures = json.loads(capsys.readouterr().out)
     model = pmt.load(aligned)

@@ -39,7 +39,8 @@ std::vector<ChannelStatistics> checked_statistics(const HostStatistics& host, in
   return statistics;
 }
 
-FloatArray measure(HostStatistics& host, int32_t op, const py::object& images_object, const py::object& guess_object) {
+FloatArray measure(HostStatistics& host, int32_t op, const py::object& images_object, const py::object& guess_object,
+                   int32_t rounds) {
   const auto images = checked_images(images_object, host.model());
   const auto guess = checked_statistics(host, op, guess_object, "guess");
   std::vector<ChannelStatistics> found;
@@ -47,7 +48,7 @@ FloatArray measure(HostStatistics& host, int32_t op, const py::object& images_ob
     const int8_t* data = images.data();
     const auto count = static_cast<int32_t>(images.shape(0));
     const py::gil_scoped_release release;
-    found = host.measure(op, data, count, guess, interrupted);
+    found = host.measure(op, data, count, rounds, guess, interrupted);
   }
   const auto channels = static_cast<py::ssize_t>(found.size());
   FloatArray result({py::ssize_t{2}, channels});
@@ -67,7 +68,7 @@ void align(HostStatistics& host, int32_t op, const py::object& reference, const 
 void register_statistics(py::module_& m) {
   py::class_<HostStatistics>(m, "Statistics", "Measures and aligns the channel statistics of a model's layers.")
       .def(py::init<std::shared_ptr<HostModel>, int32_t>(), py::arg("model"), py::arg("threads") = 0)
-      .def("measure", &measure, py::arg("op"), py::arg("images"), py::arg("guess"))
+      .def("measure", &measure, py::arg("op"), py::arg("images"), py::arg("guess"), py::arg("rounds"))
       .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"));
 }
 

@@ -13,6 +13,7 @@ struct StatisticsMeter::Job {
 namespace {
 
 constexpr float steps_a_deviation = 8.0f;
+constexpr float narrowest_steps = 4.0f;  // the next deviation is at least this share of a step
 constexpr float largest_gain = 16.0f;
 constexpr float largest_bias = 1073741824.0f;  // 2^30
 
@@ -74,7 +75,7 @@ Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t 
 
 // A requantisation that centres every channel on its guess. The centre moves by whole biases; what it
 // has become is kept.
-void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess) {
+void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool first) {
   const Model& model = *setup_.model;
   const OpRecord& op = model.op(index);
   const int32_t channels = model.output_of(op).channels;
@@ -87,7 +88,9 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess) {
     const int32_t shift = rounded_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
     centres_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
-    const float least = scale / steps_a_deviation;
+    // What is narrower than a step was rounded: its mean is known to a step, its deviation is not.
+    const float resolved = first ? 0.0f : steps_[c] / narrowest_steps;
+    const float least = resolved > scale ? resolved : scale;
     const float deviation = guess[c].deviation;
     steps_[c] = (is_finite(deviation) && deviation > least ? deviation : least) / steps_a_deviation;
     scales_[c] = scale / steps_[c];
@@ -141,25 +144,32 @@ void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics*
   }
 }
 
-Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const ChannelStatistics* guess,
-                                ChannelStatistics* found) {
-  const Model& model = *setup_.model;
-  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
-  const TensorRecord& out = model.output_of(model.op(op));
-  const int64_t values = int64_t{samples} * out.height * out.width;
-  if (samples < 1 || values > most_values) return {Code::batch_size, op};
-  aim(op, guess);
+Status StatisticsMeter::run_round(Job& job, int32_t samples) {
   for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
   const int64_t count = static_cast<int64_t>(setup_.executor.workers) * most_channels_;
   for (int64_t i = 0; i < count; ++i) sums_[i] = {0, 0};
-  Job job = {this, &source, op};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
     if (j.meter->statuses_[worker].ok()) j.meter->add_sample(j, index, worker);
   };
   if (!setup_.executor.run(setup_.executor.context, samples, task, &job, true)) return {Code::cancelled};
   for (int32_t i = 0; i < setup_.executor.workers; ++i) PMT_RETURN_IF_ERROR(statuses_[i]);
-  conclude(op, values, found);
+  return {};
+}
+
+Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
+                                const ChannelStatistics* guess, ChannelStatistics* found) {
+  const Model& model = *setup_.model;
+  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
+  const TensorRecord& out = model.output_of(model.op(op));
+  const int64_t values = int64_t{samples} * out.height * out.width;
+  if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
+  Job job = {this, &source, op};
+  for (int32_t round = 0; round < rounds; ++round) {
+    aim(op, round == 0 ? guess : found, round == 0);
+    PMT_RETURN_IF_ERROR(run_round(job, samples));
+    conclude(op, values, found);
+  }
   return {};
 }
 

@@ -34,13 +34,13 @@ HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, int32_t threads
   check(meter_.open(setup, memory_.data(), memory_.size() * sizeof(Chunk)));
 }
 
-std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, const int8_t* images, int32_t count,
+std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, const int8_t* images, int32_t count, int32_t rounds,
                                                        const std::vector<ChannelStatistics>& guess,
                                                        std::function<bool()> should_stop) {
   should_stop_ = std::move(should_stop);
   Source source = {images, static_cast<size_t>(element_count(model().input()))};
   std::vector<ChannelStatistics> found(guess.size());
-  check(meter_.measure(op, count, {&source, read_image}, guess.data(), found.data()));
+  check(meter_.measure(op, count, {&source, read_image}, rounds, guess.data(), found.data()));
   return found;
 }
 

@@ -17,7 +17,7 @@ class HostStatistics {
   HostStatistics(std::shared_ptr<HostModel> model, int32_t threads);
 
   // Of layer `op` on `count` images int8 NHWC; one guess and one result a channel.
-  std::vector<ChannelStatistics> measure(int32_t op, const int8_t* images, int32_t count,
+  std::vector<ChannelStatistics> measure(int32_t op, const int8_t* images, int32_t count, int32_t rounds,
                                          const std::vector<ChannelStatistics>& guess,
                                          std::function<bool()> should_stop);
   void align(int32_t op, const std::vector<ChannelStatistics>& reference, const std::vector<ChannelStatistics>& found);

@@ -44,17 +44,11 @@ class Meter {
     REQUIRE(meter_.open(setup, start, bytes).ok());
   }
 
-  Statistics measure(int32_t op, const Samples& samples, const Statistics& guess) {
-    Statistics found(guess.size());
-    REQUIRE(meter_.measure(op, samples.count(), source_of(samples), guess.data(), found.data()).ok());
-    return found;
-  }
-
   // Without a guess: three rounds, each closer.
   Statistics measure(int32_t op, const Samples& samples) {
     const TensorRecord& out = model_.output_of(model_.op(op));
     Statistics found(static_cast<size_t>(out.channels), {0.0f, 32.0f * out.scale});
-    for (int round = 0; round < 3; ++round) found = measure(op, samples, found);
+    REQUIRE(meter_.measure(op, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
     return found;
   }
 
@@ -224,10 +218,10 @@ TEST_CASE("what cannot be measured is refused") {
   const Statistics guess(64, {0.0f, 1.0f});
   Statistics found(64);
   const SampleSource source = source_of(c.samples);
-  CHECK(meter.meter().measure(-1, 1, source, guess.data(), found.data()).code == Code::layer_not_trainable);
+  CHECK(meter.meter().measure(-1, 1, source, 1, guess.data(), found.data()).code == Code::layer_not_trainable);
   const int32_t op = trainable_layers(c.model)[0];
-  CHECK(meter.meter().measure(op, 0, source, guess.data(), found.data()).code == Code::batch_size);
-  CHECK(meter.meter().measure(op, 1 << 25, source, guess.data(), found.data()).code == Code::batch_size);
+  CHECK(meter.meter().measure(op, 0, source, 1, guess.data(), found.data()).code == Code::batch_size);
+  CHECK(meter.meter().measure(op, 1 << 25, source, 1, guess.data(), found.data()).code == Code::batch_size);
   const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
-  CHECK(meter.meter().measure(op, 1, unreadable, guess.data(), found.data()).code == Code::sample_unreadable);
+  CHECK(meter.meter().measure(op, 1, unreadable, 1, guess.data(), found.data()).code == Code::sample_unreadable);
 }

@@ -200,7 +200,7 @@ class DeviceMemory:
 class Statistics:
     def __init__(self, model: Model, threads: int = 0) -> None: ...
     def measure(
-        self, op: int, images: npt.NDArray[np.int8], guess: npt.NDArray[np.float32]
+        self, op: int, images: npt.NDArray[np.int8], guess: npt.NDArray[np.float32], rounds: int
     ) -> npt.NDArray[np.float32]: ...
     def align(
         self, op: int, reference: npt.NDArray[np.float32], found: npt.NDArray[np.float32]

@@ -33,8 +33,9 @@ __all__ = [
 ]
 
 METADATA_KEY = "channel_statistics"
-# A first guess is far off; each round looks closer.
-_ROUNDS_WITHOUT_REFERENCE = 3
+# Each round looks closer. From clean images, which are a good guess, a second brings nothing.
+_ROUNDS = 3
+_ROUNDS_OF_ALIGNMENT = 1
 
 Statistics = npt.NDArray[np.float32]
 
@@ -82,10 +83,7 @@ def measure_statistics(
     layers = _aligned_layers(model)
     found = {}
     for done, (index, name) in enumerate(layers.items()):
-        guess = _first_guess(model, index)
-        for _ in range(_ROUNDS_WITHOUT_REFERENCE):
-            guess = core.measure(index, prepared, guess)
-        found[name] = guess
+        found[name] = core.measure(index, prepared, _first_guess(model, index), _ROUNDS)
         if progress is not None:
             progress(done + 1, len(layers))
     return found
@@ -140,7 +138,8 @@ def align(
     core = _core.Statistics(model.core, thread_count(threads))
     prepared = model.prepare(images)
     for done, (index, name) in enumerate(layers.items()):
-        core.align(index, known[name], core.measure(index, prepared, known[name]))
+        found = core.measure(index, prepared, known[name], _ROUNDS_OF_ALIGNMENT)
+        core.align(index, known[name], found)
         if progress is not None:
             progress(done + 1, len(layers))
     cost = alignment_cost(model, len(images))
