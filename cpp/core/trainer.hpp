@@ -122,9 +122,9 @@ class Trainer {
   Layer* layers_ = nullptr;
   int32_t* layer_ops_ = nullptr;
   LayerSettings* settings_ = nullptr;  // in force, while others are probed
-  int32_t* losses_ = nullptr;    // [table][sample][query]; becomes the differences
-  int32_t* starts_ = nullptr;    // of the tables, in queries of one sample: their numbers differ
-  int32_t* averages_ = nullptr;  // [query], of the batch
+  int32_t* losses_ = nullptr;          // [table][sample][query]; becomes the differences
+  int32_t* starts_ = nullptr;          // of the tables, in queries of one sample: their numbers differ
+  int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
   int32_t largest_layer_ = 0;

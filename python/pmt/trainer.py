@@ -79,8 +79,9 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, an upper
-            bound that spreads the probes over the steps; a run records what it took.
+            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, ``macs``
+            is an upper bound that spreads the probes over the steps, and ``forwards`` that of
+            uniform queries; a run records what it took.
         """
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
@@ -107,9 +108,7 @@ class ZOTrainer(Trainer):
         )
 
 
-def _most_expensive(
-    trainer: _core.Trainer, options: TrainingOptions
-) -> list[_core.LayerSettings]:
+def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
     """Return settings that cost as much as any that may be measured."""
     settings = settings_in_force(trainer)
     if options.rule != "measured":

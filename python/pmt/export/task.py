@@ -27,7 +27,7 @@ __all__ = ["Task", "make_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending, each with settings."""
+    """A training task with its samples; ``layers`` are op indices, ascending, one setting each."""
 
     model: Model
     options: _core.Options
