@@ -21,6 +21,9 @@ std::vector<std::pair<int64_t, int32_t>> select_layers(const std::shared_ptr<Hos
                                                        const py::object& rates_object,
                                                        const py::object& held_out_images_object,
                                                        const py::object& held_out_labels_object, int32_t threads) {
+  if (is_measured(options)) {
+    throw py::value_error("options must be fixed, not measured: allocation=\"uniform\", mu=\"fixed\" and another rule");
+  }
   const auto images = checked_images(images_object, model->model());
   const auto labels = checked_labels(labels_object, model->model(), images.shape(0));
   const auto rates = checked<float>(rates_object, "learning_rates", "float32");

@@ -112,6 +112,7 @@ std::vector<CandidateScore> select_layers(const std::shared_ptr<HostModel>& mode
   std::vector<std::vector<LayerStorage>> storage;
   std::vector<Candidate> all;
   size_t bytes = 0;
+  storage.reserve(candidates.size());
   for (const std::vector<int32_t>& layers : candidates) storage.push_back(storage_of(*model, layers));
   for (size_t i = 0; i < candidates.size(); ++i) {
     all.push_back({candidates[i].data(), storage[i].data(), static_cast<int32_t>(candidates[i].size())});

@@ -210,8 +210,8 @@ def select(
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
     work = _Work(model, train, held_out, Path(out) if out is not None else None, plans)
     start = model.score_images(held_out, threads=threads)
-    scores = work.run(progress)
-    return _chosen(model, names, plans, len(train), start, scores, criterion)
+    trials = work.run(progress)
+    return _chosen(model, names, plans, len(train), start, trials, criterion)
 
 
 @dataclass(frozen=True)
@@ -250,6 +250,15 @@ def _plans(
 
 
 @dataclass(frozen=True)
+class _Trial:
+    """What came of a test training, and what was spent on it (with what probes took)."""
+
+    scores: ImageScores
+    forwards: int
+    macs: int
+
+
+@dataclass(frozen=True)
 class _Work:
     """All test trainings on one model and data."""
 
@@ -259,7 +268,7 @@ class _Work:
     out: Path | None
     plans: Sequence[_Plan]
 
-    def run(self, progress: bool) -> list[ImageScores]:
+    def run(self, progress: bool) -> list[_Trial]:
         costs = [plan.trainer.cost(self.model).macs // _MACS_A_UNIT for plan in self.plans]
         steps = [plan.steps(len(self.train)) for plan in self.plans]
         total = sum(cost * count for cost, count in zip(costs, steps, strict=True))
@@ -269,12 +278,12 @@ class _Work:
             "data_crc32": checksum(self.train),
             "purpose": "selection",
         }
-        scores = []
+        trials = []
         try:
             for plan, cost, count in zip(self.plans, costs, steps, strict=True):
                 trained = self.model.copy()
                 folder = None if self.out is None else self.out / _folder_name(plan)
-                plan.trainer.fit(
+                result = plan.trainer.fit(
                     trained,
                     self.train,
                     out=folder,
@@ -282,10 +291,12 @@ class _Work:
                     progress=line.of(plan.name, cost, count),
                 )
                 line.end(cost * count)
-                scores.append(trained.score_images(self.held_out, threads=plan.trainer.threads))
+                scores = trained.score_images(self.held_out, threads=plan.trainer.threads)
+                last = result.epochs[-1]
+                trials.append(_Trial(scores, last["forwards"], last["macs"]))
         finally:
             line.clear()
-        return scores
+        return trials
 
 
 class _MeasuredLine:
@@ -326,30 +337,30 @@ def _chosen(
     plans: Sequence[_Plan],
     samples: int,
     start: ImageScores,
-    scores: Sequence[ImageScores],
+    trials: Sequence[_Trial],
     criterion: str,
 ) -> Selection:
     seeds = len(plans) // len(names)
-    lower_is_better = [_compared(one, criterion) for one in scores]
+    lower_is_better = [_compared(trial.scores, criterion) for trial in trials]
     tables = [np.stack(lower_is_better[i : i + seeds]) for i in range(0, len(plans), seeds)]
     before = np.broadcast_to(_compared(start, criterion), tables[0].shape)
     # Where scores are equal, the first candidate given wins.
     best = int(np.argmin([table.mean() for table in tables]))
     candidates = []
     for k, name in enumerate(names):
-        own = slice(k * seeds, (k + 1) * seeds)
-        trainer = plans[own.start].trainer
-        cost = trainer.cost(model)
-        steps = sum(plan.steps(samples) for plan in plans[own])
+        options = plans[k * seeds].trainer.options
+        steps = plans[k * seeds].steps(samples)
+        own = trials[k * seeds : (k + 1) * seeds]
+        spent = sum(trial.macs for trial in own)
         candidates.append(
             Candidate(
                 name=name,
-                **_size(model, trainer.options),
-                macs=cost.macs // trainer.options.batch,
-                forwards=cost.forwards * steps,
-                total_macs=cost.macs * steps,
-                loss=float(np.mean([one.losses.mean() for one in scores[own]])),
-                accuracy=float(np.mean([one.correct.mean() for one in scores[own]])),
+                **_size(model, options),
+                macs=spent // (seeds * steps * options.batch),
+                forwards=sum(trial.forwards for trial in own),
+                total_macs=spent,
+                loss=float(np.mean([trial.scores.losses.mean() for trial in own])),
+                accuracy=float(np.mean([trial.scores.correct.mean() for trial in own])),
                 margin=paired_margin(tables[best], tables[k]),
                 gain=paired_margin(tables[k], before),
             )

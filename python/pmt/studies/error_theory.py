@@ -52,7 +52,8 @@ def expected_error(
     own = _perturbed(layer, kind, shared)
     total: npt.NDArray[np.float64] | float = own
     if options.scope == "model_wise":
-        total = sum(_perturbed(one, k, shared) for one, k in zip(layers, kinds, strict=True))
+        each = (_perturbed(one, k, shared) for one, k in zip(layers, kinds, strict=True))
+        total = sum(each, np.zeros(1))
     if kind == "node_perturbation":
         errors = total * layer.patch_squares + layer.weight_squares - 2 * layer.diagonal
         return float(errors.mean()) / queries / images * _orthogonality(layer.nodes, options)
