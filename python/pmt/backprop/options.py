@@ -65,7 +65,7 @@ class BackpropOptions:
     epochs: int = 10
     macs: int = 0
     batch: int = 100
-    learning_rate: float = 0.01
+    learning_rate: float = 0.003
     final_learning_rate: float = 0.0
     warmup_epochs: int = 0
     seed: int = 1
