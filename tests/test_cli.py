@@ -28,7 +28,19 @@ def data(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "info", "eval", "train", "select", "sweep", "report", "convert", "export", "download"],
+    [
+        "",
+        "info",
+        "eval",
+        "train",
+        "select",
+        "study",
+        "sweep",
+        "report",
+        "convert",
+        "export",
+        "download",
+    ],
 )
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0

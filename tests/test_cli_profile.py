@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from cli_files import check_golden, write_model
@@ -42,6 +44,13 @@ def test_figures_as_json(capsys):
     assert parts == memory["sram"]
 
 
+def test_the_profile_in_the_documents_is_current(capsys):
+    text = (Path(__file__).parents[1] / "docs" / "costs.md").read_text()
+    (block,) = re.findall(r"^```\n\$ pmt (profile .*)\n((?:(?!```).*\n)+)", text, re.MULTILINE)
+    assert main(block[0].split()) == 0
+    assert capsys.readouterr().out == block[1]
+
+
 def test_a_plot_is_written(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     plot = tmp_path / "memory.svg"
@@ -54,8 +63,8 @@ def test_a_plot_is_written(tmp_path, capsys):
     [
         (["--method", "adam"], "method='adam' is unknown; choose one of paper, default"),
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
-        (["--method", "tinytrain"], "tinytrain chooses by the data"),
-        (["--method", "mcutrain", "--layers", "B1"], "mcutrain takes its layers from a scheme"),
+        (["--method", "tinytrain"], "TinyTrain chooses by the data"),
+        (["--method", "mcutrain", "--layers", "B1"], "what is trained follows scheme"),
         (["--method", "mcutrain", "--scheme", "9KB"], "scheme='9KB' is no file and none of 49KB"),
         (["--method", "paper", "--against", "bp_int8,adam"], "method='adam' is unknown"),
     ],

@@ -64,6 +64,7 @@ def check_same_bytes(
         model.image(),
         task.options,
         task.layers,
+        task.settings,
         task.batch,
         task.steps,
         task.images,
@@ -96,6 +97,16 @@ def check_same_bytes(
             {"scope": "model_wise", "rule": "weight", "int8_logits": True},
             {"weight_perturbation"},
             "-O1",
+        ),
+        (
+            {
+                "rule": "weight",
+                "mu": "calibrated",
+                "allocation": "variance",
+                "mu_per_channel": True,
+            },
+            {"weight_perturbation"},
+            "-O2",
         ),
     ],
 )

@@ -14,6 +14,7 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.paired_scores import paired_margin
+from pmt.schedule import Schedule
 from pmt.selection import default_candidates, select
 
 NAMES = ("ant", "bee", "cat", "dog")
@@ -176,24 +177,9 @@ def test_finished_and_interrupted_trials_are_used_again(case, tmp_path, monkeypa
 
 
 COMMAND = [
-    "select",
-    "fashion_mnist_dscnn",
-    "--data",
-    "bundled",
-    "--corruption",
-    "gaussian_noise",
-    "--images",
-    "240",
-    "--held-out",
-    "40",
-    "--batch",
-    "20",
-    "--queries",
-    "2",
-    "--blocks",
-    "B1,B4+head",
-    "--threads",
-    "1",
+    *("select", "fashion_mnist_dscnn", "--data", "bundled", "--corruption", "gaussian_noise"),
+    *("--images", "240", "--held-out", "40", "--batch", "20", "--queries", "2"),
+    *("--blocks", "B1,B4+head", "--threads", "1"),
 ]
 
 
@@ -236,3 +222,61 @@ def test_the_papers_protocol_fixes_its_numbers(capsys):
     few = [part for part in COMMAND if part not in ("--images", "240", "--held-out", "40")]
     assert main([*few, "--protocol", "paper"]) == 2
     assert "the protocol 'paper' needs 200 of each" in capsys.readouterr().err
+
+
+def in_the_core(model, train, held_out, names, options):
+    """The same selection by the core's loop: sums of fixed-point losses, numbers of right ones."""
+    schedule = Schedule(options, len(train))
+    order = np.concatenate([schedule.indices(step) for step in range(schedule.steps)])
+    rates = [schedule.learning_rate(step) for step in range(schedule.steps)]
+    return pmt._core.select_layers(
+        model.core,
+        options.to_core(),
+        [model.select_layers(name) for name in names],
+        model.prepare(train.images)[order],
+        train.labels[order],
+        np.array(rates, np.float32),
+        model.prepare(held_out.images),
+        np.ascontiguousarray(held_out.labels),
+        threads=2,
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, {"rounding": "nearest", "rule": "weight", "seed": 9}])
+def test_the_core_selects_as_the_host_does_bit_for_bit(case, changes):
+    model, train, held_out = case
+    options = OPTIONS.replace(epochs=1, learning_rate=2.0, **changes)
+    names = ["B1", "B2", "B3", "head"]
+    start = model.copy()
+    scores = in_the_core(model, train, held_out, names, options)
+    assert same_weights(model, start)
+    found = select(model, train, held_out, options=options, candidates=names, progress=False)
+    for (loss_sum, correct), candidate in zip(scores, found.candidates, strict=True):
+        assert loss_sum / pmt._core.LOSS_ONE / 30 == pytest.approx(candidate.loss, abs=1e-15)
+        assert correct / 30 == candidate.accuracy
+    assert len({loss_sum for loss_sum, _ in scores}) == 4
+    # The packed weights, too, are those of the start again.
+    assert np.array_equal(model.logits(held_out.images), start.logits(held_out.images))
+
+
+@pytest.mark.parametrize(
+    ("layers", "steps", "message"),
+    [
+        ([0], 3, "images must hold the same number for each of the learning_rates; got 40 images"),
+        ([4], 4, "no weights to train"),
+        ([1, 0], 4, "layers must be ascending"),
+    ],
+)
+def test_the_core_refuses_what_does_not_fit(case, layers, steps, message):
+    model, train, held_out = case
+    with pytest.raises(ValueError, match=message):
+        pmt._core.select_layers(
+            model.core,
+            OPTIONS.to_core(),
+            [layers],
+            model.prepare(train.images),
+            train.labels,
+            np.ones(steps, np.float32),
+            model.prepare(held_out.images),
+            held_out.labels,
+        )

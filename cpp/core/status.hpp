@@ -30,7 +30,12 @@ enum class Code : int32_t {
   option_seed,           // XORShift32 needs a seed other than 0
   option_learning_rate,  // not finite or negative
   option_value,          // an enumeration outside its range
+  option_scope,          // what is measured layer by layer needs the scope layer_wise
+  option_probe,          // probe_samples below 1, or probe_queries outside 2..4096
   layer_not_trainable,   // the op has no weights
+  layer_settings,        // not as many settings as layers
+  layer_queries,         // a layer's own queries are out of range, or differ model-wise
+  layer_estimator,       // an estimator that the layer cannot have
   layer_repeated,        // the same layer twice, or layers not ascending
   batch_size,            // batch below 1 or above what the plan was made for
   label_range,           // a label outside 0..classes-1

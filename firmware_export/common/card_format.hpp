@@ -6,7 +6,7 @@
 namespace pmt::firmware {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
-constexpr uint32_t card_version = 1;
+constexpr uint32_t card_version = 2;
 
 struct CardSection {
   uint32_t offset;  // from the start of the file, a multiple of 16
@@ -30,13 +30,14 @@ struct CardHeader {
   int32_t inferences;       // samples 0 .. inferences-1 have expected activations
   CardSection options;      // TrainerOptions
   CardSection layer_list;   // int32 op index [layers]
+  CardSection settings;     // LayerSettings [layers]
   CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
   CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
   CardSection results;      // expected ResultRecord [steps]
   CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
 };
-static_assert(sizeof(CardHeader) == 136, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

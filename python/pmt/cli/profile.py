@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
     names = _names(arguments.method, arguments.against)
     model = load_model(arguments)
-    first = methods.profile(
+    first = methods.profile_method(
         model,
         arguments.method,
         layers=layers,
@@ -104,7 +104,7 @@ def _other(
 ) -> Profile:
     """Profile another method: the same batch and queries, and its own layers where it has some."""
     own = name in methods.OWN_LAYERS
-    return methods.profile(
+    return methods.profile_method(
         model,
         name,
         layers=None if own else layers,

@@ -21,6 +21,7 @@ from pmt.cli import report as report_command
 from pmt.cli import scheme as scheme_command
 from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import study as study_command
 from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
@@ -45,6 +46,7 @@ _COMMANDS = {
     "export": export_command,
     "corrupt": corrupt_command,
     "show": show_command,
+    "study": study_command,
     "bench": bench_command,
     "quantize": quantize_command,
     "download": download_command,

@@ -40,7 +40,21 @@ _HELP: dict[str, tuple[str, str]] = {
         "what a query's loss is compared with, the unperturbed loss or the other queries' mean: "
         "clean or leave_one_out",
     ),
-    "rule": ("NAME", "which estimator a layer gets: by_dimension, weight or node"),
+    "mu": (
+        "NAME",
+        "size of a layer's perturbations, --mu-weight and --mu-node or measured: fixed or "
+        "calibrated",
+    ),
+    "mu_per_channel": ("", "scale weight perturbations by channel, so that all move as far"),
+    "allocation": (
+        "NAME",
+        "queries of a layer, the same for all or, at the same cost, as their measured errors "
+        "want: uniform or variance",
+    ),
+    "rule": (
+        "NAME",
+        "which estimator a layer gets: by_dimension, weight, node or measured (by its error)",
+    ),
     "node_dimension": (
         "NAME",
         "activation that counts as a layer's nodes in the rule by_dimension: output or input",
@@ -59,6 +73,15 @@ _HELP: dict[str, tuple[str, str]] = {
     "rounding": ("NAME", "rounding of an update to weight steps: nearest or stochastic"),
     "step": ("NAME", "how the length of a step is chosen: gradient or normalised"),
     "train_bias": ("", "train biases too"),
+    "calibration_steps": (
+        "N",
+        "steps from a measurement of --mu, --allocation and --rule to the next",
+    ),
+    "probe_samples": ("N", "images of a measurement, at most those of a step"),
+    "probe_queries": (
+        "Q",
+        "perturbed forwards of a measurement for each image, layer, estimator and size, 2..4096",
+    ),
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
 }
 

@@ -18,10 +18,10 @@ from pmt import _core
 __all__ = ["Expected", "Step", "build_card", "compute_expected"]
 
 _MAGIC = b"PMTD"
-_VERSION = 1
+_VERSION = 2
 _ALIGNMENT = 16
 _CRC_FROM = 16
-_HEADER = struct.Struct("<4s3I2I7i21I")
+_HEADER = struct.Struct("<4s3I2I7i24I")
 _STEP = struct.Struct("<Ifi")
 _RESULT = struct.Struct("<q2i")
 _PARAMETERS = struct.Struct("<2I")
@@ -63,6 +63,7 @@ def compute_expected(
     image: bytes,
     options: _core.Options,
     layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings],
     batch: int,
     steps: Sequence[Step],
     images: npt.NDArray[np.int8],
@@ -79,6 +80,8 @@ def compute_expected(
         Options of the trainer.
     layers : sequence of int
         Op indices, ascending.
+    settings : sequence of _core.LayerSettings
+        One for each layer.
     batch : int
         Largest number of samples in a step.
     steps : sequence of Step
@@ -101,7 +104,7 @@ def compute_expected(
     for sample in images[:inferences]:
         tensors = model.activations(np.ascontiguousarray(sample))
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
-    trainer = _core.Trainer(model, options, list(layers), batch)
+    trainer = _core.Trainer(model, options, list(layers), batch, settings=list(settings))
     results, parameters = [], []
     for step in steps:
         chosen = np.asarray(step.samples)
@@ -119,6 +122,7 @@ def build_card(
     image: bytes,
     options: _core.Options,
     layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings],
     batch: int,
     steps: Sequence[Step],
     images: npt.NDArray[np.int8],
@@ -135,6 +139,7 @@ def build_card(
     sections = (
         options.pack(),
         np.asarray(layers, "<i4").tobytes(),
+        b"".join(one.pack() for one in settings),
         b"".join(_pack_step(step, batch) for step in steps),
         _pack_samples(images, labels),
         np.asarray(expected.activations, "<u4").tobytes(),

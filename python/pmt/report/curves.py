@@ -66,6 +66,7 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
         If the file cannot be written.
     """
     try:
+        matplotlib: Any = importlib.import_module("matplotlib")
         figure_module: Any = importlib.import_module("matplotlib.figure")
     except ImportError as error:
         raise ImportError(
@@ -96,10 +97,11 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
     figure.legend(
         shown.values(), shown.keys(), loc="outside lower center", ncols=min(6, len(shown))
     )
-    # No date and no version in the file: the same runs give the same bytes.
+    # No date and no random names in the file: the same runs give the same bytes.
     kind = Path(path).suffix.lower()
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(kind, {})
-    figure.savefig(path, dpi=120, metadata=metadata)
+    with matplotlib.rc_context({"svg.hashsalt": "pmt"}):
+        figure.savefig(path, dpi=120, metadata=metadata)
 
 
 def _draw(ax: Any, curve: Curve | None, colour: str, label: str) -> None:

@@ -31,8 +31,9 @@ class Figures:
     def value(self, value: float, *, sign: bool = False) -> str:
         """Write one value."""
         text = f"{value * self._scale:{'+' if sign else ''},.{self._digits}f}"
-        # -0.0 is 0.0 that was rounded.
-        return text.replace("-", "", 1) if float(text.replace(",", "")) == 0.0 else text
+        if text.startswith("-") and float(text.replace(",", "")) == 0.0:
+            return text.replace("-", "+" if sign else "", 1)
+        return text
 
     def interval(self, ends: tuple[float, float] | None, *, sign: bool = False) -> str:
         """Write an interval; nothing without one."""

@@ -46,7 +46,8 @@ def student_t(freedom: int) -> float:
     # Cornish and Fisher's expansion.
     first = (Z**3 + Z) / 4
     second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
-    return Z + first / freedom + second / freedom**2
+    third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
+    return Z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def effective_images(rights: Sequence[Right]) -> float:

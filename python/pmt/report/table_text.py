@@ -118,8 +118,8 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
         )
     notes.append("Bold: best of its column.")
     if table.missing or table.unfinished:
-        begun = f", {table.unfinished} of them begun" if table.unfinished else ""
+        begun = f"; {table.unfinished} begun and not finished" if table.unfinished else ""
         notes.append(
-            f"{table.missing} of {table.expected} runs are missing{begun}: -, or [those there]."
+            f"{table.missing} of {table.expected} runs are missing (-, or [those there]){begun}."
         )
     return tuple(notes)

@@ -233,8 +233,7 @@ def _accuracy(
 
     if scheme is None:
         return model.evaluate(valid, threads=threads).accuracy
-    text = json.dumps(scheme.to_json(model))
-    fields = {**dataclasses.asdict(options), "layers": "all", "scheme": text}
+    fields = {**dataclasses.asdict(options), "layers": "all", "scheme": scheme.text(model)}
     trainer = MCUTrainTrainer(MCUTrainOptions(**fields), threads=threads)
     result = trainer.fit(model.copy(), data, valid=valid, progress=False)
     return float(result.epochs[-1]["valid_accuracy"])

@@ -47,7 +47,7 @@ class _SparseTrainer(BackpropTrainer):
             return super().fit(model, data, **arguments)
         text = self._begun(arguments.get("out"))
         if text is None:
-            text = json.dumps(self.choose(model, data).to_json(model), separators=(",", ":"))
+            text = self.choose(model, data).text(model)
         bound = type(self)(self.options, threads=self.threads, chosen=text)
         return bound.fit(model, data, **arguments)
 
@@ -110,12 +110,15 @@ class TinyTrainTrainer(_SparseTrainer):
     threads : int
         As of :class:`pmt.backprop.BackpropTrainer`.
     **changes
-        Options that differ.
+        Options that differ. ``chosen`` may also be the name of a JSON file, as
+        :meth:`pmt.sparse_update.UpdateScheme.save` writes it.
 
     Raises
     ------
     ValueError, TypeError
         If an option is unknown or outside its range.
+    OSError
+        If the scheme's file cannot be read.
     """
 
     name = "tinytrain"
@@ -124,7 +127,23 @@ class TinyTrainTrainer(_SparseTrainer):
     def __init__(
         self, options: TinyTrainOptions | None = None, *, threads: int = 0, **changes: Any
     ) -> None:
+        if changes.get("chosen"):
+            changes["chosen"] = _inline(changes["chosen"])
         super().__init__(options or TinyTrainOptions(), threads=threads, **changes)
+
+    def scheme(self, model: Model) -> UpdateScheme:
+        """Return what a run on ``model`` trains, once that is chosen.
+
+        Raises
+        ------
+        ValueError
+            If it is not: that takes data, see :meth:`choose`.
+        """
+        if not self.options.chosen:
+            raise ValueError(
+                "TinyTrain chooses by the data; give the scheme that `pmt scheme` made of it"
+            )
+        return named_scheme(model, self.options.chosen)
 
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return what a run trains, see :func:`tinytrain_scheme`."""
