@@ -30,7 +30,8 @@ class BackpropOptions:
         Samples of a step.
     learning_rate : float
         Factor of the gradient. With quantisation-aware scaling and with ``arithmetic="float32"`` it
-        is that of gradient descent on real weights; without the scaling, on weight steps.
+        is that of gradient descent on real weights; without the scaling, on weight steps. The
+        default suits 14 layers of MCUNet; with all 43 it diverges, a tenth of it does not.
     final_learning_rate : float
         Fraction of ``learning_rate`` that the cosine schedule ends at.
     warmup_epochs : int
