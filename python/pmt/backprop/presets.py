@@ -15,8 +15,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "bp_fp32": {**_FULL, "arithmetic": "float32"},
     "bp_int8": {**_FULL},
     "bp_int8_shadow": {**_FULL, "rounding": "shadow"},
-    "bp_bias_only": {"train_weights": False},
-    "bp_last_layer": {"layers": "head"},
+    "bp_bias_only": {"learning_rate": 0.003, "train_weights": False},
+    "bp_last_layer": {"learning_rate": 0.01, "layers": "head"},
 }
 
 
