@@ -18,6 +18,7 @@ from pmt.backprop import BackpropTrainer
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import wilson_interval
+from pmt.stepper import Stepper
 
 ROUNDINGS = ("shadow", "stochastic", "nearest", "truncation", "float32")
 
@@ -42,7 +43,7 @@ def main() -> None:
     for rate in options.rates:
         for rounding in options.roundings:
             how = {"arithmetic": "float32"} if rounding == "float32" else {"rounding": rounding}
-            trainer = BackpropTrainer(
+            trainer = Watched(
                 layers=options.layers,
                 epochs=options.epochs,
                 batch=options.batch,
@@ -53,12 +54,19 @@ def main() -> None:
             print(f"{rounding:10s} rate {rate:g}: {line}", flush=True)
 
 
-def outcome(trainer: BackpropTrainer, model: pmt.Model, train: Dataset, test: Dataset) -> str:
+class Watched(BackpropTrainer):
+    """Keeps the stepper of its run, which measures the network that was trained."""
+
+    def stepper(self, model: pmt.Model) -> Stepper:
+        """Make it once."""
+        self.last = super().stepper(model)
+        return self.last
+
+
+def outcome(trainer: Watched, model: pmt.Model, train: Dataset, test: Dataset) -> str:
     """Train, and measure the network that was trained."""
-    stepper = trainer.stepper(model)
-    trainer.stepper = lambda model: stepper
     last = trainer.fit(model, train, progress=False).epochs[-1]
-    after = described(stepper.evaluate(model, test, 1))
+    after = described(trainer.last.evaluate(model, test, 1))
     return f"train loss {last['train_loss']:.3f}, {after}, {last['seconds']:.0f} s"
 
 

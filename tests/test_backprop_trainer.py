@@ -146,7 +146,8 @@ def test_presets_are_the_baselines(model):
     assert set(trained("bp_bias_only").values()) == biases
     assert len(trained("bp_bias_only")) == len(trained("bp_int8")) == 6
     assert preset("bp_fp32").arithmetic == "float32"
-    assert preset("bp_int8_shadow", epochs=3) == BackpropOptions(rounding="shadow", epochs=3)
+    shadow = BackpropOptions(rounding="shadow", epochs=3, learning_rate=0.0003)
+    assert preset("bp_int8_shadow", epochs=3) == shadow
     assert BackpropTrainer(preset="bp_fp32").options == preset("bp_fp32")
     with pytest.raises(ValueError, match="preset='bp' is unknown; choose one of bp_fp32, bp_int8"):
         preset("bp")
