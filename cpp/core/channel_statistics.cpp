@@ -128,7 +128,7 @@ void StatisticsMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
 void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics* found) const {
   const Model& model = *setup_.model;
   const OpRecord& op = model.op(index);
-  const auto count = static_cast<float>(values);
+  const float count = to_float(values);
   for (int32_t c = 0; c < model.output_of(op).channels; ++c) {
     found[c] = {0.0f, 0.0f};
     if (channel_is_dead(model.weight_scales(op)[c])) continue;
