@@ -38,6 +38,7 @@ void register_options(py::module_& m) {
       .value("none", GradientNormScaling::none)
       .value("queries_and_samples", GradientNormScaling::queries_and_samples)
       .value("queries", GradientNormScaling::queries)
+      .value("measured", GradientNormScaling::measured)
       .finalize();
   py::native_enum<Rounding>(m, "Rounding", "enum.IntEnum")
       .value("nearest", Rounding::nearest)
@@ -46,6 +47,11 @@ void register_options(py::module_& m) {
   py::native_enum<Step>(m, "Step", "enum.IntEnum")
       .value("gradient", Step::gradient)
       .value("normalised", Step::normalised)
+      .finalize();
+  py::native_enum<Optimiser>(m, "Optimiser", "enum.IntEnum")
+      .value("sgd", Optimiser::sgd)
+      .value("momentum", Optimiser::momentum)
+      .value("adam", Optimiser::adam)
       .finalize();
   py::class_<TrainerOptions>(m, "Options", "Every choice of the trainer; see pmt.ZOTrainer.")
       .def(py::init<>())
@@ -67,6 +73,11 @@ void register_options(py::module_& m) {
       .def_readwrite("train_bias", &TrainerOptions::train_bias)
       .def_readwrite("int8_logits", &TrainerOptions::int8_logits)
       .def_readwrite("weight_tile_bytes", &TrainerOptions::weight_tile_bytes)
+      .def_readwrite("train_weights", &TrainerOptions::train_weights)
+      .def_readwrite("optimiser", &TrainerOptions::optimiser)
+      .def_readwrite("momentum", &TrainerOptions::momentum)
+      .def_readwrite("adam_beta2", &TrainerOptions::adam_beta2)
+      .def_readwrite("shrinkage_memory", &TrainerOptions::shrinkage_memory)
       .def("pack", [](const TrainerOptions& options) {
         return py::bytes(reinterpret_cast<const char*>(&options), sizeof options);
       });

@@ -21,14 +21,19 @@ enum class NodeDimension : uint32_t { output = 0, input = 1 };
 // Weight perturbations of a batch: one set for all samples, or one for each.
 enum class Sharing : uint32_t { per_sample = 0, batch = 1 };
 
-// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1).
-enum class GradientNormScaling : uint32_t { none = 0, queries_and_samples = 1, queries = 2 };
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). measured: the share of a layer's
+// gradient that is no noise, from the losses' own differences (see shrinkage.hpp).
+enum class GradientNormScaling : uint32_t { none = 0, queries_and_samples = 1, queries = 2, measured = 3 };
 
 enum class Rounding : uint32_t { nearest = 0, stochastic = 1 };
 
 // gradient: learning_rate times the scaled gradient. normalised: the layer's update is scaled so
 // that its root mean square is learning_rate quantisation steps.
 enum class Step : uint32_t { gradient = 0, normalised = 1 };
+
+// What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
+// `momentum`, or Adam.
+enum class Optimiser : uint32_t { sgd = 0, momentum = 1, adam = 2 };
 
 struct TrainerOptions {
   uint32_t seed = 1;
@@ -49,8 +54,13 @@ struct TrainerOptions {
   uint32_t train_bias = 1;              // 0 or 1
   uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
   int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
+  uint32_t train_weights = 1;           // 0 or 1; 0: biases alone
+  Optimiser optimiser = Optimiser::sgd;
+  float momentum = 0.9f;          // 0 .. below 1; Adam's beta 1
+  float adam_beta2 = 0.999f;      // 0 .. below 1
+  float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step; 0 .. below 1
 };
-static_assert(sizeof(TrainerOptions) == 72, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 92, "written into the firmware's data file as it is");
 
 Status check_options(const TrainerOptions& options);
 

@@ -27,9 +27,12 @@ const char* message(Code code) {
     case Code::option_mu: return "mu must be 1..64";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
     case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
+    case Code::option_nothing_trained: return "neither weights nor biases are trained";
+    case Code::option_memory: return "momentum, beta 2 and the shrinkage's memory must be 0 <= x < 1";
     case Code::option_value: return "an option has a value outside its range";
     case Code::layer_not_trainable: return "the op has no weights to train";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
+    case Code::update_memory: return "what the updates remember is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::label_range: return "a label is outside 0..classes-1";
     case Code::sample_unreadable: return "a sample could not be read";

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/executor.hpp"
+#include "core/shrinkage.hpp"
 #include "core/update.hpp"
 
 namespace pmt {
@@ -39,6 +40,13 @@ struct StepResult {
   int32_t changed;   // weights that changed
 };
 
+// All that the updates remember: the number of updates so far, then each layer's values in the order of
+// update_memory.hpp. None where the options remember nothing.
+struct UpdateMemories {
+  float* values;
+  int64_t count;
+};
+
 class Trainer {
  public:
   // Enough memory for open() to tell the exact need through bytes_needed().
@@ -57,6 +65,13 @@ class Trainer {
   Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
   GradientSums sums() const { return sums_of(0); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
+
+  // For checkpoints. Written before the first step they are where training goes on from, once
+  // check_memories() has found nothing that no training can have left.
+  UpdateMemories memories() const { return memories_; }
+  Status check_memories() const;
+  // Steps whose updates have begun.
+  int32_t steps_begun() const { return steps_begun_; }
 
   const Layer& layer(int32_t index) const { return layers_[index]; }
   int32_t layer_count() const { return setup_.layer_count; }
@@ -84,6 +99,10 @@ class Trainer {
   void average_over_batch(int32_t table, int32_t samples);
   Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
   void add_gradient(Job& job, int32_t sample, int32_t worker);
+  void open_memories();
+  UpdateMemory memory_of(int32_t layer) const;
+  float noise_of(int32_t layer, int32_t samples) const;
+  float shrink(int32_t layer, int32_t samples) const;
   Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label);
 
   TrainerSetup setup_ = {};
@@ -98,6 +117,9 @@ class Trainer {
   int32_t* averages_ = nullptr;  // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
+  UpdateMemories memories_ = {};
+  int64_t* input_squares_ = nullptr;  // [sample], of the layer whose gradient is being summed; see shrinkage.hpp
+  int32_t steps_begun_ = 0;
   int32_t largest_layer_ = 0;
   int32_t most_channels_ = 0;
   Workspace* workspaces_ = nullptr;

@@ -6,7 +6,7 @@
 namespace pmt::firmware {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
-constexpr uint32_t card_version = 1;
+constexpr uint32_t card_version = 2;
 
 struct CardSection {
   uint32_t offset;  // from the start of the file, a multiple of 16
@@ -35,8 +35,9 @@ struct CardHeader {
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
   CardSection results;      // expected ResultRecord [steps]
   CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
+  CardSection memories;     // float32 of Trainer::memories() before the first step; empty: all 0
 };
-static_assert(sizeof(CardHeader) == 136, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

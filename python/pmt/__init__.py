@@ -1,6 +1,6 @@
 """pmt: train int8 networks without back-propagation."""
 
-from pmt import corruptions, datasets
+from pmt import corruptions, datasets, methods
 from pmt._core import __version__
 from pmt.loading import load
 from pmt.model import Evaluation, Model
@@ -22,5 +22,6 @@ __all__ = [
     "corruptions",
     "datasets",
     "load",
+    "methods",
     "preset",
 ]

@@ -38,6 +38,12 @@ class GradientNormScaling(IntEnum):
     none = 0
     queries_and_samples = 1
     queries = 2
+    measured = 3
+
+class Optimiser(IntEnum):
+    sgd = 0
+    momentum = 1
+    adam = 2
 
 class Rounding(IntEnum):
     nearest = 0
@@ -66,6 +72,11 @@ class Options:
     train_bias: int
     int8_logits: int
     weight_tile_bytes: int
+    train_weights: int
+    optimiser: Optimiser
+    momentum: float
+    adam_beta2: float
+    shrinkage_memory: float
     def pack(self) -> bytes: ...
 
 class Model:
@@ -121,6 +132,10 @@ class Trainer:
         layer: int,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
     def layers(self) -> list[dict[str, Any]]: ...
+    def memories(self) -> npt.NDArray[np.float32]: ...
+    def restore_memories(self, values: npt.NDArray[np.float32]) -> None: ...
+    @property
+    def steps_begun(self) -> int: ...
     @property
     def arena_bytes(self) -> int: ...
     @property

@@ -30,7 +30,10 @@ from pmt.schedule import ScheduleOptions
 __all__ = ["RunFolder", "RunOptions"]
 
 # The options of each kind of trainer: module and class.
-_OPTIONS = {"zeroth_order": ("pmt.options", "TrainingOptions")}
+_OPTIONS = {
+    "zeroth_order": ("pmt.options", "TrainingOptions"),
+    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptationOptions"),
+}
 
 
 class RunOptions(ScheduleOptions, Protocol):

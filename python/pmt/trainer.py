@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -108,9 +109,20 @@ class _CoreStepper(Stepper):
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]:
-        record: dict[str, Any] = self.core.step(images, labels, step, learning_rate)
-        self.steps_taken += 1
-        return record
+        try:
+            return self.core.step(images, labels, step, learning_rate)
+        finally:
+            self.steps_taken = self.core.steps_begun
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        memories = self.core.memories()
+        return {"update": memories} if memories.size else {}
+
+    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        if set(state) != set(self.state()):
+            raise ValueError(f"the state holds {sorted(state)}, these options {list(self.state())}")
+        if "update" in state:
+            self.core.restore_memories(state["update"])
 
 
 _preset = preset

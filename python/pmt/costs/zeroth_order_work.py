@@ -38,6 +38,6 @@ def zeroth_order_work(model: _core.Model, options: _core.Options, layers: Sequen
         forward=sum(macs),
         queries=options.queries * sum(sum(macs[op:]) for op in queried),
         reforwards=sum(sum(macs[: op + 1]) for op in again),
-        weight_gradients=sum(macs[op] for op in again),
+        weight_gradients=sum(macs[op] for op in again) if options.train_weights else 0,
         forwards=options.queries * len(queried),
     )

@@ -138,9 +138,18 @@ def export(
         task.images,
         task.labels,
         task.inferences,
+        task.memories,
     )
     card = build_card(
-        image, task.options, task.layers, task.batch, task.steps, task.images, task.labels, expected
+        image,
+        task.options,
+        task.layers,
+        task.batch,
+        task.steps,
+        task.images,
+        task.labels,
+        expected,
+        task.memories,
     )
     report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
     files = {
