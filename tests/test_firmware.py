@@ -64,6 +64,7 @@ def check_same_bytes(
         model.image(),
         task.options,
         task.layers,
+        task.settings,
         task.batch,
         task.steps,
         task.images,
@@ -117,6 +118,16 @@ def check_same_bytes(
             },
             {"weight_perturbation"},
             "-O3",
+        ),
+        (
+            {
+                "rule": "weight",
+                "mu": "calibrated",
+                "allocation": "variance",
+                "mu_per_channel": True,
+            },
+            {"weight_perturbation"},
+            "-O2",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def make_card(change: Callable[[Expected], Expected]) -> bytes:
         inferences=2,
     )
     image = model.image()
-    task = (image, t.options, t.layers, t.batch, t.steps, t.images, t.labels)
+    task = (image, t.options, t.layers, t.settings, t.batch, t.steps, t.images, t.labels)
     return build_card(*task, change(compute_expected(*task, 2)))
 
 

@@ -39,8 +39,10 @@ py::list plan_list(const DeviceMemory& memory) {
 
 void register_device_memory(py::module_& m) {
   py::class_<DeviceMemory>(m, "DeviceMemory", "What training takes on a device, computed without running anything.")
-      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t>(),
-           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"))
+      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t,
+                    std::vector<LayerSettings>>(),
+           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
+           py::arg("settings") = std::vector<LayerSettings>{})
       .def("plan", &plan_list)
       .def_property_readonly("activation_bytes", [](const DeviceMemory& memory) { return memory.plan().bytes(); })
       .def_property_readonly("arena_bytes", &DeviceMemory::arena_bytes);

@@ -1,7 +1,6 @@
-#include "core/options.hpp"
-
 #include <pybind11/native_enum.h>
 
+#include "core/layer.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;
@@ -25,6 +24,7 @@ void register_options(py::module_& m) {
       .value("by_dimension", EstimatorRule::by_dimension)
       .value("weight", EstimatorRule::weight)
       .value("node", EstimatorRule::node)
+      .value("measured", EstimatorRule::measured)
       .finalize();
   py::native_enum<NodeDimension>(m, "NodeDimension", "enum.IntEnum")
       .value("output", NodeDimension::output)
@@ -48,6 +48,31 @@ void register_options(py::module_& m) {
       .value("gradient", Step::gradient)
       .value("normalised", Step::normalised)
       .finalize();
+  py::native_enum<Allocation>(m, "Allocation", "enum.IntEnum")
+      .value("uniform", Allocation::uniform)
+      .value("variance", Allocation::variance)
+      .finalize();
+  py::native_enum<MuRule>(m, "MuRule", "enum.IntEnum")
+      .value("fixed", MuRule::fixed)
+      .value("calibrated", MuRule::calibrated)
+      .finalize();
+  py::native_enum<Estimator>(m, "Estimator", "enum.IntEnum")
+      .value("weight_perturbation", Estimator::weight_perturbation)
+      .value("node_perturbation", Estimator::node_perturbation)
+      .value("closed_form", Estimator::closed_form)
+      .finalize();
+  py::class_<LayerSettings>(m, "LayerSettings", "What may differ from layer to layer.")
+      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator) {
+             return LayerSettings{queries, mu_weight, mu_node, estimator};
+           }),
+           py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"))
+      .def_readonly("queries", &LayerSettings::queries)
+      .def_readonly("mu_weight", &LayerSettings::mu_weight)
+      .def_readonly("mu_node", &LayerSettings::mu_node)
+      .def_readonly("estimator", &LayerSettings::estimator)
+      .def("pack", [](const LayerSettings& settings) {
+        return py::bytes(reinterpret_cast<const char*>(&settings), sizeof settings);
+      });
   py::native_enum<Optimiser>(m, "Optimiser", "enum.IntEnum")
       .value("sgd", Optimiser::sgd)
       .value("momentum", Optimiser::momentum)
@@ -73,6 +98,11 @@ void register_options(py::module_& m) {
       .def_readwrite("train_bias", &TrainerOptions::train_bias)
       .def_readwrite("int8_logits", &TrainerOptions::int8_logits)
       .def_readwrite("weight_tile_bytes", &TrainerOptions::weight_tile_bytes)
+      .def_readwrite("allocation", &TrainerOptions::allocation)
+      .def_readwrite("mu", &TrainerOptions::mu)
+      .def_readwrite("mu_per_channel", &TrainerOptions::mu_per_channel)
+      .def_readwrite("probe_samples", &TrainerOptions::probe_samples)
+      .def_readwrite("probe_queries", &TrainerOptions::probe_queries)
       .def_readwrite("train_weights", &TrainerOptions::train_weights)
       .def_readwrite("optimiser", &TrainerOptions::optimiser)
       .def_readwrite("momentum", &TrainerOptions::momentum)

@@ -83,25 +83,70 @@ py::list layer_list(const HostTrainer& host) {
     d["estimator"] = estimator_name(layer.estimator);
     d["weights"] = layer.weight_count;
     d["nodes"] = layer.node_count;
+    d["queries"] = layer.queries;
+    d["mu_weight"] = layer.mu_weight;
+    d["mu_node"] = layer.mu_node;
     list.append(d);
   }
   return list;
+}
+
+py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object,
+                   uint32_t step) {
+  const auto images = checked_images(images_object, trainer.model());
+  const auto labels = checked_labels(labels_object, trainer.model(), images.shape(0));
+  const host::SampleArray samples = {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
+  host::Calibrated all;
+  {
+    const py::gil_scoped_release release;
+    all = trainer.calibrate(step, samples, interrupted);
+  }
+  py::list measurements;
+  for (size_t i = 0; i < all.settings.size(); ++i) {
+    const auto& variance = all.measurements[i].variance;
+    py::dict d;
+    d["weight_variance"] = py::make_tuple(variance[0][0], variance[0][1]);
+    d["node_variance"] = py::make_tuple(variance[1][0], variance[1][1]);
+    d["input_squares"] = all.measurements[i].input_squares;
+    d["error"] = all.demands[i].error;
+    measurements.append(d);
+  }
+  py::dict d;
+  d["settings"] = all.settings;
+  d["measurements"] = measurements;
+  d["forwards"] = all.forwards;
+  d["macs"] = all.macs;
+  return d;
+}
+
+std::vector<int32_t> allocate(const std::vector<std::pair<float, int64_t>>& demands, int32_t queries) {
+  std::vector<QueryDemand> layers;
+  for (const auto& [error, macs] : demands) layers.push_back({error, macs, 0});
+  allocate_queries(layers.data(), static_cast<int32_t>(layers.size()), queries);
+  std::vector<int32_t> result;
+  for (const QueryDemand& layer : layers) result.push_back(layer.queries);
+  return result;
 }
 
 }  // namespace
 
 void register_trainer(py::module_& m) {
   py::class_<HostTrainer>(m, "Trainer", "Trains layers of a model in place, one step at a time.")
-      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t, int32_t>(),
-           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"), py::arg("threads") = 0)
+      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t, int32_t,
+                    std::vector<LayerSettings>>(),
+           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"), py::arg("threads") = 0,
+           py::arg("settings") = std::vector<LayerSettings>{})
       .def("step", &step, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("learning_rate"))
       .def("estimate", &estimate, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("layer"))
       .def("layers", &layer_list)
+      .def("calibrate", &calibrate, py::arg("images"), py::arg("labels"), py::arg("step"))
+      .def("configure", &HostTrainer::configure, py::arg("settings"))
       .def("memories", &memories)
       .def("restore_memories", &restore_memories, py::arg("values"))
       .def_property_readonly("steps_begun", [](const HostTrainer& host) { return host.trainer().steps_begun(); })
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);
+  m.def("allocate_queries", &allocate, py::arg("demands"), py::arg("queries"));
 }
 
 }  // namespace pmt::bindings

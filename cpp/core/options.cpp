@@ -24,18 +24,31 @@ Status check_update(const TrainerOptions& o) {
 
 }  // namespace
 
+int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
+
+bool is_measured(const TrainerOptions& options) {
+  return options.allocation != Allocation::uniform || options.mu != MuRule::fixed ||
+         options.rule == EstimatorRule::measured;
+}
+
 Status check_options(const TrainerOptions& o) {
-  const int32_t least = o.baseline == Baseline::leave_one_out ? 2 : 1;
-  if (o.queries < least || o.queries > 4096) return {Code::option_queries};
-  if (o.mu_weight < 1 || o.mu_weight > 64 || o.mu_node < 1 || o.mu_node > 64) return {Code::option_mu};
+  if (o.queries < least_queries(o) || o.queries > most_queries) return {Code::option_queries};
+  if (o.mu_weight < 1 || o.mu_weight > largest_mu || o.mu_node < 1 || o.mu_node > largest_mu) {
+    return {Code::option_mu};
+  }
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
   const bool enumerations = inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
-                            inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::node) &&
-                            inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch);
-  const bool flags = o.quantisation_aware_scaling <= 1 && o.int8_logits <= 1;
+                            inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::measured) &&
+                            inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&
+                            inside(o.allocation, Allocation::variance) && inside(o.mu, MuRule::calibrated);
+  const bool flags = o.quantisation_aware_scaling <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
   const bool sizes = is_finite(o.node_ratio) && o.node_ratio > 0.0f && o.weight_tile_bytes >= 0;
   if (!enumerations || !flags || !sizes) return {Code::option_value};
-  return check_update(o);
+  PMT_RETURN_IF_ERROR(check_update(o));
+  if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};
+  if (is_measured(o) && o.train_weights == 0) return {Code::option_measured};
+  if (o.probe_samples < 1 || o.probe_queries < 2 || o.probe_queries > most_queries) return {Code::option_probe};
+  return {};
 }
 
 }  // namespace pmt

@@ -14,8 +14,9 @@ enum class Scope : uint32_t { layer_wise = 0, model_wise = 1 };
 enum class Baseline : uint32_t { clean = 0, leave_one_out = 1 };
 
 // Which estimator a layer gets. by_dimension: node perturbation where
-// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1).
-enum class EstimatorRule : uint32_t { by_dimension = 0, weight = 1, node = 2 };
+// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
+// whose squared error is smaller, by probing.
+enum class EstimatorRule : uint32_t { by_dimension = 0, weight = 1, node = 2, measured = 3 };
 enum class NodeDimension : uint32_t { output = 0, input = 1 };
 
 // Weight perturbations of a batch: one set for all samples, or one for each.
@@ -31,6 +32,13 @@ enum class Rounding : uint32_t { nearest = 0, stochastic = 1 };
 // that its root mean square is learning_rate quantisation steps.
 enum class Step : uint32_t { gradient = 0, normalised = 1 };
 
+// Queries of a layer: the same for all, or, at the same sum of multiply-accumulates, as many as make
+// the summed squared error of the gradients smallest. See calibration.hpp for what is measured.
+enum class Allocation : uint32_t { uniform = 0, variance = 1 };
+
+// Perturbation size of a layer: the options' mu, or the smallest of 1, 2, 4 and 8 at which the
+// rounding noise of int8 is no more than half of the signal.
+enum class MuRule : uint32_t { fixed = 0, calibrated = 1 };
 // What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
 // `momentum`, or Adam.
 enum class Optimiser : uint32_t { sgd = 0, momentum = 1, adam = 2 };
@@ -54,13 +62,27 @@ struct TrainerOptions {
   uint32_t train_bias = 1;              // 0 or 1
   uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
   int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
-  uint32_t train_weights = 1;           // 0 or 1; 0: biases alone
+  Allocation allocation = Allocation::uniform;
+  MuRule mu = MuRule::fixed;
+  uint32_t mu_per_channel = 0;  // 1: mu_weight is scaled by channel, see channel_mu()
+  int32_t probe_samples = 32;   // of a measurement
+  int32_t probe_queries = 16;   // of each sample, layer, estimator and mu that is measured
+  uint32_t train_weights = 1;   // 0 or 1; 0: biases alone
   Optimiser optimiser = Optimiser::sgd;
   float momentum = 0.9f;          // 0 .. below 1; Adam's beta 1
   float adam_beta2 = 0.999f;      // 0 .. below 1
   float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step; 0 .. below 1
 };
-static_assert(sizeof(TrainerOptions) == 92, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 112, "written into the firmware's data file as it is");
+
+constexpr int32_t most_queries = 4096;
+constexpr int32_t largest_mu = 64;
+
+// Of one layer and sample: leave-one-out compares two.
+int32_t least_queries(const TrainerOptions& options);
+
+// Allocation, mu or rule are measured: the layers' settings come from calibrate().
+bool is_measured(const TrainerOptions& options);
 
 Status check_options(const TrainerOptions& options);
 

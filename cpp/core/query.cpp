@@ -93,7 +93,7 @@ class Queries {
       int8_t* perturbed = images.output + i * images.output_stride;
       for (int32_t y = 0; y < out.height; ++y) {
         signs.next(*network_.kernels, row, workspace_.signs);
-        network_.kernels->perturb(clean + y * row, workspace_.signs, row, options_.mu_node, op.clamp_min, op.clamp_max,
+        network_.kernels->perturb(clean + y * row, workspace_.signs, row, layer.mu_node, op.clamp_min, op.clamp_max,
                                   perturbed + y * row);
       }
     }
@@ -104,11 +104,36 @@ class Queries {
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
       if (options_.train_bias != 0) {
-        value += bias_mu(model_, op, c, options_.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
+        value += bias_mu(model_, op, c, layer.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
       value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
       workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
     }
+  }
+
+  // Each channel by its own mu, from the signs; `perturbed` may be the signs' own memory.
+  void perturb_channels(const Layer& layer, int32_t begin, int32_t end, int8_t* perturbed) const {
+    for (int32_t c = begin; c < end; ++c) {
+      const int32_t mu = channel_mu(model_, layer, c);
+      const ChannelWeights at = channel_weights(model_, model_.op(layer.op), c);
+      const int32_t origin = at.stride == 1 ? begin * at.count : 0;  // strided channels come all at once
+      for (int32_t k = 0; k < at.count; ++k) {
+        const int32_t i = at.first + k * at.stride;
+        const int32_t moved = layer.weights[i] + mu * workspace_.signs[i - origin];
+        perturbed[i - origin] = static_cast<int8_t>(clamp(moved, -largest_weight, largest_weight));
+      }
+    }
+  }
+
+  void pack_perturbed(const Layer& layer, const OpRecord& op) {
+    PackArgs args = {op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
+                     layer.mu_weight,      workspace_.weight_tile};
+    if (layer.mean_scale > 0.0f) {
+      perturb_channels(layer, 0, layer.channels, workspace_.signs);
+      args.weights = workspace_.signs;
+      args.signs = nullptr;
+    }
+    network_.kernels->pack(args);
   }
 
   // The perturbed weights and biases of channels begin .. end-1.
@@ -124,13 +149,16 @@ class Queries {
     const int32_t count = (end - begin) * taps;
     weights.next(kernels, count, workspace_.signs);
     if (packs(kernels)) {
-      kernels.pack({op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
-                    options_.mu_weight, workspace_.weight_tile});
+      pack_perturbed(layer, op);
       perturb_bias(layer, op, biases, begin, end);
       return {nullptr, workspace_.bias_tile, workspace_.weight_tile};
     }
-    kernels.perturb(layer.weights + begin * taps, workspace_.signs, count, options_.mu_weight, -largest_weight,
-                    largest_weight, workspace_.weight_tile);
+    if (layer.mean_scale > 0.0f) {
+      perturb_channels(layer, begin, end, workspace_.weight_tile);
+    } else {
+      kernels.perturb(layer.weights + begin * taps, workspace_.signs, count, layer.mu_weight, -largest_weight,
+                      largest_weight, workspace_.weight_tile);
+    }
     perturb_bias(layer, op, biases, begin, end);
     return {workspace_.weight_tile, workspace_.bias_tile, nullptr};
   }
@@ -170,7 +198,7 @@ class Queries {
 
 }  // namespace
 
-int32_t query_count(const Estimation& estimation, const Layer&) { return estimation.options->queries; }
+int32_t query_count(const Estimation&, const Layer& layer) { return layer.queries; }
 
 StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose) {
   const TrainerOptions& options = *estimation.options;

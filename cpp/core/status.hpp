@@ -30,9 +30,15 @@ enum class Code : int32_t {
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative
   option_nothing_trained,  // neither weights nor biases
+  option_measured,         // biases alone, with settings that are measured on weights
   option_memory,           // momentum, Adam's beta 2 or the shrinkage's memory outside 0..1 (excluded)
   option_value,            // an enumeration outside its range
+  option_scope,            // what is measured layer by layer needs the scope layer_wise
+  option_probe,            // probe_samples below 1, or probe_queries outside 2..4096
   layer_not_trainable,     // the op has no weights
+  layer_settings,          // not as many settings as layers
+  layer_queries,           // a layer's own queries are out of range, or differ model-wise
+  layer_estimator,         // an estimator that the layer cannot have
   layer_repeated,          // the same layer twice, or layers not ascending
   update_memory,           // values that no update can have left
   batch_size,              // batch below 1 or above what the plan was made for

@@ -10,7 +10,6 @@ struct Trainer::Job {
   const SampleSource* source;
   int32_t layer;            // of sum_gradients
   int32_t chunks_a_sample;  // of evaluate
-  int32_t queries_a_chunk;
 };
 
 namespace {
@@ -20,8 +19,15 @@ constexpr float most_updates = 16777216.0f;  // a float counts no further
 // Queries of a sample are split into tasks only where samples alone would leave workers idle.
 int32_t chunks_for(int32_t workers, int32_t samples, int32_t queries) {
   if (workers == 1) return 1;
-  return clamp((4 * workers + samples - 1) / samples, 1, queries);
+  return clamp((4 * workers + samples - 1) / samples, 1, queries < 1 ? 1 : queries);
 }
+
+// Where part `index` of `parts` begins.
+int32_t part_of(int32_t count, int32_t index, int32_t parts) {
+  return static_cast<int32_t>(int64_t{count} * index / parts);
+}
+
+int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
 
 Status first_error(const Status* statuses, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
@@ -38,6 +44,8 @@ size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
   measure.take<int32_t>(Plan::table_size(model));
   measure.take<Layer>(layer_count);
   measure.take<int32_t>(layer_count);
+  measure.take<int32_t>(layer_count);
+  measure.take<LayerSettings>(layer_count);
   return measure.used();
 }
 
@@ -54,6 +62,8 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
   layers_ = arena_.take<Layer>(setup.layer_count);
   layer_ops_ = arena_.take<int32_t>(setup.layer_count);
+  starts_ = arena_.take<int32_t>(setup.layer_count);
+  settings_ = arena_.take<LayerSettings>(setup.probing ? setup.layer_count : 0);
   if (!arena_.fits()) return {Code::arena_too_small};
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   bind_parameters(model, parameters);
@@ -61,17 +71,17 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   const QueryMemory queries = setup.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
   plan_.make(model, layer_ops_, setup.layer_count, queries, plan_table);
 
-  const int64_t rows = static_cast<int64_t>(table_count()) * setup.batch;
-  losses_ = arena_.take<int32_t>(rows * options_.queries);
-  averages_ = arena_.take<int32_t>(options_.queries);
+  const int32_t probed = setup.probing ? options_.probe_queries : 0;
+  losses_ = arena_.take<int32_t>(static_cast<int64_t>(larger(open_table(), table_count() * probed)) * setup.batch);
+  averages_ = arena_.take<int32_t>(larger(most_table_queries(), probed));
   samples_ = arena_.take<SampleState>(setup.batch);
   sums_ = arena_.take<int64_t>(static_cast<int64_t>(setup.executor.workers) * (largest_layer_ + most_channels_));
   open_memories();
   workspaces_ = arena_.take<Workspace>(setup.executor.workers);
   statuses_ = arena_.take<Status>(setup.executor.workers);
   for (int32_t i = 0; i < setup.executor.workers; ++i) {
-    const Workspace workspace =
-        take_workspace(arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes});
+    const Workspace workspace = take_workspace(
+        arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes, probed});
     if (arena_.fits()) workspaces_[i] = workspace;
   }
   if (!arena_.fits()) return {Code::arena_too_small};
@@ -89,26 +99,64 @@ Status Trainer::open_layers() {
     const int32_t op = setup_.layers[i];
     if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
     if (i > 0 && op <= setup_.layers[i - 1]) return {Code::layer_repeated, op};
-    const TensorRecord& out = model.output_of(model.op(op));
-    layer_ops_[i] = op;
-    layers_[i] = {op,
-                  choose_estimator(model, op, options_),
-                  weight_count(model, model.op(op)),
-                  element_count(out),
-                  out.channels,
-                  setup_.storage[i].weights,
-                  setup_.storage[i].bias};
-    network_.parameters[op] = {layers_[i].weights, layers_[i].bias};
-    if (trained_weights(options_, layers_[i]) > largest_layer_) largest_layer_ = layers_[i].weight_count;
-    if (out.channels > most_channels_) most_channels_ = out.channels;
+    const bool own = setup_.settings != nullptr;
+    PMT_RETURN_IF_ERROR(open_layer(i, own ? setup_.settings[i] : default_settings(model, op, options_)));
   }
+  return {};
+}
+
+Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
+  const Model& model = *setup_.model;
+  const int32_t op = setup_.layers[index];
+  PMT_RETURN_IF_ERROR(check_settings(model, op, options_, settings));
+  const OpRecord& record = model.op(op);
+  const TensorRecord& out = model.output_of(record);
+  Layer& layer = layers_[index];
+  layer = {op,
+           settings.estimator,
+           weight_count(model, record),
+           element_count(out),
+           out.channels,
+           setup_.storage[index].weights,
+           setup_.storage[index].bias,
+           settings.queries,
+           settings.mu_weight,
+           settings.mu_node,
+           options_.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  layer_ops_[index] = op;
+  network_.parameters[op] = {layer.weights, layer.bias};
+  largest_layer_ = larger(largest_layer_, trained_weights(options_, layer));
+  most_channels_ = larger(most_channels_, out.channels);
   return {};
 }
 
 int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
 
+// Queries that a table holds for each sample; none for a layer whose gradient is exact.
+int32_t Trainer::table_queries(int32_t table) const {
+  const bool exact = options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form;
+  return exact ? 0 : query_count(estimation_, layers_[table]);
+}
+
+int32_t Trainer::most_table_queries() const {
+  int32_t most = 0;
+  for (int32_t t = 0; t < table_count(); ++t) most = larger(most, table_queries(t));
+  return most;
+}
+
+// Lays the tables out, one behind another; returns the entries of one sample.
+int32_t Trainer::open_table() {
+  int32_t entries = 0;
+  for (int32_t t = 0; t < table_count(); ++t) {
+    starts_[t] = entries;
+    entries += table_queries(t);
+  }
+  return entries;
+}
+
 int32_t* Trainer::losses(int32_t table, int32_t sample) const {
-  return losses_ + (static_cast<int64_t>(table) * setup_.batch + sample) * options_.queries;
+  return losses_ + static_cast<int64_t>(starts_[table]) * setup_.batch +
+         static_cast<int64_t>(sample) * table_queries(table);
 }
 
 GradientSums Trainer::sums_of(int32_t worker) const {
@@ -116,8 +164,8 @@ GradientSums Trainer::sums_of(int32_t worker) const {
   return {options_.train_weights != 0 ? start : nullptr, start + largest_layer_};
 }
 
-bool Trainer::shares_perturbations(const Layer& layer) const {
-  return options_.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
+bool Trainer::shares_perturbations(Estimator estimator) const {
+  return options_.sharing == Sharing::batch && estimator == Estimator::weight_perturbation;
 }
 
 Status Trainer::read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) {
@@ -128,8 +176,8 @@ Status Trainer::read_sample(const SampleSource& source, int32_t sample, int32_t 
   return {};
 }
 
-// The main pass of one sample, stopping at every layer for its queries begin .. end-1.
-void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t end, int32_t worker) {
+// The main pass of one sample, stopping at every layer for a chunk of its queries.
+void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t worker) {
   const Workspace& workspace = workspaces_[worker];
   int32_t label = 0;
   statuses_[worker] = read_sample(*job.source, sample, worker, &label);
@@ -139,10 +187,12 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t 
   for (int32_t table = 0; table < table_count(); ++table) {
     const LayerRange perturbed = layer_wise ? LayerRange{table, table} : LayerRange{0, setup_.layer_count - 1};
     const Layer& first = layers_[perturbed.first];
-    if (layer_wise && first.estimator == Estimator::closed_form) continue;
+    const int32_t begin = part_of(table_queries(table), chunk, job.chunks_a_sample);
+    const int32_t end = part_of(table_queries(table), chunk + 1, job.chunks_a_sample);
+    if (begin == end) continue;
     forward(network_, plan_, workspace, 1, done, first.op + 1);
     done = first.op + 1;
-    const int32_t at_once = queries_at_once(plan_, first, options_, setup_.query_bytes);
+    const int32_t at_once = queries_at_once(plan_, first, setup_.query_bytes);
     for (int32_t q = begin; q < end; q += at_once) {
       if (setup_.executor.stopping(setup_.executor.context, worker)) {
         statuses_[worker] = {Code::cancelled};
@@ -152,7 +202,7 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t 
       query_losses(estimation_, workspace, perturbed, queries, losses(table, sample) + q);
     }
   }
-  if (begin != 0) return;  // the clean loss is the first chunk's
+  if (chunk != 0) return;  // the clean loss is the first chunk's
   forward(network_, plan_, workspace, 1, done, setup_.model->op_count() - 1);
   main_logits(network_, plan_, workspace, 1, options_.int8_logits != 0);
   const int32_t classes = setup_.model->classes();
@@ -162,16 +212,14 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t 
 
 Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& source) {
   estimation_.step = step;
-  const int32_t chunks = chunks_for(setup_.executor.workers, samples, options_.queries);
-  Job job = {this, &source, 0, chunks, (options_.queries + chunks - 1) / chunks};
+  const int32_t chunks = chunks_for(setup_.executor.workers, samples, most_table_queries());
+  Job job = {this, &source, 0, chunks};
   for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
     Trainer& trainer = *j.trainer;
     if (!trainer.statuses_[worker].ok()) return;
-    const int32_t begin = index % j.chunks_a_sample * j.queries_a_chunk;
-    const int32_t end = clamp(begin + j.queries_a_chunk, 0, trainer.options_.queries);
-    if (begin < end) trainer.evaluate_queries(j, index / j.chunks_a_sample, begin, end, worker);
+    trainer.evaluate_queries(j, index / j.chunks_a_sample, index % j.chunks_a_sample, worker);
   };
   if (!setup_.executor.run(setup_.executor.context, samples * chunks, task, &job, true)) return {Code::cancelled};
   return first_error(statuses_, setup_.executor.workers);
@@ -180,9 +228,9 @@ Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& sou
 // loss -> loss - baseline, bounded so that a sum over the queries fits int32.
 void Trainer::to_differences(int32_t samples) {
   for (int32_t table = 0; table < table_count(); ++table) {
-    const int32_t queries = query_count(estimation_, layers_[table]);
+    const int32_t queries = table_queries(table);
+    if (queries == 0) continue;
     const int32_t bound = INT32_MAX / queries;
-    if (options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form) continue;
     for (int32_t n = 0; n < samples; ++n) {
       int32_t* row = losses(table, n);
       int64_t baseline = samples_[n].loss;
@@ -200,7 +248,7 @@ void Trainer::to_differences(int32_t samples) {
 }
 
 void Trainer::average_over_batch(int32_t table, int32_t samples) {
-  const int32_t queries = query_count(estimation_, layers_[table]);
+  const int32_t queries = table_queries(table);
   for (int32_t q = 0; q < queries; ++q) {
     int64_t sum = 0;
     for (int32_t n = 0; n < samples; ++n) sum += losses(table, n)[q];
@@ -214,7 +262,7 @@ void Trainer::add_gradient(Job& job, int32_t sample, int32_t worker) {
   const int32_t table = options_.scope == Scope::layer_wise ? job.layer : 0;
   const auto id = static_cast<uint32_t>(sample);
   if (layer.estimator == Estimator::weight_perturbation) {
-    const int32_t* differences = shares_perturbations(layer) ? averages_ : losses(table, sample);
+    const int32_t* differences = shares_perturbations(layer.estimator) ? averages_ : losses(table, sample);
     add_weight_gradient(estimation_, workspace, layer, id, differences, sums_of(worker));
     return;
   }
@@ -239,9 +287,9 @@ Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource
   const int64_t count = static_cast<int64_t>(workers) * (largest_layer_ + most_channels_);
   for (int64_t i = 0; i < count; ++i) sums_[i] = 0;
   for (int32_t i = 0; i < workers; ++i) statuses_[i] = {};
-  const bool shared = shares_perturbations(layers_[layer]);
+  const bool shared = shares_perturbations(layers_[layer].estimator);
   if (shared) average_over_batch(options_.scope == Scope::layer_wise ? layer : 0, samples);
-  Job job = {this, &source, layer, 0, 0};
+  Job job = {this, &source, layer, 0};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
     if (j.trainer->statuses_[worker].ok()) j.trainer->add_gradient(j, index, worker);
@@ -257,7 +305,7 @@ Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource
 }
 
 UpdateInput Trainer::update_input(const Layer& layer, float learning_rate, int32_t samples) const {
-  return {learning_rate, samples, shares_perturbations(layer) ? 1 : samples};
+  return {learning_rate, samples, shares_perturbations(layer.estimator) ? 1 : samples};
 }
 
 void Trainer::open_memories() {
@@ -292,7 +340,7 @@ float Trainer::noise_of(int32_t layer, int32_t samples) const {
   const bool node = layers_[layer].estimator == Estimator::node_perturbation;
   const auto freedom = static_cast<float>(measured_elements(estimation_, layers_[layer]) - 1);
   const int32_t queries = query_count(estimation_, layers_[table]);
-  if (shares_perturbations(layers_[layer])) {
+  if (shares_perturbations(layers_[layer].estimator)) {
     return freedom * in_squared_losses(difference_squares(averages_, queries));
   }
   float noise = 0.0f;

@@ -13,6 +13,14 @@
 
 namespace pmt {
 
+// What probing a layer shows (see calibration.hpp); 0 where it was not probed.
+struct LayerMeasurement {
+  // Of the losses over the queries, in squared nats; mean over the samples, or that of the batch's mean
+  // loss where the batch shares its perturbations. [estimator][probe].
+  float variance[2][2];
+  float input_squares;  // free_input_squares(), mean over the samples
+};
+
 // Where a step's samples come from. `read` fills the network's int8 input; workers call it at once.
 struct SampleSource {
   void* context;
@@ -32,6 +40,10 @@ struct TrainerSetup {
   PackedLayer* packed = nullptr;
   // Memory a worker has for queries at once, in bytes; 0: one query, in the gaps of the main pass.
   int32_t query_bytes = 0;
+  // One per layer, also after open(); null: default_settings().
+  const LayerSettings* settings = nullptr;
+  // Memory for probe(), whatever the estimators of the layers are.
+  bool probing = false;
 };
 
 struct StepResult {
@@ -72,6 +84,14 @@ class Trainer {
   Status check_memories() const;
   // Steps whose updates have begun.
   int32_t steps_begun() const { return steps_begun_; }
+  // Queries of a batch with other settings, in streams apart from those of the step: each layer's
+  // variance[estimator][probe], and input_squares. Neither changes anything. For setups that probe, with
+  // at most the options' probe_queries.
+  Status probe(const LayerSettings* settings, uint32_t step, int32_t samples, const SampleSource& source, int32_t probe,
+               LayerMeasurement* measurements);
+  Status measure_inputs(int32_t samples, const SampleSource& source, LayerMeasurement* measurements);
+  // Sets of perturbations that a full batch averages over.
+  int32_t perturbation_sets(Estimator estimator) const { return shares_perturbations(estimator) ? 1 : setup_.batch; }
 
   const Layer& layer(int32_t index) const { return layers_[index]; }
   int32_t layer_count() const { return setup_.layer_count; }
@@ -88,13 +108,19 @@ class Trainer {
   struct Job;
 
   Status open_layers();
+  Status open_layer(int32_t index, const LayerSettings& settings);
+  int32_t open_table();
   int32_t table_count() const;
+  int32_t table_queries(int32_t table) const;
+  int32_t most_table_queries() const;
   int32_t* losses(int32_t table, int32_t sample) const;
   GradientSums sums_of(int32_t worker) const;
-  bool shares_perturbations(const Layer& layer) const;
+  bool shares_perturbations(Estimator estimator) const;
 
+  void apply(int32_t layer, const LayerSettings& settings);
+  float loss_variance(int32_t layer, int32_t samples);
   Status evaluate(uint32_t step, int32_t samples, const SampleSource& source);
-  void evaluate_queries(Job& job, int32_t sample, int32_t begin, int32_t end, int32_t worker);
+  void evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t worker);
   void to_differences(int32_t samples);
   void average_over_batch(int32_t table, int32_t samples);
   Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
@@ -113,8 +139,10 @@ class Trainer {
   Estimation estimation_ = {};
   Layer* layers_ = nullptr;
   int32_t* layer_ops_ = nullptr;
-  int32_t* losses_ = nullptr;    // [table][sample][query]; becomes the differences
-  int32_t* averages_ = nullptr;  // [query], of the batch
+  LayerSettings* settings_ = nullptr;  // in force, while others are probed
+  int32_t* losses_ = nullptr;          // [table][sample][query]; becomes the differences
+  int32_t* starts_ = nullptr;          // of the tables, in queries of one sample: their numbers differ
+  int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
   UpdateMemories memories_ = {};

@@ -208,12 +208,13 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
   const int32_t divisor = options.baseline == Baseline::leave_one_out ? queries - 1 : queries;
   const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
   if (layer.estimator == Estimator::node_perturbation) {
-    const float per_node = mean / static_cast<float>(options.mu_node);
+    const float per_node = mean / static_cast<float>(layer.mu_node);
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
   }
-  const int32_t mu = bias_mu(model, op, channel, options.mu_weight);
-  return {mean / static_cast<float>(options.mu_weight), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
+  const int32_t weight_mu = channel_mu(model, layer, channel);
+  const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
+  return {weight_mu == 0 ? 0.0f : mean / static_cast<float>(weight_mu), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
 }
 
 float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples) {

@@ -19,33 +19,46 @@ int32_t patch_bytes(const Network& network, const Layer& layer) {
   return 2 * taps * network.kernels->outer_positions;
 }
 
-void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+void add_weight_perturbation(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   const Network& network = *setup.network;
-  const TensorRecord& out = network.model->output_of(network.model->op(layer.op));
-  if (setup.options->train_weights != 0) grow(sizes.scratch, round_up(patch_bytes(network, layer), 16));
-  grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
-  grow(sizes.streams, setup.options->queries);
-  const int32_t at_once = queries_at_once(*setup.plan, layer, *setup.options, setup.query_bytes);
+  const OpRecord& op = network.model->op(layer.op);
+  const bool weights = setup.options->train_weights != 0;
+  grow(sizes.signs, layer.channels);
+  grow(sizes.sign_sums, weights || layer.channels > gradient_chunk ? gradient_chunk : layer.channels);
+  if (!weights) return;
+  const int32_t tile = weight_tile_channels(network, layer, *setup.options) * (layer.weight_count / layer.channels);
+  grow(sizes.weight_tile, packs(*network.kernels)
+                              ? static_cast<int32_t>(network.kernels->packed_bytes(op_shape(*network.model, op)))
+                              : tile);
+  grow(sizes.signs, tile);
+  grow(sizes.signs, gradient_chunk);
+}
+
+void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+  grow(sizes.streams, layer.queries);
+  const int32_t at_once = queries_at_once(*setup.plan, layer, setup.query_bytes);
   grow(sizes.images, at_once);
   if (setup.plan->query_memory() == QueryMemory::apart) {
     grow(sizes.queries, at_once * setup.plan->query_bytes(layer.op));
   }
-  if (layer.estimator == Estimator::weight_perturbation) {
-    const bool weights = setup.options->train_weights != 0;
-    grow(sizes.signs, layer.channels);
-    grow(sizes.sign_sums, weights || layer.channels > gradient_chunk ? gradient_chunk : layer.channels);
-    if (!weights) return;
-    grow(sizes.signs, gradient_chunk);
-    const OpRecord& op = network.model->op(layer.op);
-    const int32_t tile = weight_tile_channels(network, layer, *setup.options) * (layer.weight_count / layer.channels);
-    grow(sizes.weight_tile, packs(*network.kernels)
-                                ? static_cast<int32_t>(network.kernels->packed_bytes(op_shape(*network.model, op)))
-                                : tile);
-    grow(sizes.signs, tile);
-  } else {
+}
+
+void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+  const Network& network = *setup.network;
+  const TensorRecord& out = network.model->output_of(network.model->op(layer.op));
+  const bool probed = setup.probe_queries > 0 && layer.estimator != Estimator::closed_form;
+  if (setup.options->train_weights != 0) grow(sizes.scratch, round_up(patch_bytes(network, layer), 16));
+  grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
+  add_queries(sizes, setup, layer);
+  if (layer.estimator == Estimator::weight_perturbation || probed) add_weight_perturbation(sizes, setup, layer);
+  if (layer.estimator != Estimator::weight_perturbation || probed) {
     grow(sizes.signs, out.width * out.channels);
     grow(sizes.sign_sums, out.width * out.channels);
   }
+  if (!probed) return;
+  Layer probe = layer;
+  probe.queries = setup.probe_queries;
+  add_queries(sizes, setup, probe);
 }
 
 }  // namespace
@@ -57,10 +70,10 @@ int32_t weight_tile_channels(const Network& network, const Layer& layer, const T
   return clamp(channels, 1, layer.channels);
 }
 
-int32_t queries_at_once(const Plan& plan, const Layer& layer, const TrainerOptions& options, int32_t bytes) {
+int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
   const bool none = layer.estimator == Estimator::closed_form;
   if (plan.query_memory() == QueryMemory::shared || none) return 1;
-  return clamp(bytes / plan.query_bytes(layer.op), 1, options.queries);
+  return clamp(bytes / plan.query_bytes(layer.op), 1, layer.queries);
 }
 
 Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {

@@ -32,7 +32,7 @@ constexpr int32_t gradient_chunk = 512;
 int32_t weight_tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options);
 
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
-int32_t queries_at_once(const Plan& plan, const Layer& layer, const TrainerOptions& options, int32_t bytes);
+int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
 
 struct WorkspaceSetup {
   const Network* network;
@@ -40,8 +40,9 @@ struct WorkspaceSetup {
   const Layer* layers;  // none for inference
   int32_t layer_count;
   const TrainerOptions* options;
-  int32_t images;       // of inference at once; 1 in training
-  int32_t query_bytes;  // of memory apart
+  int32_t images;             // of inference at once; 1 in training
+  int32_t query_bytes;        // of memory apart
+  int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
 };
 
 Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup);

@@ -5,13 +5,17 @@
 namespace pmt::host {
 
 DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                           int32_t batch)
+                           int32_t batch, std::vector<LayerSettings> settings)
     : model_(std::move(model)) {
   const Model& view = model_->model();
   const std::vector<LayerStorage> storage(layers.size());
-  const TrainerSetup setup = {
+  TrainerSetup setup = {
       &view, &portable_kernels(),  &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(),
       batch, sequential_executor()};
+  if (!settings.empty()) {
+    if (settings.size() != layers.size()) throw StatusError{{Code::layer_settings}};
+    setup.settings = settings.data();
+  }
   tables_.resize(Trainer::table_bytes(view, setup.layer_count) / sizeof(Chunk) + 1);
   const Status status = trainer_.open(setup, tables_.data(), tables_.size() * sizeof(Chunk));
   if (!status.ok() && status.code != Code::arena_too_small) throw StatusError{status};

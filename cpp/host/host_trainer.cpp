@@ -28,8 +28,12 @@ void check(const Status& status) {
 }  // namespace
 
 HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                         int32_t batch, int32_t threads)
-    : model_(std::move(model)), options_(options), layers_(std::move(layers)), batch_(batch) {
+                         int32_t batch, int32_t threads, std::vector<LayerSettings> settings)
+    : model_(std::move(model)),
+      options_(options),
+      layers_(std::move(layers)),
+      settings_(std::move(settings)),
+      batch_(batch) {
   const Model& view = model_->model();
   for (const int32_t op : layers_) {
     if (op < 0 || op >= view.op_count() || !has_weights(view.op(op)))
@@ -37,7 +41,12 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
     storage_.push_back(model_->storage(op));
   }
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
-  memory_.resize(Trainer::table_bytes(view, static_cast<int32_t>(layers_.size())) / sizeof(Chunk) + 1);
+  open();
+}
+
+void HostTrainer::open() {
+  if (!settings_.empty() && settings_.size() != layers_.size()) throw StatusError{{Code::layer_settings}};
+  memory_.resize(Trainer::table_bytes(model(), static_cast<int32_t>(layers_.size())) / sizeof(Chunk) + 1);
   const Status measured = trainer_.open(setup(), memory_.data(), memory_.size() * sizeof(Chunk));
   if (measured.code != Code::arena_too_small) check(measured);
   memory_.resize(trainer_.bytes_needed() / sizeof(Chunk) + 1);
@@ -46,8 +55,48 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
 
 TrainerSetup HostTrainer::setup() {
   const Network& network = model_->network();
-  return {network.model,   network.kernels, &options_,         layers_.data(), static_cast<int32_t>(layers_.size()),
-          storage_.data(), batch_,          team_->executor(), network.packed, query_bytes};
+  const LayerSettings* settings = settings_.empty() ? nullptr : settings_.data();
+  return {network.model,
+          network.kernels,
+          &options_,
+          layers_.data(),
+          static_cast<int32_t>(layers_.size()),
+          storage_.data(),
+          batch_,
+          team_->executor(),
+          network.packed,
+          query_bytes,
+          settings,
+          is_measured(options_)};
+}
+
+// What the updates remember does not depend on the settings, and outlives them.
+void HostTrainer::configure(std::vector<LayerSettings> settings) {
+  const std::vector<float> remembered = memories();
+  const auto keep = [&] { std::copy(remembered.begin(), remembered.end(), trainer_.memories().values); };
+  settings_.swap(settings);
+  try {
+    open();
+  } catch (const StatusError&) {
+    settings_.swap(settings);
+    open();
+    keep();
+    throw;
+  }
+  keep();
+}
+
+Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop) {
+  should_stop_ = std::move(should_stop);
+  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
+  const size_t count = layers_.size();
+  Calibrated all = {std::vector<LayerMeasurement>(count), std::vector<QueryDemand>(count),
+                    std::vector<LayerSettings>(count), 0, 0};
+  CalibrationResult result = {all.measurements.data(), all.demands.data(), all.settings.data(), 0, 0};
+  check(pmt::calibrate(trainer_, step, samples.count, {&source, read_sample}, result));
+  all.forwards = result.forwards;
+  all.macs = result.macs;
+  return all;
 }
 
 StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArray& samples,

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/trainer.hpp"
+#include "core/calibration.hpp"
 #include "host/host_model.hpp"
 #include "host/team.hpp"
 
@@ -18,11 +18,24 @@ struct SampleArray {
   int32_t count;
 };
 
+// A CalibrationResult and its memory.
+struct Calibrated {
+  std::vector<LayerMeasurement> measurements;
+  std::vector<QueryDemand> demands;
+  std::vector<LayerSettings> settings;
+  int64_t forwards, macs;
+};
+
 class HostTrainer {
  public:
-  // The trainer shares the model, whose weights it trains in place.
+  // The trainer shares the model, whose weights it trains in place. Without settings the layers have
+  // the options'.
   HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-              int32_t batch, int32_t threads);
+              int32_t batch, int32_t threads, std::vector<LayerSettings> settings);
+
+  // Other settings from the next step on. When they are refused, the old ones stay.
+  void configure(std::vector<LayerSettings> settings);
+  Calibrated calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop);
 
   StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
   void estimate(uint32_t step, int32_t layer, const SampleArray& samples, std::function<bool()> should_stop);
@@ -42,11 +55,13 @@ class HostTrainer {
     uint8_t bytes[64];
   };
   TrainerSetup setup();
+  void open();
 
   std::shared_ptr<HostModel> model_;
   TrainerOptions options_;
   std::vector<int32_t> layers_;
   std::vector<LayerStorage> storage_;
+  std::vector<LayerSettings> settings_;
   int32_t batch_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;

@@ -8,4 +8,13 @@ namespace pmt::reference {
 Vector<int8_t> perturb(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
                        int32_t high);
 
+// The same in every channel with its own mu: one for each output channel of a convolution's or fully
+// connected layer's weights, out channel first, or of a depthwise convolution's, out channel last.
+Vector<int8_t> perturb_channels(const Vector<int8_t>& values, const Vector<int8_t>& signs,
+                                const Vector<int32_t>& channel_mu, bool channel_last, int32_t low, int32_t high);
+
+// mu of every channel: clamp(round(mu * mean / scale), 1, 8) with the mean scale of the channels that
+// are not dead, 0 for a dead one.
+Vector<int32_t> channel_mu(const Vector<float>& scales, int32_t mu);
+
 }  // namespace pmt::reference

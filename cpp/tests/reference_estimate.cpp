@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/loss.hpp"
+#include "reference/calibration.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"
 #include "reference/rademacher.hpp"
@@ -73,18 +74,27 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
       const auto signs =
           reference::rademacher(options_.generator, stream(one, id, Purpose::weight_signs), one.weight_count);
       const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
-      const auto moved = reference::perturb(weights, signs, options_.mu_weight, -127, 127);
+      const auto moved = options_.mu_per_channel == 0
+                             ? reference::perturb(weights, signs, one.mu_weight, -127, 127)
+                             : reference::perturb_channels(weights, signs, channel_mu(one),
+                                                           op.kind == OpKind::depthwise_conv2d, -127, 127);
       std::copy(moved.begin(), moved.end(), own.weights.begin());
     }
     if (options_.train_bias == 0) continue;
     const auto bias_signs =
         reference::rademacher(options_.generator, stream(one, id, Purpose::bias_signs), one.channels);
     for (size_t c = 0; c < own.bias.size(); ++c) {
-      const double bias = own.bias[c] + bias_signs(c) * bias_step(model_, op, c, options_.mu_weight);
+      const double bias = own.bias[c] + bias_signs(c) * bias_step(model_, op, c, one.mu_weight);
       own.bias[c] = static_cast<int32_t>(std::clamp<double>(bias, INT_MIN, INT_MAX));
     }
   }
   return parameters;
+}
+
+reference::Vector<int32_t> ReferenceEstimate::channel_mu(const Layer& layer) const {
+  const float* scales = model_.weight_scales(model_.op(layer.op));
+  const std::vector<float> all(scales, scales + layer.channels);
+  return reference::channel_mu(tensor_of<reference::Vector<float>>(all, {all.size()}), layer.mu_weight);
 }
 
 void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const {
@@ -92,7 +102,7 @@ void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, ref
   const auto signs =
       reference::rademacher(options_.generator, stream(layer, id, Purpose::node_signs), layer.node_count);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
-  const auto moved = reference::perturb(values, signs, options_.mu_node, op.clamp_min, op.clamp_max);
+  const auto moved = reference::perturb(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());
 }
 
@@ -152,6 +162,20 @@ Sums ReferenceEstimate::through_layer(const Layer& layer, const xt::xtensor<doub
   return {in_order(reference::conv2d_gradient(nodes, input, input_zero, dense ? whole : window)), bias};
 }
 
+double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) const {
+  const Layer& one = layer(index);
+  const OpRecord& op = model_.op(one.op);
+  const reference::Image& input = clean_[sample][op.input[0]];
+  const bool dense = op.kind == OpKind::fully_connected;
+  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
+  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const float* scales = model_.weight_scales(op);
+  const std::vector<float> all(scales, scales + one.channels);
+  return reference::free_input_squares(
+      input, model_.input_of(op).zero_point, dense ? whole : window, clean_[sample][op.output], op.clamp_min,
+      op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}), op.kind == OpKind::depthwise_conv2d);
+}
+
 Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
   const Layer& one = layer(index);
   const OpRecord& op = model_.op(one.op);
@@ -193,14 +217,14 @@ std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sampl
   const bool layer_wise = options_.scope == Scope::layer_wise;
   const LayerRange perturbed = layer_wise ? LayerRange{index, index} : LayerRange{0, trainer_.layer_count() - 1};
   std::vector<double> losses;
-  for (uint32_t q = 0; q < static_cast<uint32_t>(options_.queries); ++q) {
+  for (uint32_t q = 0; q < static_cast<uint32_t>(layer(index).queries); ++q) {
     losses.push_back(query_loss(perturbed, {q, sample}));
   }
   double baseline = clean_loss(sample);
   if (options_.baseline == Baseline::leave_one_out) {
     baseline = 0.0;
     for (const double loss : losses) baseline += loss;
-    baseline = halves_away_from_zero(baseline / options_.queries);
+    baseline = halves_away_from_zero(baseline / layer(index).queries);
   }
   for (double& loss : losses) loss -= baseline;
   return losses;
@@ -211,7 +235,7 @@ Sums ReferenceEstimate::sums(int32_t index) const {
   const auto samples = static_cast<uint32_t>(samples_.count());
   const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation;
   Sums total;
-  std::vector<double> together(static_cast<size_t>(options_.queries), 0.0);
+  std::vector<double> together(static_cast<size_t>(one.queries), 0.0);
   for (uint32_t n = 0; n < samples; ++n) {
     if (one.estimator == Estimator::closed_form) {
       add(total, head_sums(index, n));

@@ -29,6 +29,8 @@ class ReferenceEstimate {
   Sums node_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
   Sums head_sums(int32_t layer, uint32_t sample) const;
 
+  // See core/calibration.hpp.
+  double free_input_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].
   std::vector<double> differences(int32_t layer, uint32_t sample) const;
 
@@ -45,6 +47,7 @@ class ReferenceEstimate {
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
   StreamId stream(const Layer& layer, const QueryId& id, Purpose purpose) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;
+  reference::Vector<int32_t> channel_mu(const Layer& layer) const;
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
   int32_t loss_of(const std::vector<float>& logits, uint32_t sample) const;

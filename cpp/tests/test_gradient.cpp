@@ -26,6 +26,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   options.train_weights = options.train_bias != 0 && random.chance(4) ? 0 : 1;
   options.int8_logits = random.chance(3) ? 1 : 0;
+  options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
   options.weight_tile_bytes = random.pick<int32_t>({10, 100, 65536});
   return options;
 }
@@ -43,7 +44,9 @@ struct Setting {
     }
     if (layers.empty()) layers = trainable_layers(model);
     samples = random_samples(random, model, random.integer(1, 3));
-    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), Machine{});
+    std::vector<LayerSettings> settings;
+    if (random.chance(2)) settings = random_settings(random, model, options, layers);
+    run = std::make_unique<TrainingRun>(model, options, layers, samples.count(), Machine{}, settings);
   }
 
   const Trainer& trainer() const { return run->trainer(); }
@@ -107,11 +110,11 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
     const ReferenceEstimate reference(setting.trainer(), setting.samples, 0);
     const Estimation& estimation = setting.trainer().estimation();
     const Workspace& workspace = setting.trainer().workspace(0);
-    std::vector<int32_t> differences;
-    for (int32_t q = 0; q < setting.options.queries; ++q) differences.push_back(random.integer(-(1 << 22), 1 << 22));
-    const std::vector<double> exact(differences.begin(), differences.end());
     for (int32_t index = 0; index < estimation.layer_count; ++index) {
       const Layer& layer = setting.trainer().layer(index);
+      std::vector<int32_t> differences;
+      for (int32_t q = 0; q < layer.queries; ++q) differences.push_back(random.integer(-(1 << 22), 1 << 22));
+      const std::vector<double> exact(differences.begin(), differences.end());
       CAPTURE(static_cast<int32_t>(layer.estimator));
       CoreSums sums(layer, setting.options.train_weights != 0);
       Sums expected;

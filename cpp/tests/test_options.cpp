@@ -36,4 +36,21 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.node_ratio = 0.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.node_ratio = std::numeric_limits<float>::quiet_NaN(); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.weight_tile_bytes = -1; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.allocation = static_cast<Allocation>(2); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.mu = static_cast<MuRule>(2); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.mu_per_channel = 2; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.rule = static_cast<EstimatorRule>(4); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.probe_samples = 0; }) == Code::option_probe);
+  CHECK(code_of([](Options& o) { o.probe_queries = 1; }) == Code::option_probe);
+  CHECK(code_of([](Options& o) { o.probe_queries = 4097; }) == Code::option_probe);
+}
+
+TEST_CASE("what is measured layer by layer needs the scope layer_wise") {
+  using Options = TrainerOptions;
+  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.mu = MuRule::calibrated; }) == Code::option_scope);
+  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.rule = EstimatorRule::measured; }) ==
+        Code::option_scope);
+  CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.allocation = Allocation::variance; }) ==
+        Code::option_scope);
+  CHECK(code_of([](Options& o) { o.mu = MuRule::calibrated; }) == Code::ok);
 }

@@ -1,10 +1,9 @@
 // Measured gradient-norm scaling against its definition, and the definition against what it promises.
-#include "core/shrinkage.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
+#include "core/shrinkage.hpp"
 #include "reference/shrinkage.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/random_network.hpp"
@@ -84,9 +83,8 @@ Measured measure(const Setting& setting, const ReferenceEstimate& reference, con
   for (uint32_t n = 0; n < samples; ++n) {
     const std::vector<double> own = reference.differences(index, n);
     std::copy(own.begin(), own.end(), xt::row(all.differences, static_cast<std::ptrdiff_t>(n)).begin());
-    all.freedom(n) = layer.estimator == Estimator::node_perturbation
-                         ? node_freedom(setting, reference, layer, index, n)
-                         : static_cast<double>(elements) - 1.0;
+    all.freedom(n) = layer.estimator == Estimator::node_perturbation ? node_freedom(setting, reference, layer, index, n)
+                                                                     : static_cast<double>(elements) - 1.0;
   }
   const bool shared = setting.options.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
   if (!shared) return all;

@@ -42,7 +42,17 @@ struct LayerCase {
     bias.assign(model.bias(op), model.bias(op) + 6);
     network = {&model, &portable_kernels(), nullptr, nullptr};
     estimation = {&network, nullptr, &options, nullptr, 1, 7};
-    layer = {0, Estimator::weight_perturbation, weight_count(model, op), 54, 6, weights.data(), bias.data()};
+    layer = {0,
+             Estimator::weight_perturbation,
+             weight_count(model, op),
+             54,
+             6,
+             weights.data(),
+             bias.data(),
+             options.queries,
+             options.mu_weight,
+             options.mu_node,
+             0.0f};
   }
 
   AlignedBytes image;
@@ -57,7 +67,7 @@ struct LayerCase {
 
 // What the differences of the losses are divided by, from the options' definitions.
 double sum_divisor(const LayerCase& one, const UpdateInput& input) {
-  const int32_t queries = one.options.queries - (one.options.baseline == Baseline::leave_one_out ? 1 : 0);
+  const int32_t queries = one.layer.queries - (one.options.baseline == Baseline::leave_one_out ? 1 : 0);
   return 1048576.0 * queries * input.sample_sums;
 }
 
@@ -70,8 +80,8 @@ double weight_gradient(const LayerCase& one, const UpdateInput& input, int32_t c
     return static_cast<double>(sum) * by_accumulator / (1048576.0 * input.samples);
   }
   const double mean = static_cast<double>(sum) / sum_divisor(one, input);
-  if (one.layer.estimator == Estimator::weight_perturbation) return mean / one.options.mu_weight;
-  return mean / one.options.mu_node * by_accumulator / static_cast<double>(output_scale);
+  if (one.layer.estimator == Estimator::weight_perturbation) return mean / one.layer.mu_weight;
+  return mean / one.layer.mu_node * by_accumulator / static_cast<double>(output_scale);
 }
 
 int32_t channel_of(const LayerCase& one, size_t weight) {
@@ -131,9 +141,9 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
   int32_t compared = 0, moved = 0;
   for (int i = 0; i < 120; ++i) {
     LayerCase one(random, random.chance(2) ? OpKind::conv2d : OpKind::depthwise_conv2d);
-    one.options.queries = random.integer(2, 50);
-    one.options.mu_weight = random.integer(1, 8);
-    one.options.mu_node = random.integer(1, 8);
+    one.layer.queries = random.integer(2, 50);
+    one.layer.mu_weight = random.integer(1, 8);
+    one.layer.mu_node = random.integer(1, 8);
     one.options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
     one.options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
@@ -141,7 +151,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     const UpdateInput input = {static_cast<float>(random.real(0.01, 1.0)), 8, random.chance(2) ? 8 : 1};
     const bool exact = one.layer.estimator == Estimator::closed_form;
     const auto mode = one.options.gradient_norm_scaling;
-    const double k = one.options.queries * (mode == GradientNormScaling::queries_and_samples ? 8.0 : 1.0);
+    const double k = one.layer.queries * (mode == GradientNormScaling::queries_and_samples ? 8.0 : 1.0);
     const double dimension =
         one.layer.estimator == Estimator::node_perturbation ? one.layer.node_count : one.layer.weight_count;
     const double norm_scaling =
@@ -182,8 +192,8 @@ TEST_CASE("a bias moves by its own gradient and scale") {
   RandomSource random(26);
   for (int i = 0; i < 50; ++i) {
     LayerCase one(random, OpKind::conv2d);
-    one.options.queries = 10;
-    one.options.mu_weight = random.integer(1, 4);
+    one.layer.queries = 10;
+    one.layer.mu_weight = random.integer(1, 4);
     const UpdateInput input = {0.1f, 4, 4};
     std::vector<int64_t> sums(one.weights.size(), 0);
     std::vector<int64_t> bias_sums = random_sums(random, 6, 1e7);
@@ -193,7 +203,7 @@ TEST_CASE("a bias moves by its own gradient and scale") {
     CHECK(one.weights == weights);
     for (int32_t c = 0; c < 5; ++c) {
       const double bias_scale = static_cast<double>(input_scale) * scale_of(one, c);
-      const double mu = std::nearbyint(one.options.mu_weight * static_cast<double>(output_scale) / bias_scale);
+      const double mu = std::nearbyint(one.layer.mu_weight * static_cast<double>(output_scale) / bias_scale);
       const double gradient = static_cast<double>(bias_sums[static_cast<size_t>(c)]) / sum_divisor(one, input) / mu;
       const double update = reference::scaled_update(gradient, 0.1, bias_scale);
       const int32_t expected = reference::updated_bias(before[static_cast<size_t>(c)], update);

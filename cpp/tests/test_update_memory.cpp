@@ -1,12 +1,12 @@
 // What updates remember: moments by their definition, and a trainer that goes on from them.
-#include "core/update_memory.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/arithmetic.hpp"
+#include "core/update_memory.hpp"
 #include "reference/moments.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/shuffled_executor.hpp"
@@ -96,9 +96,8 @@ TEST_CASE("moments are those of the whole series of gradients") {
       const Moments moments(options, {nullptr, &first, &second, t});
       moments.remember(0, gradient);
       const reference::Vector<double> series = xt::adapt(gradients, {gradients.size()});
-      const double expected = optimiser == Optimiser::adam
-                                  ? reference::adam_direction(series, 0.75, 0.96875)
-                                  : reference::momentum_direction(series, 0.75);
+      const double expected = optimiser == Optimiser::adam ? reference::adam_direction(series, 0.75, 0.96875)
+                                                           : reference::momentum_direction(series, 0.75);
       CHECK(static_cast<double>(moments.direction(0)) == doctest::Approx(expected).epsilon(1e-4));
     }
   }

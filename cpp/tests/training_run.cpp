@@ -27,7 +27,7 @@ SampleSource source_of(const Samples& samples) {
 }
 
 TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
-                         const Machine& machine)
+                         const Machine& machine, const std::vector<LayerSettings>& settings)
     : layers_(std::move(layers)) {
   for (const int32_t index : layers_) {
     const OpRecord& op = model.op(index);
@@ -37,8 +37,11 @@ TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std:
   for (size_t i = 0; i < layers_.size(); ++i) storage_.push_back({weights_[i].data(), biases_[i].data()});
   const auto count = static_cast<int32_t>(layers_.size());
   pack(model, *machine.kernels);
-  const TrainerSetup setup = {&model,          machine.kernels, &options,         layers_.data(), count,
-                              storage_.data(), batch,           machine.executor, packed_,        machine.query_bytes};
+  TrainerSetup setup = {&model,          machine.kernels, &options,         layers_.data(), count,
+                        storage_.data(), batch,           machine.executor, packed_,        machine.query_bytes};
+  settings_ = settings;
+  if (!settings_.empty()) setup.settings = settings_.data();
+  setup.probing = is_measured(options);
   AlignedBytes tables(Trainer::table_bytes(model, count));
   REQUIRE(trainer_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
   const size_t bytes = trainer_.bytes_needed();
@@ -75,6 +78,20 @@ std::vector<int32_t> TrainingRun::parameters() const {
   std::vector<int32_t> all;
   for (const auto& weights : weights_) all.insert(all.end(), weights.begin(), weights.end());
   for (const auto& biases : biases_) all.insert(all.end(), biases.begin(), biases.end());
+  return all;
+}
+
+std::vector<LayerSettings> random_settings(RandomSource& random, const Model& model, const TrainerOptions& options,
+                                           const std::vector<int32_t>& layers) {
+  std::vector<LayerSettings> all;
+  for (const int32_t op : layers) {
+    LayerSettings one = default_settings(model, op, options);
+    if (options.scope == Scope::layer_wise) one.queries = random.integer(2, 9);
+    one.mu_weight = random.integer(1, 8);
+    one.mu_node = random.integer(1, 8);
+    if (one.estimator != Estimator::closed_form) one.estimator = static_cast<Estimator>(random.integer(0, 1));
+    all.push_back(one);
+  }
   return all;
 }
 

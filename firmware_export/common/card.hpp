@@ -19,6 +19,7 @@ class Card {
   const CardHeader& header() const { return header_; }
 
   bool options(TrainerOptions* options) const;
+  bool settings(int32_t index, LayerSettings* settings) const;
   bool layer(int32_t index, int32_t* op) const;
   // `values` takes header().memories.bytes.
   bool memories(float* values) const;

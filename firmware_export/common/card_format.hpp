@@ -30,6 +30,7 @@ struct CardHeader {
   int32_t inferences;       // samples 0 .. inferences-1 have expected activations
   CardSection options;      // TrainerOptions
   CardSection layer_list;   // int32 op index [layers]
+  CardSection settings;     // LayerSettings [layers]
   CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
   CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
@@ -37,7 +38,7 @@ struct CardHeader {
   CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
   CardSection memories;     // float32 of Trainer::memories() before the first step; empty: all 0
 };
-static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 160, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

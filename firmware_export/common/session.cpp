@@ -7,7 +7,7 @@
 namespace pmt::firmware {
 
 // `pmt export` counts the arena with these sizes.
-static_assert(sizeof(Parameters) == 8 && sizeof(Layer) == 28 && sizeof(Workspace) == 40 && sizeof(LayerStorage) == 8,
+static_assert(sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 40 && sizeof(LayerStorage) == 8,
               "python/pmt/costs/arena.py must hold the same sizes");
 
 bool Session::fail(const char* what, const Status& status) {
@@ -36,21 +36,27 @@ bool Session::open(const ModelImage& image, const char* card_name, const board::
   return true;
 }
 
-// The arena: layer list, parameters of the layers under training, then the trainer's own memory.
+// The arena: layer list, settings, parameters of the layers under training, then the trainer's own
+// memory.
 bool Session::open_trainer(const board::Memory& arena) {
   const int32_t count = card_.header().layers;
   Arena memory(arena.data, arena.bytes);
   auto* layers = memory.take<int32_t>(count);
+  auto* settings = memory.take<LayerSettings>(count);
   auto* storage = memory.take<LayerStorage>(count);
   arena_bytes_ = arena.bytes;
   Status status = {Code::arena_too_small};
   size_t taken = memory.used();
   if (memory.fits()) {
+    for (int32_t i = 0; i < count; ++i) {
+      if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
+    }
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
-      const TrainerSetup setup = {
+      TrainerSetup setup = {
           &model_, &portable_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
+      setup.settings = settings;
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
     }

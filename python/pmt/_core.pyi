@@ -25,6 +25,7 @@ class EstimatorRule(IntEnum):
     by_dimension = 0
     weight = 1
     node = 2
+    measured = 3
 
 class NodeDimension(IntEnum):
     output = 0
@@ -53,6 +54,33 @@ class Step(IntEnum):
     gradient = 0
     normalised = 1
 
+class Allocation(IntEnum):
+    uniform = 0
+    variance = 1
+
+class MuRule(IntEnum):
+    fixed = 0
+    calibrated = 1
+
+class Estimator(IntEnum):
+    weight_perturbation = 0
+    node_perturbation = 1
+    closed_form = 2
+
+class LayerSettings:
+    def __init__(
+        self, *, queries: int, mu_weight: int, mu_node: int, estimator: Estimator
+    ) -> None: ...
+    @property
+    def queries(self) -> int: ...
+    @property
+    def mu_weight(self) -> int: ...
+    @property
+    def mu_node(self) -> int: ...
+    @property
+    def estimator(self) -> Estimator: ...
+    def pack(self) -> bytes: ...
+
 class Options:
     seed: int
     queries: int
@@ -72,6 +100,11 @@ class Options:
     train_bias: int
     int8_logits: int
     weight_tile_bytes: int
+    allocation: Allocation
+    mu: MuRule
+    mu_per_channel: int
+    probe_samples: int
+    probe_queries: int
     train_weights: int
     optimiser: Optimiser
     momentum: float
@@ -115,7 +148,13 @@ class Model:
 
 class Trainer:
     def __init__(
-        self, model: Model, options: Options, layers: list[int], batch: int, threads: int = 0
+        self,
+        model: Model,
+        options: Options,
+        layers: list[int],
+        batch: int,
+        threads: int = 0,
+        settings: list[LayerSettings] = ...,
     ) -> None: ...
     def step(
         self,
@@ -132,6 +171,10 @@ class Trainer:
         layer: int,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
     def layers(self) -> list[dict[str, Any]]: ...
+    def calibrate(
+        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
+    ) -> dict[str, Any]: ...
+    def configure(self, settings: list[LayerSettings]) -> None: ...
     def memories(self) -> npt.NDArray[np.float32]: ...
     def restore_memories(self, values: npt.NDArray[np.float32]) -> None: ...
     @property
@@ -142,7 +185,14 @@ class Trainer:
     def threads(self) -> int: ...
 
 class DeviceMemory:
-    def __init__(self, model: Model, options: Options, layers: list[int], batch: int) -> None: ...
+    def __init__(
+        self,
+        model: Model,
+        options: Options,
+        layers: list[int],
+        batch: int,
+        settings: list[LayerSettings] = ...,
+    ) -> None: ...
     def plan(self) -> list[dict[str, Any]]: ...
     @property
     def activation_bytes(self) -> int: ...
@@ -156,6 +206,7 @@ class Profiler:
     def time_ops(self) -> list[float]: ...
     def time_op(self, op: int) -> float: ...
 
+def allocate_queries(demands: list[tuple[float, int]], queries: int) -> list[int]: ...
 def peak(threads: int = 0) -> tuple[str, float]: ...
 def kernels() -> str: ...
 def available_kernels() -> list[str]: ...

@@ -46,8 +46,17 @@ class TrainingOptions:
         Perturb one layer at a time, or all of them in every query.
     baseline : {"clean", "leave_one_out"}
         What a query's loss is compared with: the unperturbed loss, or the other queries' mean.
-    rule : {"by_dimension", "weight", "node"}
-        Which estimator a layer gets.
+    mu : {"fixed", "calibrated"}
+        ``calibrated`` gives each layer the smallest of 1, 2, 4 and 8 at which the rounding noise of
+        int8 is at most half of the signal, measured, instead of ``mu_weight`` and ``mu_node``.
+    mu_per_channel : bool
+        Scale the size of a weight perturbation by channel, 1..8 steps, so that all channels move as
+        far in real numbers; dead channels are not perturbed.
+    allocation : {"uniform", "variance"}
+        Queries of a layer: ``queries`` for all; or, at the same multiply-accumulates, those that
+        make the summed squared error of the gradients smallest, measured.
+    rule : {"by_dimension", "weight", "node", "measured"}
+        Which estimator a layer gets; ``measured`` takes the one with the smaller squared error.
     node_dimension : {"output", "input"}
         Which activation counts as a layer's node dimension in ``by_dimension``.
     node_ratio : float
@@ -77,6 +86,11 @@ class TrainingOptions:
         Train biases too.
     int8_logits : bool
         The loss sees the int8 output instead of the last layer's accumulators.
+    calibration_steps : int
+        Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
+    probe_samples, probe_queries : int
+        Of a measurement: images of the step's batch, at most; perturbed forwards for each image,
+        layer, estimator and size of perturbation, 2..4096.
     """
 
     layers: str = "all"
@@ -93,7 +107,10 @@ class TrainingOptions:
     generator: Literal["philox", "xorshift32"] = "philox"
     scope: Literal["layer_wise", "model_wise"] = "layer_wise"
     baseline: Literal["clean", "leave_one_out"] = "leave_one_out"
-    rule: Literal["by_dimension", "weight", "node"] = "by_dimension"
+    mu: Literal["fixed", "calibrated"] = "fixed"
+    mu_per_channel: bool = False
+    allocation: Literal["uniform", "variance"] = "uniform"
+    rule: Literal["by_dimension", "weight", "node", "measured"] = "by_dimension"
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
@@ -108,6 +125,9 @@ class TrainingOptions:
     train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
+    calibration_steps: int = 20
+    probe_samples: int = 32
+    probe_queries: int = 16
 
     def __post_init__(self) -> None:
         loo = self.baseline == "leave_one_out"
@@ -120,6 +140,9 @@ class TrainingOptions:
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
             ("mu_weight", 1, 64, ""),
             ("mu_node", 1, 64, ""),
+            ("calibration_steps", 1, 10**6, ""),
+            ("probe_samples", 1, 10**6, ""),
+            ("probe_queries", 2, 4096, "a variance needs two"),
             ("seed", int(xorshift), 2**32 - 1, "XORShift32 cannot leave 0" if xorshift else ""),
         ):
             _check_integer(name, getattr(self, name), low, high, why)
@@ -134,6 +157,11 @@ class TrainingOptions:
             raise ValueError(
                 "train_weights=False, train_bias=False train nothing; set one of them to True"
             )
+        if not self.train_weights and self.is_measured:
+            raise ValueError(
+                "train_weights=False does not go with mu='calibrated', allocation='variance' or "
+                "rule='measured': they measure weights; leave them at their fixed values"
+            )
         if not 0.0 <= self.final_learning_rate <= 1.0:
             raise ValueError(
                 f"final_learning_rate={self.final_learning_rate!r} must be 0..1, a fraction of "
@@ -145,12 +173,24 @@ class TrainingOptions:
                 valid = ", ".join(enumeration.__members__)
                 raise ValueError(f"{name}={value!r} is unknown; choose one of {valid}")
 
+        if self.is_measured and self.scope == "model_wise":
+            raise ValueError(
+                "scope='model_wise' perturbs all layers at once, so that none can be measured; use "
+                "scope='layer_wise', or mu='fixed', allocation='uniform' and another rule"
+            )
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether layers get settings of their own from what probes measure."""
+        measured = (self.mu, self.allocation, self.rule)
+        return any(value in measured for value in ("calibrated", "variance", "measured"))
+
     def to_core(self) -> _core.Options:
         """Return the core's option block."""
         options = _core.Options()
-        for name in ("seed", "queries", "mu_weight", "mu_node", "node_ratio", *_FRACTIONS):
+        for name in (*_NUMBERS, *_FRACTIONS):
             setattr(options, name, getattr(self, name))
-        for name in ("quantisation_aware_scaling", "train_weights", "train_bias", "int8_logits"):
+        for name in _FLAGS:
             setattr(options, name, int(getattr(self, name)))
         for name, enumeration in _ENUMERATIONS.items():
             setattr(options, name, enumeration[getattr(self, name)])
@@ -172,11 +212,29 @@ class TrainingOptions:
 
 
 _FRACTIONS = ("momentum", "adam_beta2", "shrinkage_memory")
+_FLAGS = (
+    "quantisation_aware_scaling",
+    "train_weights",
+    "train_bias",
+    "int8_logits",
+    "mu_per_channel",
+)
+_NUMBERS = (
+    "seed",
+    "queries",
+    "mu_weight",
+    "mu_node",
+    "node_ratio",
+    "probe_samples",
+    "probe_queries",
+)
 
 _ENUMERATIONS: dict[str, Any] = {
     "generator": _core.Generator,
     "scope": _core.Scope,
     "baseline": _core.Baseline,
+    "mu": _core.MuRule,
+    "allocation": _core.Allocation,
     "rule": _core.EstimatorRule,
     "node_dimension": _core.NodeDimension,
     "sharing": _core.Sharing,

@@ -52,9 +52,10 @@ class Stepper(ABC):
         Returns
         -------
         dict
-            Scalars for the metrics: ``loss`` (mean over the batch, nats) and ``correct`` (images),
+            For the metrics: ``loss`` (mean over the batch, nats) and ``correct`` (images),
             both from before the update, ``changed`` (weights that it changed); ``loss_sum``, if
-            there is one, is the exact sum in units of 2**-20 nats.
+            there is one, is the exact sum in units of 2**-20 nats; ``forwards`` and ``macs``, if
+            they are there, are what this step took, where steps differ.
         """
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -74,6 +75,10 @@ class Stepper(ABC):
         """
         if state:
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what an epoch's record says about the settings now in force."""
+        return {}
 
     def evaluate(self, model: Model, data: Dataset, threads: int) -> Evaluation:
         """Measure the trained network; by default the int8 model itself."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
+from pmt.core_stepper import CoreStepper
 from pmt.cost import Cost
+from pmt.costs.probe_work import probe_work
 from pmt.costs.zeroth_order_work import zeroth_order_work
+from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 from pmt.stepper import Stepper
@@ -79,15 +79,27 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            See :class:`pmt.costs.work.Work`.
+            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, ``macs``
+            is an upper bound that spreads the probes over the steps, and ``forwards`` that of
+            uniform queries; a run records what it took.
         """
         layers = model.select_layers(self.options.layers)
-        work = zeroth_order_work(model.core, self.options.to_core(), layers)
-        return work.cost(samples if samples is not None else self.options.batch)
+        options = self.options.to_core()
+        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
+        images = samples if samples is not None else self.options.batch
+        step = zeroth_order_work(model.core, options, layers, most).cost(images)
+        probed = min(self.options.probe_samples, images)
+        probes = probe_work(model.core, options, layers).cost(probed)
+        every = self.options.calibration_steps
+        return Cost(
+            step.forwards + math.ceil(probes.forwards / every),
+            step.macs + math.ceil(probes.macs / every),
+        )
 
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""
-        return _CoreStepper(self._core_trainer(model))
+        layers = model.select_layers(self.options.layers)
+        return CoreStepper(self._core_trainer(model), self.options, model, layers)
 
     def _core_trainer(self, model: Model) -> _core.Trainer:
         layers = model.select_layers(self.options.layers)
@@ -96,33 +108,21 @@ class ZOTrainer(Trainer):
         )
 
 
-class _CoreStepper(Stepper):
-    """Steps of the core's trainer; Ctrl-C cancels one before it has changed a weight."""
-
-    def __init__(self, core: _core.Trainer) -> None:
-        self.core = core
-
-    def step(
-        self,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        step: int,
-        learning_rate: float,
-    ) -> dict[str, Any]:
-        try:
-            return self.core.step(images, labels, step, learning_rate)
-        finally:
-            self.steps_taken = self.core.steps_begun
-
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        memories = self.core.memories()
-        return {"update": memories} if memories.size else {}
-
-    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        if set(state) != set(self.state()):
-            raise ValueError(f"the state holds {sorted(state)}, these options {list(self.state())}")
-        if "update" in state:
-            self.core.restore_memories(state["update"])
+def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
+    """Return settings that cost as much as any that may be measured."""
+    settings = settings_in_force(trainer)
+    if options.rule != "measured":
+        return settings
+    return [
+        _core.LayerSettings(
+            queries=one.queries,
+            mu_weight=one.mu_weight,
+            mu_node=one.mu_node,
+            # A weight perturbation's gradient needs no forward of its own.
+            estimator=max(one.estimator, _core.Estimator.node_perturbation),
+        )
+        for one in settings
+    ]
 
 
 _preset = preset

@@ -305,8 +305,9 @@ class _Run:
                 **measured,
                 **self._compare(measured),
                 "changed": sum(r["changed"] for r in last),
-                "forwards": self.cost.forwards * self.step,
-                "macs": self.cost.macs * self.step,
+                "forwards": sum(r.get("forwards", self.cost.forwards) for r in steps),
+                "macs": sum(r.get("macs", self.cost.macs) for r in steps),
+                **self.stepper.describe(),
                 "seconds": round(sum(r["seconds"] for r in steps), 2),
             }
         )

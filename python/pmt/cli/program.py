@@ -15,8 +15,13 @@ from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import report as report_command
+from pmt.cli import scheme as scheme_command
+from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -29,8 +34,13 @@ EXIT_OUTPUT_CLOSED = 141
 
 _COMMANDS = {
     "info": info_command,
+    "profile": profile_command,
     "eval": eval_command,
     "train": train_command,
+    "select": select_command,
+    "scheme": scheme_command,
+    "sweep": sweep_command,
+    "report": report_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,

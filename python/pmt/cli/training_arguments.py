@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pmt import methods
@@ -49,7 +49,21 @@ _HELP: dict[str, tuple[str, str]] = {
         "what a query's loss is compared with, the unperturbed loss or the other queries' mean: "
         "clean or leave_one_out",
     ),
-    "rule": ("NAME", "which estimator a layer gets: by_dimension, weight or node"),
+    "mu": (
+        "NAME",
+        "size of a layer's perturbations, --mu-weight and --mu-node or measured: fixed or "
+        "calibrated",
+    ),
+    "mu_per_channel": ("", "scale weight perturbations by channel, so that all move as far"),
+    "allocation": (
+        "NAME",
+        "queries of a layer, the same for all or, at the same cost, as their measured errors "
+        "want: uniform or variance",
+    ),
+    "rule": (
+        "NAME",
+        "which estimator a layer gets: by_dimension, weight, node or measured (by its error)",
+    ),
     "node_dimension": (
         "NAME",
         "activation that counts as a layer's nodes in the rule by_dimension: output or input",
@@ -76,6 +90,15 @@ _HELP: dict[str, tuple[str, str]] = {
     "adam_beta2": ("X", "the same of their squares, for Adam"),
     "train_weights": ("", "train weights; without them biases alone, in less memory"),
     "train_bias": ("", "train biases too"),
+    "calibration_steps": (
+        "N",
+        "steps from a measurement of --mu, --allocation and --rule to the next",
+    ),
+    "probe_samples": ("N", "images of a measurement, at most those of a step"),
+    "probe_queries": (
+        "Q",
+        "perturbed forwards of a measurement for each image, layer, estimator and size, 2..4096",
+    ),
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
 }
 
@@ -107,7 +130,7 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_training_options(parser: argparse.ArgumentParser) -> None:
+def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     """Add the preset and every option of the trainer; unset ones are the preset's."""
     group = parser.add_argument_group("training")
     group.add_argument(
@@ -116,7 +139,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="default (what measured best) or paper (the method as printed) (default: default)",
     )
     for field in dataclasses.fields(TrainingOptions):
-        if field.name == "layers":
+        if field.name == "layers" or field.name in without:
             continue
         metavar, text = _HELP[field.name]
         flag = f"--{field.name.replace('_', '-')}"

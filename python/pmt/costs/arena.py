@@ -18,19 +18,24 @@ _ALIGNMENT = 16
 # Bytes of the core's structs that hold pointers: on the 32-bit target, where the firmware asserts
 # them, and with pointers of 8 bytes.
 _PARAMETERS = {4: 8, 8: 16}
-_LAYER = {4: 28, 8: 40}
+_LAYER = {4: 44, 8: 56}
 _WORKSPACE = {4: 40, 8: 80}
 _LAYER_STORAGE_32 = 8
+_LAYER_SETTINGS = 16
 
 
 def arena_bytes(
-    model: _core.Model, options: _core.Options, layers: Sequence[int], batch: int
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    batch: int,
+    settings: Sequence[_core.LayerSettings] = (),
 ) -> int:
     """Return the exact size of the target's arena.
 
-    It holds the list of the layers, their weights (int8; not where biases alone are trained) and
-    biases (int32), and the trainer's own memory for one worker: activations, queries, gradient
-    sums, what updates remember.
+    It holds the list of the layers, their settings, weights (int8; not where biases alone are
+    trained) and biases (int32), and the trainer's own memory for one worker: activations, queries,
+    gradient sums, what updates remember.
 
     Parameters
     ----------
@@ -42,6 +47,8 @@ def arena_bytes(
         Op indices, ascending.
     batch : int
         Largest number of samples in a step.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'.
 
     Returns
     -------
@@ -49,11 +56,11 @@ def arena_bytes(
         Bytes, a multiple of 16.
     """
     count = len(layers)
-    parameters = _round_up(4 * count) + _round_up(_LAYER_STORAGE_32 * count)
+    parameters = sum(_round_up(n * count) for n in (4, _LAYER_SETTINGS, _LAYER_STORAGE_32))
     for layer in layers:
         parameters += _round_up(model.weights(layer).size) if options.train_weights else 0
         parameters += _round_up(4 * model.bias(layer).size)
-    here = _core.DeviceMemory(model, options, list(layers), batch).arena_bytes
+    here = _core.DeviceMemory(model, options, list(layers), batch, list(settings)).arena_bytes
     pointer = np.dtype(np.uintp).itemsize
     tables = ((_PARAMETERS, model.op_count), (_LAYER, count), (_WORKSPACE, 1))
     saved = sum(_round_up(size[pointer] * n) - _round_up(size[4] * n) for size, n in tables)

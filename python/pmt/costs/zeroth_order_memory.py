@@ -47,7 +47,7 @@ def zeroth_order_memory(
     largest = max(t.weights for t in trained) if options.train_weights else 0
     sums = _SUM * (largest + max(t.biases for t in trained))
     memories = _core.Trainer(model.core, options, list(layers), 1, 1).memories().nbytes
-    tables = _tables(options, len(trained), batch)
+    tables = _tables(model, options, layers, batch)
     image = _image_at_the_peak(device.plan(), model.core.input_tensor)
     total = arena_bytes(model.core, options, layers, batch)
     return Memory(
@@ -63,10 +63,14 @@ def zeroth_order_memory(
     )
 
 
-def _tables(options: _core.Options, layers: int, batch: int) -> int:
+def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: int) -> int:
     """Losses of every query, their average over the batch, states of samples and of signs."""
-    rows = (layers if options.scope == _core.Scope.layer_wise else 1) * batch
-    return _LOSS * (rows + 1) * options.queries + _SAMPLE * batch + _STREAM * options.queries
+    trained = _core.Trainer(model.core, options, list(layers), 1, 1).layers()
+    queries = options.queries
+    if options.scope == _core.Scope.layer_wise:
+        queries = sum(x["queries"] for x in trained if x["estimator"] != "closed_form")
+    average = options.queries if queries > 0 else 0
+    return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * options.queries
 
 
 def _image_at_the_peak(plan: list[dict[str, Any]], image: int) -> int:

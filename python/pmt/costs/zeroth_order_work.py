@@ -10,7 +10,12 @@ from pmt.costs.work import Work
 __all__ = ["zeroth_order_work"]
 
 
-def zeroth_order_work(model: _core.Model, options: _core.Options, layers: Sequence[int]) -> Work:
+def zeroth_order_work(
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings] = (),
+) -> Work:
     """Count what a step takes for each image.
 
     Parameters
@@ -21,6 +26,8 @@ def zeroth_order_work(model: _core.Model, options: _core.Options, layers: Sequen
         Queries, scope, and which estimator a layer gets.
     layers : sequence of int
         Op indices, ascending.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'.
 
     Returns
     -------
@@ -29,15 +36,15 @@ def zeroth_order_work(model: _core.Model, options: _core.Options, layers: Sequen
         3.1); model-wise, Q times the suffix of the first.
     """
     macs = [int(op["macs"]) for op in model.ops()]
-    trained = _core.Trainer(model, options, list(layers), 1, 1).layers()
-    queried = [layer["op"] for layer in trained if layer["estimator"] != "closed_form"]
+    trained = _core.Trainer(model, options, list(layers), 1, 1, list(settings)).layers()
+    queried = [layer for layer in trained if layer["estimator"] != "closed_form"]
     if options.scope == _core.Scope.model_wise:
         queried = queried[:1]
     again = [layer["op"] for layer in trained if layer["estimator"] != "weight_perturbation"]
     return Work(
         forward=sum(macs),
-        queries=options.queries * sum(sum(macs[op:]) for op in queried),
+        queries=sum(layer["queries"] * sum(macs[layer["op"] :]) for layer in queried),
         reforwards=sum(sum(macs[: op + 1]) for op in again),
         weight_gradients=sum(macs[op] for op in again) if options.train_weights else 0,
-        forwards=options.queries * len(queried),
+        forwards=sum(layer["queries"] for layer in queried),
     )

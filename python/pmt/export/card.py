@@ -21,7 +21,7 @@ _MAGIC = b"PMTD"
 _VERSION = 2
 _ALIGNMENT = 16
 _CRC_FROM = 16
-_HEADER = struct.Struct("<4s3I2I7i24I")
+_HEADER = struct.Struct("<4s3I2I7i27I")
 _STEP = struct.Struct("<Ifi")
 _RESULT = struct.Struct("<q2i")
 _PARAMETERS = struct.Struct("<2I")
@@ -63,6 +63,7 @@ def compute_expected(
     image: bytes,
     options: _core.Options,
     layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings],
     batch: int,
     steps: Sequence[Step],
     images: npt.NDArray[np.int8],
@@ -80,6 +81,8 @@ def compute_expected(
         Options of the trainer.
     layers : sequence of int
         Op indices, ascending.
+    settings : sequence of _core.LayerSettings
+        One for each layer.
     batch : int
         Largest number of samples in a step.
     steps : sequence of Step
@@ -104,7 +107,7 @@ def compute_expected(
     for sample in images[:inferences]:
         tensors = model.activations(np.ascontiguousarray(sample))
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
-    trainer = _core.Trainer(model, options, list(layers), batch)
+    trainer = _core.Trainer(model, options, list(layers), batch, settings=list(settings))
     if memories is not None:
         trainer.restore_memories(memories)
     results, parameters = [], []
@@ -124,6 +127,7 @@ def build_card(
     image: bytes,
     options: _core.Options,
     layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings],
     batch: int,
     steps: Sequence[Step],
     images: npt.NDArray[np.int8],
@@ -141,6 +145,7 @@ def build_card(
     sections = (
         options.pack(),
         np.asarray(layers, "<i4").tobytes(),
+        b"".join(one.pack() for one in settings),
         b"".join(_pack_step(step, batch) for step in steps),
         _pack_samples(images, labels),
         np.asarray(expected.activations, "<u4").tobytes(),

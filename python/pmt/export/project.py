@@ -121,7 +121,9 @@ def export(
         flash_bytes=board.flash_bytes if flash is None else parse_size("flash", flash),
         ram_bytes=board.ram_bytes if ram is None else parse_size("ram", ram),
         model_bytes=len(image),
-        arena_bytes=arena_bytes(task.model.core, task.options, task.layers, task.batch),
+        arena_bytes=arena_bytes(
+            task.model.core, task.options, task.layers, task.batch, task.settings
+        ),
         stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
         card_bytes=0,
         macs=macs,
@@ -133,6 +135,7 @@ def export(
         image,
         task.options,
         task.layers,
+        task.settings,
         task.batch,
         task.steps,
         task.images,
@@ -144,6 +147,7 @@ def export(
         image,
         task.options,
         task.layers,
+        task.settings,
         task.batch,
         task.steps,
         task.images,
@@ -164,7 +168,7 @@ def export(
 
 def _task_macs(task: Task) -> int:
     """Count the multiply-accumulates of all steps and of the inferences that are compared."""
-    work = zeroth_order_work(task.model.core, task.options, task.layers)
+    work = zeroth_order_work(task.model.core, task.options, task.layers, task.settings)
     return len(task.steps) * task.batch * work.macs + task.inferences * work.forward
 
 

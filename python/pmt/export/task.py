@@ -14,6 +14,7 @@ from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
 from pmt.export.card import Step
+from pmt.layer_settings import settings_for_step
 from pmt.loading import load
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -26,11 +27,12 @@ __all__ = ["Task", "make_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending."""
+    """A training task with its samples; ``layers`` are op indices, ascending, one setting each."""
 
     model: Model
     options: _core.Options
     layers: list[int]
+    settings: list[_core.LayerSettings]
     batch: int
     steps: tuple[Step, ...]
     images: npt.NDArray[np.int8]
@@ -81,19 +83,23 @@ def make_task(
         )
     core_options = chosen.to_core()
     core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
-    indices = model.select_layers(chosen.layers if layers is None else layers)
+    trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:
-        _check_memories(memories, model, core_options, indices)
+        _check_memories(memories, model, core_options, trained)
+    images = model.prepare(dataset.images[used])
+    classes = np.ascontiguousarray(dataset.labels[used], np.int64)
+    core = _core.Trainer(model.core, core_options, trained, chosen.batch)
     return Task(
         model=model,
         options=core_options,
-        layers=indices,
+        layers=trained,
+        settings=settings_for_step(core, chosen, images[rows[0]], classes[rows[0]], first),
         batch=chosen.batch,
         steps=tuple(
             Step(first + i, rates[i], tuple(int(s) for s in rows[i])) for i in range(steps)
         ),
-        images=model.prepare(dataset.images[used]),
-        labels=np.ascontiguousarray(dataset.labels[used], np.int64),
+        images=images,
+        labels=classes,
         inferences=inferences,
         memories=memories,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pmt.methods.backprop import BACKPROP
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.options import preset
@@ -18,12 +19,16 @@ METHODS: dict[str, Method] = {
         "the network as it is", "the lower bound of every comparison", kind="no_adaptation"
     ),
     **ZEROTH_ORDER,
+    **BACKPROP,
 }
 
 # The trainer of each kind: module and class. Made as Class(options, threads=...).
 _TRAINERS = {
     "zeroth_order": ("pmt.trainer", "ZOTrainer"),
     "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptation"),
+    "backprop": ("pmt.backprop.trainer", "BackpropTrainer"),
+    "mcutrain": ("pmt.sparse_update.trainer", "MCUTrainTrainer"),
+    "tinytrain": ("pmt.sparse_update.trainer", "TinyTrainTrainer"),
 }
 
 
