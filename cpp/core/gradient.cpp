@@ -56,6 +56,7 @@ void add_depthwise_product(const Model& model, const Layer& layer, const OpRecor
 void add_outer_products(const Network& network, const Layer& layer, const int8_t* input, const Row& row,
                         const int32_t* gradient, int16_t* patches, const GradientSums& sums) {
   const Model& model = *network.model;
+  if (sums.weights == nullptr) return;
   const OpRecord& op = model.op(layer.op);
   const TensorRecord& in = model.input_of(op);
   const bool flat = op.kind == OpKind::fully_connected;
@@ -84,9 +85,11 @@ void add_outer_products(const Network& network, const Layer& layer, const int8_t
 void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums) {
   const int32_t queries = query_count(estimation, layer);
-  open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
   const Kernels& kernels = *estimation.network->kernels;
-  add_stream_sums(kernels, workspace, differences, queries, layer.weight_count, sums.weights);
+  if (sums.weights != nullptr) {
+    open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
+    add_stream_sums(kernels, workspace, differences, queries, layer.weight_count, sums.weights);
+  }
   if (estimation.options->train_bias == 0) return;
   // The signs of a bias were drawn as one run over all channels, as they are here.
   open_streams(estimation, workspace, layer, sample, Purpose::bias_signs);

@@ -10,6 +10,18 @@ bool inside(Enumeration value, Enumeration last) {
   return static_cast<uint32_t>(value) <= static_cast<uint32_t>(last);
 }
 
+bool fades(float memory) { return memory >= 0.0f && memory < 1.0f; }
+
+Status check_update(const TrainerOptions& o) {
+  const bool enumerations = inside(o.gradient_norm_scaling, GradientNormScaling::measured) &&
+                            inside(o.rounding, Rounding::stochastic) && inside(o.step, Step::normalised) &&
+                            inside(o.optimiser, Optimiser::adam);
+  if (!enumerations || o.train_weights > 1 || o.train_bias > 1) return {Code::option_value};
+  if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};
+  if (!fades(o.momentum) || !fades(o.adam_beta2) || !fades(o.shrinkage_memory)) return {Code::option_memory};
+  return {};
+}
+
 }  // namespace
 
 int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
@@ -28,14 +40,13 @@ Status check_options(const TrainerOptions& o) {
   const bool enumerations = inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
                             inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::measured) &&
                             inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&
-                            inside(o.gradient_norm_scaling, GradientNormScaling::queries) &&
-                            inside(o.rounding, Rounding::stochastic) && inside(o.step, Step::normalised) &&
                             inside(o.allocation, Allocation::variance) && inside(o.mu, MuRule::calibrated);
-  const bool flags =
-      o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
+  const bool flags = o.quantisation_aware_scaling <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
   const bool sizes = is_finite(o.node_ratio) && o.node_ratio > 0.0f && o.weight_tile_bytes >= 0;
   if (!enumerations || !flags || !sizes) return {Code::option_value};
+  PMT_RETURN_IF_ERROR(check_update(o));
   if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};
+  if (is_measured(o) && o.train_weights == 0) return {Code::option_measured};
   if (o.probe_samples < 1 || o.probe_queries < 2 || o.probe_queries > most_queries) return {Code::option_probe};
   return {};
 }

@@ -27,6 +27,9 @@ const char* message(Code code) {
     case Code::option_mu: return "mu must be 1..64";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
     case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
+    case Code::option_nothing_trained: return "neither weights nor biases are trained";
+    case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
+    case Code::option_memory: return "momentum, beta 2 and the shrinkage's memory must be 0 <= x < 1";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
     case Code::option_probe: return "probe_samples must be at least 1, probe_queries 2..4096";
@@ -36,6 +39,7 @@ const char* message(Code code) {
       return "a layer's queries must be 1..4096, at least 2 with leave-one-out; model-wise, the options'";
     case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
+    case Code::update_memory: return "what the updates remember is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::label_range: return "a label is outside 0..classes-1";
     case Code::sample_unreadable: return "a sample could not be read";

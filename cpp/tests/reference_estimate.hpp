@@ -31,6 +31,12 @@ class ReferenceEstimate {
 
   // See core/calibration.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
+  // Losses of a sample's queries without the baseline, [query].
+  std::vector<double> differences(int32_t layer, uint32_t sample) const;
+
+  // Gradient sums of a layer if one node alone had the gradient 1.
+  Sums node_unit(int32_t layer, uint32_t sample, size_t node) const;
+  const reference::Image& clean_nodes(int32_t layer, uint32_t sample) const;
 
   // What Trainer::estimate leaves in its sums: queries, baseline, and the sum over the batch.
   Sums sums(int32_t layer) const;
@@ -44,7 +50,6 @@ class ReferenceEstimate {
   reference::Vector<int32_t> channel_mu(const Layer& layer) const;
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
-  std::vector<double> differences(int32_t layer, uint32_t sample) const;
   int32_t loss_of(const std::vector<float>& logits, uint32_t sample) const;
 
   const Trainer& trainer_;

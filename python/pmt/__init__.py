@@ -1,6 +1,6 @@
 """pmt: train int8 networks without back-propagation."""
 
-from pmt import backprop, corruptions, datasets
+from pmt import backprop, corruptions, datasets, methods
 from pmt._core import __version__
 from pmt.loading import load
 from pmt.model import Evaluation, ImageScores, Model
@@ -24,5 +24,6 @@ __all__ = [
     "corruptions",
     "datasets",
     "load",
+    "methods",
     "preset",
 ]

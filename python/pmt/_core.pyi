@@ -39,6 +39,12 @@ class GradientNormScaling(IntEnum):
     none = 0
     queries_and_samples = 1
     queries = 2
+    measured = 3
+
+class Optimiser(IntEnum):
+    sgd = 0
+    momentum = 1
+    adam = 2
 
 class Rounding(IntEnum):
     nearest = 0
@@ -99,6 +105,11 @@ class Options:
     mu_per_channel: int
     probe_samples: int
     probe_queries: int
+    train_weights: int
+    optimiser: Optimiser
+    momentum: float
+    adam_beta2: float
+    shrinkage_memory: float
     def pack(self) -> bytes: ...
 
 class Model:
@@ -165,6 +176,10 @@ class Trainer:
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
     ) -> dict[str, Any]: ...
     def configure(self, settings: list[LayerSettings]) -> None: ...
+    def memories(self) -> npt.NDArray[np.float32]: ...
+    def restore_memories(self, values: npt.NDArray[np.float32]) -> None: ...
+    @property
+    def steps_begun(self) -> int: ...
     @property
     def arena_bytes(self) -> int: ...
     @property

@@ -63,14 +63,25 @@ class TrainingOptions:
         Node perturbation where ``nodes < node_ratio * weights``; 1 in the paper.
     sharing : {"per_sample", "batch"}
         Weight perturbations drawn for each sample, or once for the batch.
-    gradient_norm_scaling : {"none", "queries_and_samples", "queries"}
-        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 11) or ``k = Q``.
+    gradient_norm_scaling : {"none", "queries_and_samples", "queries", "measured"}
+        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 11) or ``k = Q``; or by the share of noise in
+        a layer's gradient that its losses show, also for ``step="normalised"``.
+    shrinkage_memory : float
+        How much of that share is kept from step to step, 0 to below 1.
     quantisation_aware_scaling : bool
         Divide a gradient by its weight scale squared.
     rounding : {"nearest", "stochastic"}
         Rounding of an update to int8 steps.
     step : {"gradient", "normalised"}
         How the step's length is chosen.
+    optimiser : {"sgd", "momentum", "adam"}
+        What stands between a gradient and its step.
+    momentum : float
+        How much of the earlier gradients is kept from step to step, 0 to below 1; Adam's beta 1.
+    adam_beta2 : float
+        The same of their squares.
+    train_weights : bool
+        Train weights; without, biases alone, at no memory for weights' gradients.
     train_bias : bool
         Train biases too.
     int8_logits : bool
@@ -106,10 +117,15 @@ class TrainingOptions:
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
-    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries"] = "none"
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = "none"
+    shrinkage_memory: float = 0.9
     quantisation_aware_scaling: bool = True
     rounding: Literal["nearest", "stochastic"] = "stochastic"
     step: Literal["gradient", "normalised"] = "normalised"
+    optimiser: Literal["sgd", "momentum", "adam"] = "sgd"
+    momentum: float = 0.9
+    adam_beta2: float = 0.999
+    train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
     align_images: int = 0
@@ -139,6 +155,18 @@ class TrainingOptions:
             value = getattr(self, name)
             if not math.isfinite(value) or value <= 0.0:
                 raise ValueError(f"{name}={value!r} must be a finite number > 0")
+        for name in _FRACTIONS:
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be 0 <= x < 1")
+        if not self.train_weights and not self.train_bias:
+            raise ValueError(
+                "train_weights=False, train_bias=False train nothing; set one of them to True"
+            )
+        if not self.train_weights and self.is_measured:
+            raise ValueError(
+                "train_weights=False does not go with mu='calibrated', allocation='variance' or "
+                "rule='measured': they measure weights; leave them at their fixed values"
+            )
         if not 0.0 <= self.final_learning_rate <= 1.0:
             raise ValueError(
                 f"final_learning_rate={self.final_learning_rate!r} must be 0..1, a fraction of "
@@ -165,9 +193,9 @@ class TrainingOptions:
     def to_core(self) -> _core.Options:
         """Return the core's option block."""
         options = _core.Options()
-        for name in _NUMBERS:
+        for name in (*_NUMBERS, *_FRACTIONS):
             setattr(options, name, getattr(self, name))
-        for name in ("quantisation_aware_scaling", "train_bias", "int8_logits", "mu_per_channel"):
+        for name in _FLAGS:
             setattr(options, name, int(getattr(self, name)))
         for name, enumeration in _ENUMERATIONS.items():
             setattr(options, name, enumeration[getattr(self, name)])
@@ -188,6 +216,14 @@ class TrainingOptions:
         return dataclasses.replace(self, **changes)
 
 
+_FRACTIONS = ("momentum", "adam_beta2", "shrinkage_memory")
+_FLAGS = (
+    "quantisation_aware_scaling",
+    "train_weights",
+    "train_bias",
+    "int8_logits",
+    "mu_per_channel",
+)
 _NUMBERS = (
     "seed",
     "queries",
@@ -210,6 +246,7 @@ _ENUMERATIONS: dict[str, Any] = {
     "gradient_norm_scaling": _core.GradientNormScaling,
     "rounding": _core.Rounding,
     "step": _core.Step,
+    "optimiser": _core.Optimiser,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

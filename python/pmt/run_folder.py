@@ -35,6 +35,7 @@ _OPTIONS = {
     "backprop": ("pmt.backprop.options", "BackpropOptions"),
     "mcutrain": ("pmt.sparse_update.options", "MCUTrainOptions"),
     "tinytrain": ("pmt.sparse_update.options", "TinyTrainOptions"),
+    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptationOptions"),
 }
 
 

@@ -12,7 +12,11 @@ __all__ = ["Schedule", "ScheduleOptions"]
 
 
 class ScheduleOptions(Protocol):
-    """The options of any trainer that a schedule needs; see :class:`pmt.TrainingOptions`."""
+    """The options that every trainer has; see :class:`pmt.TrainingOptions`."""
+
+    @property
+    def layers(self) -> str:
+        """What to train: names of blocks or layers, separated by commas."""
 
     @property
     def batch(self) -> int:
@@ -87,7 +91,7 @@ class Schedule:
         if options.macs > 0:
             self.steps = _steps_within(options.macs - preparation_macs, step_macs)
         self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
-        if self.warmup_steps >= self.steps:
+        if 0 < self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_epochs={options.warmup_epochs} must be less than the whole run of "
                 f"{self.epochs_after(self.steps):g} epochs"

@@ -70,6 +70,34 @@ class Trainer(ABC):
         macs = self.cost(model).macs if self.options.macs > 0 else None
         return Schedule(self.options, samples, macs, self.preparation_cost(model, samples).macs)
 
+    def open_folder(
+        self, folder: RunFolder, model: Model, source: dict[str, Any], keep_best: bool
+    ) -> bool:
+        """Create the folder of a run; or see that it is there already, and this trainer's.
+
+        Returns
+        -------
+        bool
+            Whether it was there.
+
+        Raises
+        ------
+        ValueError
+            If it belongs to another run.
+        FileExistsError
+            If it holds something else.
+        """
+        if not folder.exists():
+            folder.create(model, self.options, source, trainer=self.name, keep_best=keep_best)
+            return False
+        there = (*folder.read_config(), folder.trainer(), folder.keeps_best())
+        if there != (self.options, source, self.name, keep_best):
+            raise ValueError(
+                f"out={str(folder.path)!r} holds a run with other options or data; choose another "
+                "folder"
+            )
+        return True
+
     def fit(
         self,
         model: Model,
@@ -198,18 +226,8 @@ class _Run:
         """Create the run, or take the model back to its checkpoint and return the state with it."""
         if self.folder is None:
             return None
-        trainer = self.trainer
-        if not self.folder.exists():
-            self.folder.create(
-                self.model, trainer.options, source, trainer=trainer.name, keep_best=self.keep_best
-            )
+        if not self.trainer.open_folder(self.folder, self.model, source, self.keep_best):
             return None
-        there = (*self.folder.read_config(), self.folder.trainer(), self.folder.keeps_best())
-        if there != (trainer.options, source, trainer.name, self.keep_best):
-            raise ValueError(
-                f"out={str(self.folder.path)!r} holds a run with other options or data; choose "
-                "another folder"
-            )
         saved, self.step = self.folder.load_checkpoint()
         for layer in saved.layers:
             self.model.core.set_parameters(

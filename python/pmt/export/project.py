@@ -141,6 +141,7 @@ def export(
         task.images,
         task.labels,
         task.inferences,
+        task.memories,
     )
     card = build_card(
         image,
@@ -152,6 +153,7 @@ def export(
         task.images,
         task.labels,
         expected,
+        task.memories,
     )
     report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
     files = {
