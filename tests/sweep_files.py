@@ -19,7 +19,7 @@ held_out = 8
 [budget]
 macs = {macs}
 [axes]
-methods = ["none", "default", "paper"]
+methods = ["no_adaptation", "default", "paper"]
 corruptions = ["gaussian_noise", "contrast"]
 layers = ["B2"]
 seeds = {seeds}

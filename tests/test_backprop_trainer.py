@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import subprocess
 import sys
@@ -243,6 +244,12 @@ def test_cost_is_forward_input_gradients_and_weight_gradients(model):
     # The gradient comes back through project, down and head to the output of depth.
     assert cost(layers="depth") == forward + (8192 + 9216 + 32) + 9216
     assert BackpropTrainer(batch=7).cost(model).macs == 7 * (3 * forward - 13824)
+
+
+def test_the_examples_of_the_docstrings_hold():
+    for name in ("trainer", "integer_network"):
+        module = importlib.import_module(f"pmt.backprop.{name}")
+        assert doctest.testmod(module).failed == 0
 
 
 def test_without_torch_the_package_imports_and_training_says_what_to_install(monkeypatch):

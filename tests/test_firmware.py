@@ -99,7 +99,12 @@ def check_same_bytes(
             "-O1",
         ),
         (
-            {"rule": "weight", "mu": "calibrated", "allocation": "variance", "mu_per_channel": True},
+            {
+                "rule": "weight",
+                "mu": "calibrated",
+                "allocation": "variance",
+                "mu_per_channel": True,
+            },
             {"weight_perturbation"},
             "-O2",
         ),

@@ -72,7 +72,7 @@ def test_a_run_is_what_python_would_do(grid, tmp_path):
     assert result["axes"] == {
         "method": "default", "corruption": "contrast", "severity": 5, "layers": "B2", "seed": 1
     }  # fmt: skip
-    assert told[0].startswith("1/6  none, gaussian_noise 5: accuracy 0.")
+    assert told[0].startswith("1/6  no_adaptation, gaussian_noise 5: accuracy 0.")
     assert re.fullmatch(
         r"6/6  paper, contrast 5, B2, seed 1: accuracy 0\.\d{4} -> 0\.\d{4}, loss \d\.\d{4} -> "
         r"\d\.\d{4}, \d+ s",

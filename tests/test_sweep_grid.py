@@ -24,7 +24,7 @@ held_out = 8
 [budget]
 macs = 2e8
 [axes]
-methods = ["none", "default", "nodes"]
+methods = ["no_adaptation", "default", "nodes"]
 corruptions = ["none", "gaussian_noise"]
 severities = [3, 5]
 layers = ["B2"]
@@ -62,7 +62,7 @@ def test_a_grid_becomes_its_runs(tmp_path, files):
         ("gaussian_noise", 5),
     ]
     assert [(r.method, r.axes["layers"], r.axes["seed"]) for r in found.runs[:5]] == [
-        ("none", "", None),
+        ("no_adaptation", "", None),
         ("default", "B2", 1),
         ("nodes", "head", 1),
         ("default", "B2", 2),
@@ -80,7 +80,7 @@ def test_a_grid_becomes_its_runs(tmp_path, files):
 
 def test_the_budget_holds_for_every_method(tmp_path, files):
     spent = {r.method: r.macs for r in planned(tmp_path, files).runs}
-    assert spent["none"] == 0
+    assert spent["no_adaptation"] == 0
     step = {r.method: r.macs // r.steps for r in planned(tmp_path, files).runs if r.steps}
     for method, macs in step.items():
         assert 2e8 - macs < spent[method] <= 2e8
@@ -136,7 +136,7 @@ def test_the_hash_is_of_contents_not_of_paths(tmp_path, files):
         ("held_out = 8", "held_out = 9"),
         ('layers = ["B2"]', 'layers = ["B1"]'),
         ("[data]", "[data]\ncorruption_seed = 1"),
-        ('methods = ["none", "default"', 'methods = ["none", "paper"'),
+        ('methods = ["no_adaptation", "default"', 'methods = ["no_adaptation", "paper"'),
     ],
 )
 def test_what_decides_the_bytes_decides_the_hash(tmp_path, files, old, new):
@@ -173,7 +173,7 @@ path = "{data}"
 [protocol]
 name = "papr"
 [axes]
-methods = ["default", "papr", "twin", "mine", "none"]
+methods = ["default", "papr", "twin", "mine", "no_adaptation"]
 corruptions = ["fogg", "fog"]
 severities = [5, 6]
 layers = ["B2", "B7"]
@@ -205,7 +205,7 @@ def test_all_errors_come_at_once_and_nothing_starts(tmp_path, files, capsys):
         "[model] size is unknown; choose one of path, classes, resolution",
         "[protocol] name = 'papr' is unknown; did you mean 'paper'?",
         "[axes] methods: 'papr' is no method; did you mean 'paper'?",
-        "[axes] methods: 'mine' is no method; choose one of none, default, ",
+        "[axes] methods: 'mine' is no method; choose one of no_adaptation, default, ",
         "[axes] corruptions: 'fogg' is unknown; did you mean 'fog'?",
         "[axes] severities: 6 must be 1..5",
         "[axes] layers: layers='B7': 'B7' is neither a block",

@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_device_memory(module);
   pmt::bindings::register_functions(module);
   pmt::bindings::register_profile(module);
+  pmt::bindings::register_statistics(module);
 }

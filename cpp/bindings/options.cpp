@@ -1,7 +1,6 @@
-#include "core/layer.hpp"
-
 #include <pybind11/native_enum.h>
 
+#include "core/layer.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;

@@ -14,5 +14,6 @@ void register_selection(pybind11::module_& module);
 void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);
+void register_statistics(pybind11::module_& module);
 
 }  // namespace pmt::bindings

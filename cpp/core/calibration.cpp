@@ -17,8 +17,7 @@ int64_t patch_squares(const int16_t* patch, int32_t count, int32_t stride) {
 
 class Calibration {
  public:
-  Calibration(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source,
-              CalibrationResult& result)
+  Calibration(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source, CalibrationResult& result)
       : trainer_(trainer),
         options_(*trainer.estimation().options),
         model_(*trainer.network().model),
@@ -138,8 +137,8 @@ class Calibration {
       settings.mu_node = choice(index, Estimator::node_perturbation).mu;
     }
     if (!both) return;
-    const bool node = choice(index, Estimator::node_perturbation).error <
-                      choice(index, Estimator::weight_perturbation).error;
+    const bool node =
+        choice(index, Estimator::node_perturbation).error < choice(index, Estimator::weight_perturbation).error;
     settings.estimator = node ? Estimator::node_perturbation : Estimator::weight_perturbation;
   }
 

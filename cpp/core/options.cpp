@@ -31,7 +31,8 @@ Status check_options(const TrainerOptions& o) {
                             inside(o.gradient_norm_scaling, GradientNormScaling::queries) &&
                             inside(o.rounding, Rounding::stochastic) && inside(o.step, Step::normalised) &&
                             inside(o.allocation, Allocation::variance) && inside(o.mu, MuRule::calibrated);
-  const bool flags = o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
+  const bool flags =
+      o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
   const bool sizes = is_finite(o.node_ratio) && o.node_ratio > 0.0f && o.weight_tile_bytes >= 0;
   if (!enumerations || !flags || !sizes) return {Code::option_value};
   if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};

@@ -127,7 +127,7 @@ class Queries {
 
   void pack_perturbed(const Layer& layer, const OpRecord& op) {
     PackArgs args = {op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
-                     layer.mu_weight, workspace_.weight_tile};
+                     layer.mu_weight,      workspace_.weight_tile};
     if (layer.mean_scale > 0.0f) {
       perturb_channels(layer, 0, layer.channels, workspace_.signs);
       args.weights = workspace_.signs;

@@ -77,8 +77,8 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   workspaces_ = arena_.take<Workspace>(setup.executor.workers);
   statuses_ = arena_.take<Status>(setup.executor.workers);
   for (int32_t i = 0; i < setup.executor.workers; ++i) {
-    const Workspace workspace =
-        take_workspace(arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes, probed});
+    const Workspace workspace = take_workspace(
+        arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes, probed});
     if (arena_.fits()) workspaces_[i] = workspace;
   }
   if (!arena_.fits()) return {Code::arena_too_small};

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/executor.hpp"
+#include "core/sample_source.hpp"
 #include "core/update.hpp"
 
 namespace pmt {
@@ -18,12 +19,6 @@ struct LayerMeasurement {
   // loss where the batch shares its perturbations. [estimator][probe].
   float variance[2][2];
   float input_squares;  // free_input_squares(), mean over the samples
-};
-
-// Where a step's samples come from. `read` fills the network's int8 input; workers call it at once.
-struct SampleSource {
-  void* context;
-  bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
 };
 
 struct TrainerSetup {
@@ -122,9 +117,9 @@ class Trainer {
   Layer* layers_ = nullptr;
   int32_t* layer_ops_ = nullptr;
   LayerSettings* settings_ = nullptr;  // in force, while others are probed
-  int32_t* losses_ = nullptr;    // [table][sample][query]; becomes the differences
-  int32_t* starts_ = nullptr;    // of the tables, in queries of one sample: their numbers differ
-  int32_t* averages_ = nullptr;  // [query], of the batch
+  int32_t* losses_ = nullptr;          // [table][sample][query]; becomes the differences
+  int32_t* starts_ = nullptr;          // of the tables, in queries of one sample: their numbers differ
+  int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
   int32_t largest_layer_ = 0;

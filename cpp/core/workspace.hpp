@@ -40,8 +40,8 @@ struct WorkspaceSetup {
   const Layer* layers;  // none for inference
   int32_t layer_count;
   const TrainerOptions* options;
-  int32_t images;       // of inference at once; 1 in training
-  int32_t query_bytes;  // of memory apart
+  int32_t images;             // of inference at once; 1 in training
+  int32_t query_bytes;        // of memory apart
   int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
 };
 

@@ -169,10 +169,9 @@ double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) con
   const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
   const float* scales = model_.weight_scales(op);
   const std::vector<float> all(scales, scales + one.channels);
-  return reference::free_input_squares(input, model_.input_of(op).zero_point, dense ? whole : window,
-                                       clean_[sample][op.output], op.clamp_min, op.clamp_max,
-                                       tensor_of<reference::Vector<float>>(all, {all.size()}),
-                                       op.kind == OpKind::depthwise_conv2d);
+  return reference::free_input_squares(
+      input, model_.input_of(op).zero_point, dense ? whole : window, clean_[sample][op.output], op.clamp_min,
+      op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}), op.kind == OpKind::depthwise_conv2d);
 }
 
 Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {

@@ -311,8 +311,8 @@ TEST_CASE("open refuses a layer's settings that cannot work") {
     const LayerSettings settings[] = {first, last};
     const int32_t layers[] = {0, 2};
     AlignedBytes memory(1 << 16);
-    TrainerSetup setup = {
-        &setting.model, &portable_kernels(), &setting.options, layers, 2, storage, 3, sequential_executor()};
+    TrainerSetup setup = {&setting.model,       &portable_kernels(), &setting.options, layers, 2, storage, 3,
+                          sequential_executor()};
     setup.settings = settings;
     Trainer trainer;
     return trainer.open(setup, memory.data(), memory.size()).code;

@@ -42,8 +42,17 @@ struct LayerCase {
     bias.assign(model.bias(op), model.bias(op) + 6);
     network = {&model, &portable_kernels(), nullptr, nullptr};
     estimation = {&network, nullptr, &options, nullptr, 1, 7};
-    layer = {0, Estimator::weight_perturbation, weight_count(model, op), 54, 6, weights.data(), bias.data(), options.queries,
-             options.mu_weight, options.mu_node, 0.0f};
+    layer = {0,
+             Estimator::weight_perturbation,
+             weight_count(model, op),
+             54,
+             6,
+             weights.data(),
+             bias.data(),
+             options.queries,
+             options.mu_weight,
+             options.mu_node,
+             0.0f};
   }
 
   AlignedBytes image;

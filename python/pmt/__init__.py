@@ -1,6 +1,6 @@
 """pmt: train int8 networks without back-propagation."""
 
-from pmt import corruptions, datasets
+from pmt import backprop, corruptions, datasets
 from pmt._core import __version__
 from pmt.loading import load
 from pmt.model import Evaluation, ImageScores, Model
@@ -20,6 +20,7 @@ __all__ = [
     "TrainingOptions",
     "ZOTrainer",
     "__version__",
+    "backprop",
     "corruptions",
     "datasets",
     "load",

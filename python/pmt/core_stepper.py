@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.work import Work
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.layer_settings import (
     describe_layers,
@@ -49,6 +50,7 @@ class CoreStepper(Stepper):
         self.options = options
         self.model = model
         self.layers = layers
+        self.work: Work | None = None  # of the settings in force
 
     def step(
         self,
@@ -71,12 +73,18 @@ class CoreStepper(Stepper):
         if step % self.options.calibration_steps == 0:
             probed = slice(self.options.probe_samples)
             measured = self.core.calibrate(images[probed], labels[probed], step)
-            self.core.configure(measured["settings"])
+            self._configure(measured["settings"])
             forwards, macs = measured["forwards"], measured["macs"]
-        settings = settings_in_force(self.core)
-        options = self.options.to_core()
-        own = zeroth_order_work(self.model.core, options, self.layers, settings).cost(len(images))
+        if self.work is None:
+            settings = settings_in_force(self.core)
+            core_options = self.options.to_core()
+            self.work = zeroth_order_work(self.model.core, core_options, self.layers, settings)
+        own = self.work.cost(len(images))
         return {"forwards": forwards + own.forwards, "macs": macs + own.macs}
+
+    def _configure(self, settings: list[_core.LayerSettings]) -> None:
+        self.core.configure(settings)
+        self.work = None
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the settings in force, where they are measured."""
@@ -91,7 +99,7 @@ class CoreStepper(Stepper):
             return
         if set(state) != {"layer_settings"}:
             raise ValueError(f"state {sorted(state)} must be layer_settings")
-        self.core.configure(settings_from_array(state["layer_settings"], len(self.layers)))
+        self._configure(settings_from_array(state["layer_settings"], len(self.layers)))
 
     def describe(self) -> dict[str, Any]:
         """Return the layers' settings by name, where they are measured."""

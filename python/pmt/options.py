@@ -75,6 +75,9 @@ class TrainingOptions:
         Train biases too.
     int8_logits : bool
         The loss sees the int8 output instead of the last layer's accumulators.
+    align_images : int
+        Align the model to that many training images before the first step, 0..100,000 (see
+        :mod:`pmt.alignment`); 0 does not.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -109,6 +112,7 @@ class TrainingOptions:
     step: Literal["gradient", "normalised"] = "normalised"
     train_bias: bool = True
     int8_logits: bool = False
+    align_images: int = 0
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -119,6 +123,7 @@ class TrainingOptions:
         for name, low, high, why in (
             ("epochs", 1, 10**6, ""),
             ("macs", 0, 10**18, "0 is no budget"),
+            ("align_images", 0, 10**5, ""),
             ("warmup_epochs", 0, 10**6, ""),
             ("batch", 1, 10**6, ""),
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),

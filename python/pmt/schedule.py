@@ -58,6 +58,8 @@ class Schedule:
     step_macs : int, optional
         Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
         as many whole steps as the budget holds, and its last epoch may be a part of one.
+    preparation_macs : int
+        What the budget has spent before the first step.
 
     Raises
     ------
@@ -67,7 +69,11 @@ class Schedule:
     """
 
     def __init__(
-        self, options: ScheduleOptions, samples: int, step_macs: int | None = None
+        self,
+        options: ScheduleOptions,
+        samples: int,
+        step_macs: int | None = None,
+        preparation_macs: int = 0,
     ) -> None:
         if samples < options.batch:
             raise ValueError(
@@ -79,7 +85,7 @@ class Schedule:
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
         if options.macs > 0:
-            self.steps = _steps_within(options.macs, step_macs)
+            self.steps = _steps_within(options.macs - preparation_macs, step_macs)
         self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
         if self.warmup_steps >= self.steps:
             raise ValueError(

@@ -46,7 +46,7 @@ class BackpropTrainer(Trainer):
     >>> data = pmt.datasets.bundled("train").take(200)
     >>> trainer = pmt.backprop.BackpropTrainer(layers="head", epochs=1)
     >>> trainer.fit(model, data, progress=False).epochs[0]["macs"]
-    194232000
+    312544000
     """
 
     name = "backprop"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from pmt import __version__
+from pmt.cli import align as align_command
 from pmt.cli import bench as bench_command
 from pmt.cli import convert as convert_command
 from pmt.cli import corrupt as corrupt_command
@@ -21,6 +22,7 @@ from pmt.cli import report as report_command
 from pmt.cli import scheme as scheme_command
 from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import statistics as statistics_command
 from pmt.cli import study as study_command
 from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
@@ -38,6 +40,8 @@ _COMMANDS = {
     "profile": profile_command,
     "eval": eval_command,
     "train": train_command,
+    "align": align_command,
+    "statistics": statistics_command,
     "select": select_command,
     "scheme": scheme_command,
     "sweep": sweep_command,

@@ -83,6 +83,10 @@ _HELP: dict[str, tuple[str, str]] = {
         "perturbed forwards of a measurement for each image, layer, estimator and size, 2..4096",
     ),
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
+    "align_images": (
+        "N",
+        "first align the model to N training images, as `pmt align` does, without their labels",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pmt.backprop import presets
 from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.profile import Profile, profile
 from pmt.model import Model
@@ -23,16 +24,9 @@ _ZEROTH_ORDER: dict[str, dict[str, Any]] = {
     "node_layer_wise": {"preset": "paper", "rule": "node"},
     "node_model_wise": {"preset": "paper", "rule": "node", "scope": "model_wise"},
 }
-_BACKPROP: dict[str, dict[str, Any]] = {
-    "bp_fp32": {"arithmetic": "float32"},
-    "bp_int8": {},
-    "bp_int8_shadow": {"rounding": "shadow"},
-    "bp_bias_only": {"train_weights": False},
-    "last_layer": {},
-}
-METHODS = (*_ZEROTH_ORDER, *_BACKPROP, "mcutrain", "tinytrain")
+METHODS = (*_ZEROTH_ORDER, *presets.PRESETS, "mcutrain", "tinytrain")
 # Those that do not train whatever layers they are told.
-OWN_LAYERS = ("last_layer", "mcutrain", "tinytrain")
+OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
 
 
 def profile_method(
@@ -73,10 +67,10 @@ def _trainer(model: Model, method: str, scheme: str | None, given: Mapping[str, 
     if method in _ZEROTH_ORDER:
         return ZOTrainer(threads=1, **{**_ZEROTH_ORDER[method], **given})
     rest = {key: value for key, value in given.items() if key != "queries"}
-    if method == "last_layer" and "layers" not in rest:
+    if method == "bp_last_layer" and "layers" not in rest:
         rest["layers"] = _last_layer(model)
-    if method in _BACKPROP:
-        return BackpropTrainer(threads=1, **{**_BACKPROP[method], **rest})
+    if method in presets.PRESETS:
+        return BackpropTrainer(presets.preset(method, **rest), threads=1)
     if method == "mcutrain":
         return MCUTrainTrainer(threads=1, **{**rest, "scheme": scheme or "99KB"})
     if method == "tinytrain":

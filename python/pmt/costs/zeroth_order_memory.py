@@ -60,9 +60,7 @@ def zeroth_order_memory(
     )
 
 
-def _tables(
-    model: Model, options: _core.Options, layers: Sequence[int], batch: int
-) -> int:
+def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: int) -> int:
     """Losses of every query, their average over the batch, states of samples and of signs."""
     trained = _core.Trainer(model.core, options, list(layers), 1, 1).layers()
     queries = options.queries

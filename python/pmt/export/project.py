@@ -166,7 +166,7 @@ def export(
 
 def _task_macs(task: Task) -> int:
     """Count the multiply-accumulates of all steps and of the inferences that are compared."""
-    work = zeroth_order_work(task.model.core, task.options, task.layers)
+    work = zeroth_order_work(task.model.core, task.options, task.layers, task.settings)
     return len(task.steps) * task.batch * work.macs + task.inferences * work.forward
 
 

@@ -27,7 +27,7 @@ __all__ = ["Task", "make_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending, each with settings."""
+    """A training task with its samples; ``layers`` are op indices, ascending, one setting each."""
 
     model: Model
     options: _core.Options
@@ -65,6 +65,11 @@ def make_task(
     """
     model, run_options, first = _read_source(source)
     chosen = options or run_options or TrainingOptions()
+    if chosen.align_images > 0 and first == 0:
+        raise ValueError(
+            f"align_images={chosen.align_images}: a target cannot align yet; align the model first "
+            "(`pmt align`) and export the result without it"
+        )
     if batch is not None:
         chosen = chosen.replace(batch=batch)
     if steps < 1:

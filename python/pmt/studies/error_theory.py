@@ -50,7 +50,7 @@ def expected_error(
     queries = _queries(options)
     shared = options.sharing == "batch"
     own = _perturbed(layer, kind, shared)
-    total = own
+    total: npt.NDArray[np.float64] | float = own
     if options.scope == "model_wise":
         each = (_perturbed(one, k, shared) for one, k in zip(layers, kinds, strict=True))
         total = sum(each, np.zeros(1))

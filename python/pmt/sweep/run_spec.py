@@ -12,7 +12,7 @@ from pmt.sweep.fingerprint import fingerprint
 __all__ = ["NO_ADAPTATION", "RunSpec"]
 
 # The method that trains nothing: the model as it is, on the corrupted test images.
-NO_ADAPTATION = "none"
+NO_ADAPTATION = "no_adaptation"
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class RunSpec:
     method : str
         Name in the grid.
     base : str
-        The method that it is based on, a name of the registry; ``"none"`` trains nothing.
+        The method that it is based on; ``"no_adaptation"`` trains nothing.
     trainer : str
-        Kind of trainer; empty for ``"none"``.
+        Kind of trainer; empty for ``"no_adaptation"``.
     corruption, severity : str, int
         ``"none"`` and 0 for clean images.
     options : dict
-        All options of the trainer, ``layers`` and ``seed`` among them; empty for ``"none"``.
+        All options of the trainer, ``layers`` and ``seed`` among them; none if nothing is trained.
     model, data : dict
         Paths and import options: where to find what the checksums name. They may differ between
         machines.
