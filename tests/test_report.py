@@ -10,6 +10,7 @@ from cli_files import check_golden
 from report_files import IMAGES, RIGHT, write_result, write_results
 
 from pmt.cli import main
+from pmt.protocol import wilson_interval
 from pmt.report import Figures, compare, pivot, read_runs
 from pmt.report.curves import mean_curve
 
@@ -172,3 +173,14 @@ def test_no_curve_without_training(out, tmp_path, capsys):
     path = tmp_path / "curves.png"
     assert main(["report", str(out), "--where", "method=none", "--plot", str(path)]) == 2
     assert "no run here was trained, so there is no curve to draw" in capsys.readouterr().err
+
+
+def test_runs_that_do_not_say_which_images_are_right(tmp_path):
+    """Three seeds then count as one: no more than that is known."""
+    for seed in (1, 2, 3):
+        folder = write_result(tmp_path, "default", "fog", seed, np.arange(IMAGES) < 20)
+        result = json.loads((folder / "result.json").read_text())
+        del result["after"]["test"]["right"]
+        (folder / "result.json").write_text(json.dumps(result))
+    (cell,) = pivot(read_runs([tmp_path])[0]).cells.values()
+    assert cell.interval == wilson_interval(20, IMAGES)

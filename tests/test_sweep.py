@@ -203,3 +203,22 @@ def test_bits_are_packed_and_unpacked():
 def test_a_dask_cluster_has_its_own_workers(grid, tmp_path, capsys):
     assert main(["sweep", str(grid), "--out", str(tmp_path), "--dask", "x", "--jobs", "2"]) == 2
     assert "--jobs 2: the cluster of --dask has its own workers" in capsys.readouterr().err
+
+
+def test_a_float_network_is_tested_as_it_is(tmp_path):
+    """Its int8 rounding, which a run folder keeps, is another network."""
+    pytest.importorskip("torch")
+    grid = write_grid(tmp_path, seeds="[1]")
+    text = grid.read_text().replace('"default", "paper"', '"bp_fp32"').replace("queries = 4\n", "")
+    grid.write_text(text.replace(', "contrast"', ""))
+    runs = [run for run in plan(read_grid(grid)).runs if run.trains]
+    assert run_all(runs, tmp_path / "out", jobs=1).failed == {}
+    (spec,) = runs
+    folder = pmt.RunFolder(tmp_path / "out" / spec.hash)
+    result = json.loads((folder.path / "result.json").read_text())
+    last = [r for r in folder.read_metrics() if r["kind"] == "epoch"][-1]
+    held_out = result["after"]["held_out"]
+    assert held_out["accuracy"] == last["valid_accuracy"]
+    assert held_out["loss"] == pytest.approx(last["valid_loss"], abs=1e-9)
+    assert "right" not in held_out
+    assert result["chosen_epoch"] == last["epoch"]

@@ -71,9 +71,14 @@ class FinishedRun:
     def right(self, metric: str) -> tuple[int, npt.NDArray[np.bool_]] | None:
         """Return which images an accuracy counts as right, and the images' CRC-32."""
         found, what = self._measured(metric) if metric not in self.result else (None, "")
-        if found is None or what != "accuracy":
+        if found is None or what != "accuracy" or "right" not in found:
             return None
         return int(found["crc32"]), unpack(found["right"], int(found["n"]))
+
+    def images(self, metric: str) -> int:
+        """Return on how many images an accuracy was measured; 0 for other metrics."""
+        found, what = self._measured(metric) if metric not in self.result else (None, "")
+        return int(found["n"]) if found is not None and what == "accuracy" else 0
 
     def curve(self) -> list[tuple[int, float]]:
         """Return MACs and loss on the held-out images after every epoch, 0 MACs first."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt.protocol import wilson_of_share
 from pmt.report.finished_runs import METRICS, FinishedRun, higher_is_better
 from pmt.report.intervals import accuracy_interval
 from pmt.sweep.problems import did_you_mean
@@ -203,13 +204,23 @@ def _cell(runs: list[FinishedRun], metric: str, expected: int, row: Key, column:
     found = sorted(runs, key=lambda run: -1 if run.seed is None else run.seed)
     measured = [(run, value) for run in found if (value := run.value(metric)) is not None]
     kept = tuple(run for run, _ in measured)
-    rights = [right for run in kept if (right := run.right(metric)) is not None]
     return Cell(
         kept,
         tuple(value for _, value in measured),
         expected if measured or not runs else 0,
-        accuracy_interval(rights) if rights else None,
+        _interval(kept, metric),
     )
+
+
+def _interval(runs: Sequence[FinishedRun], metric: str) -> tuple[float, float] | None:
+    """Return Wilson's interval; of runs that do not say which images are right that of one run."""
+    if not runs or not runs[0].images(metric):
+        return None
+    rights = [right for run in runs if (right := run.right(metric)) is not None]
+    if len(rights) == len(runs):
+        return accuracy_interval(rights)
+    share = float(np.mean([run.value(metric) for run in runs]))
+    return wilson_of_share(share, min(run.images(metric) for run in runs))
 
 
 def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pmt import _core, atomic_file
+from pmt.datasets import Dataset
 from pmt.loading import load
-from pmt.model import Model
+from pmt.model import Evaluation, Model
 from pmt.protocol import Split
 from pmt.result import RunResult
-from pmt.sweep.evaluation import Measured, measure
+from pmt.run_folder import RunFolder
+from pmt.sweep.evaluation import Measured, measure, measure_with
 from pmt.sweep.lock import RunLock
 from pmt.sweep.methods import make_trainer
 from pmt.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.sweep.run_spec import RunSpec
+from pmt.training_run import Trainer
 
 __all__ = ["RESULT", "Outcome", "execute", "read_result"]
 
@@ -114,8 +118,8 @@ def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:
             progress=lambda step, record: lock.check(),
             keep_best=True,
         )
-        training = _training(spec, result)
-        after = _measured(result.best_model(), images, threads)
+        training = _training(result, result.epochs[-1] if _in_floats(trainer) else result.best)
+        after = _tested(trainer, result, folder, images)
         lock.check()
     record = {
         "hash": spec.hash,
@@ -149,16 +153,45 @@ def _check_model(spec: RunSpec, model: Model) -> None:
         )
 
 
-def _training(spec: RunSpec, result: RunResult) -> dict[str, Any]:
+def _training(result: RunResult, tested: Mapping[str, Any]) -> dict[str, Any]:
     last = result.epochs[-1]
     return {
         "macs": last["macs"],
         "forwards": last["forwards"],
-        "steps": spec.steps,
+        "steps": last["step"] + 1,
         "train_seconds": last["seconds"],
-        "chosen_epoch": result.best["epoch"],
+        "chosen_epoch": tested["epoch"],
         "epochs": last["epoch"],
     }
+
+
+def _tested(
+    trainer: Trainer, result: RunResult, folder: Path, images: Split
+) -> dict[str, Measured]:
+    """Measure the chosen model; of float training the last step's float network.
+
+    A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
+    """
+    if not _in_floats(trainer):
+        return _measured(result.best_model(), images, trainer.threads)
+    run = RunFolder(folder)
+    saved, _ = run.load_checkpoint()
+    # The run's own options: some trainers add to theirs what they chose by the data.
+    made: Any = type(trainer)
+    stepper = made(run.read_config()[0], threads=trainer.threads).stepper(result.model)
+    stepper.load_state(run.load_state(saved))
+
+    def evaluate(part: Dataset) -> Evaluation:
+        found: Evaluation = stepper.evaluate(result.model, part, trainer.threads)
+        return found
+
+    return {
+        name: measure_with(evaluate, result.model, data) for name, data in _parts(images).items()
+    }
+
+
+def _in_floats(trainer: Trainer) -> bool:
+    return getattr(trainer.options, "arithmetic", "int8") == "float32"
 
 
 # What the last run of this process used. Runs of one corruption follow each other.
@@ -195,9 +228,9 @@ def _before(spec: RunSpec, model: Model, images: Split, threads: int) -> dict[st
 
 
 def _measured(model: Model, images: Split, threads: int) -> dict[str, Measured]:
+    return {name: measure(model, data, threads=threads) for name, data in _parts(images).items()}
+
+
+def _parts(images: Split) -> dict[str, Dataset]:
     parts = {"test": images.test, "clean": images.clean_test, "held_out": images.held_out}
-    return {
-        name: measure(model, data, threads=threads)
-        for name, data in parts.items()
-        if data is not None
-    }
+    return {name: data for name, data in parts.items() if data is not None}

@@ -6,22 +6,31 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from pmt import backprop
 from pmt.options import PRESETS
+from pmt.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
 from pmt.sweep.grid_file import Grid, MethodTable
 from pmt.sweep.problems import Problems, did_you_mean
 from pmt.sweep.run_spec import NO_ADAPTATION
 from pmt.trainer import ZOTrainer
 from pmt.training_run import Trainer
 
-__all__ = ["check_methods", "make_trainer"]
+__all__ = ["check_methods", "make_trainer", "names", "own_layers"]
 
 # What the grid says elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+# These choose what they update by other rules than the name of a layer.
+_SPARSE = ("mcutrain", "tinytrain")
+
+
+def names() -> list[str]:
+    """Return the methods that a grid may name or base others on."""
+    return [NO_ADAPTATION, *PRESETS, *backprop.PRESETS, *_SPARSE]
 
 
 def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer:
-    """Return a trainer of the registry.
+    """Return the trainer of a method.
 
     Raises
     ------
@@ -30,7 +39,19 @@ def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer
     ImportError
         If the method needs a package that is missing.
     """
-    return ZOTrainer(preset=base, threads=threads, **options)
+    if base in PRESETS:
+        return ZOTrainer(preset=base, threads=threads, **options)
+    if base == "mcutrain":
+        return MCUTrainTrainer(threads=threads, **options)
+    if base == "tinytrain":
+        return TinyTrainTrainer(threads=threads, **options)
+    return backprop.BackpropTrainer(backprop.preset(base, **options), threads=threads)
+
+
+def own_layers(base: str) -> str | None:
+    """Return the layers of a method that are part of what it is; None where the axis says them."""
+    layers = getattr(make_trainer(base, 1, {}).options, "layers", "all")
+    return str(layers) if base in _SPARSE or layers != "all" else None
 
 
 def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
@@ -52,6 +73,9 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
         shared = {k: v for k, v in grid.options.items() if k in known}
         own = _checked(f"[method.{table.name}]", table.options, known, grid, problems)
         checked[table.name] = {**_checked("[options]", shared, known, grid, problems), **own}
+        fixed = own_layers(table.base) if known else None
+        if fixed is not None:
+            checked[table.name].setdefault("layers", fixed)
     return checked
 
 
@@ -59,7 +83,7 @@ def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
     if table.base == NO_ADAPTATION:
         return {}
     place = "[axes] methods" if table.base == table.name else f"[method.{table.name}] base"
-    known = [NO_ADAPTATION, *PRESETS]
+    known = names()
     if table.base not in known:
         problems.add(f"{place}: {table.base!r} is no method{did_you_mean(table.base, known)}")
         return None
