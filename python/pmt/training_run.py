@@ -315,7 +315,8 @@ class _Run:
         if not self.schedule.ends_epoch(self.step) or self._recorded_to() == self.step:
             return
         steps = [r for r in self.records if r["kind"] == "step"]
-        last = [r for r in steps if r["step"] >= self._recorded_to()]
+        recorded = self._recorded_to()
+        last = [r for r in steps if r["step"] >= recorded]
         seen = len(last) * self.trainer.options.batch
         measured = self._validate()
         self._record(

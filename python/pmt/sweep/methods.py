@@ -6,13 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from pmt import backprop
-from pmt.options import PRESETS
-from pmt.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
+from pmt import methods
 from pmt.sweep.grid_file import Grid, MethodTable
 from pmt.sweep.problems import Problems, did_you_mean
 from pmt.sweep.run_spec import NO_ADAPTATION
-from pmt.trainer import ZOTrainer
 from pmt.training_run import Trainer
 
 __all__ = ["check_methods", "make_trainer", "names", "own_layers"]
@@ -26,7 +23,7 @@ _SPARSE = ("mcutrain", "tinytrain")
 
 def names() -> list[str]:
     """Return the methods that a grid may name or base others on."""
-    return [NO_ADAPTATION, *PRESETS, *backprop.PRESETS, *_SPARSE]
+    return list(methods.METHODS)
 
 
 def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer:
@@ -39,13 +36,7 @@ def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer
     ImportError
         If the method needs a package that is missing.
     """
-    if base in PRESETS:
-        return ZOTrainer(preset=base, threads=threads, **options)
-    if base == "mcutrain":
-        return MCUTrainTrainer(threads=threads, **options)
-    if base == "tinytrain":
-        return TinyTrainTrainer(threads=threads, **options)
-    return backprop.BackpropTrainer(backprop.preset(base, **options), threads=threads)
+    return methods.trainer(base, threads=threads, **options)
 
 
 def own_layers(base: str) -> str | None:
