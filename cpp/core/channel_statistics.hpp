@@ -44,10 +44,10 @@ class StatisticsMeter {
     int64_t values, squares;
   };
 
-  void aim(int32_t op, const ChannelStatistics* guess, bool first);
+  void aim(int32_t index, const ChannelStatistics* guess, bool first);
   Status run_round(Job& job, int32_t samples);
   void add_sample(Job& job, int32_t sample, int32_t worker);
-  void conclude(int32_t op, int64_t values, ChannelStatistics* found) const;
+  void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
   ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
 
   StatisticsSetup setup_ = {};
@@ -74,7 +74,7 @@ struct AlignedLayer {
 // and biases alone: adaptive batch normalisation (Li et al. 2016, arXiv:1603.04779) of a network
 // whose batch norm is folded. A gain is at most 16, at least 1/16. Channels that are dead, or
 // constant in the reference or as found, stay as they are.
-void align_layer(const Model& model, int32_t op, const ChannelStatistics* reference, const ChannelStatistics* found,
+void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,
                  const AlignedLayer& layer);
 
 }  // namespace pmt
