@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/card_format.hpp"
+#include "core/layer.hpp"
 #include "core/model.hpp"
-#include "core/options.hpp"
 
 namespace pmt::firmware {
 
