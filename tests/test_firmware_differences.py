@@ -125,10 +125,10 @@ def test_a_different_checkpoint_is_named(project: Path) -> None:
         (lambda card: card[:-16], "the file is not as long as its header says"),
         (lambda card: card[:100], "the file is shorter than its header"),
         (lambda card: b"X" + card[1:], "this is no card of pmt export"),
-        (lambda card: card[:4] + b"\2" + card[5:], "a version that this firmware does not read"),
+        (lambda card: card[:4] + b"\1" + card[5:], "a version that this firmware does not read"),
         (lambda card: card[:40] + b"\xff" + card[41:], "the header is damaged"),
         (lambda card: card[:-17] + bytes([card[-17] ^ 4]) + card[-16:], "the card is damaged"),
-        (lambda card: card[:300] + bytes([card[300] ^ 1]) + card[301:], "the card is damaged"),
+        (lambda card: card[:200] + bytes([card[200] ^ 1]) + card[201:], "the card is damaged"),
     ],
 )
 def test_a_damaged_card_is_refused(
