@@ -192,13 +192,6 @@ Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vec
   return through_layer(one, gradient, clean_[sample][op.input[0]]);
 }
 
-Sums ReferenceEstimate::node_unit(int32_t index, uint32_t sample, size_t node) const {
-  const reference::Image& nodes = clean_nodes(index, sample);
-  xt::xtensor<double, 3> gradient = xt::zeros<double>(nodes.shape());
-  gradient.flat(node) = 1.0;
-  return through_layer(layer(index), gradient, clean_[sample][model_.op(layer(index).op).input[0]]);
-}
-
 const reference::Image& ReferenceEstimate::clean_nodes(int32_t index, uint32_t sample) const {
   return clean_[sample][model_.op(layer(index).op).output];
 }

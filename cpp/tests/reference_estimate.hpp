@@ -29,13 +29,12 @@ class ReferenceEstimate {
   Sums node_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
   Sums head_sums(int32_t layer, uint32_t sample) const;
 
-  // See core/calibration.hpp.
+  // See core/shrinkage.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].
   std::vector<double> differences(int32_t layer, uint32_t sample) const;
 
-  // Gradient sums of a layer if one node alone had the gradient 1.
-  Sums node_unit(int32_t layer, uint32_t sample, size_t node) const;
+  // A layer's output in the main pass.
   const reference::Image& clean_nodes(int32_t layer, uint32_t sample) const;
 
   // What Trainer::estimate leaves in its sums: queries, baseline, and the sum over the batch.

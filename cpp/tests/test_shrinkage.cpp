@@ -54,19 +54,19 @@ reference::Vector<double> live_sums(const Setting& setting, const Layer& layer, 
   return tensor_of<reference::Vector<double>>(live, {live.size()});
 }
 
-// Of one sample: what a node gradient of 1 adds to the squares of the live sums, over all the nodes whose
+// Of one sample: what node gradients of 1 add to the squares of the live sums, over all the nodes whose
 // gradient is not lost at a clamp.
 double node_freedom(const Setting& setting, const ReferenceEstimate& reference, const Layer& layer, int32_t index,
                     uint32_t sample) {
+  if (setting.options.train_weights != 0) return reference.free_input_squares(index, sample);
   const OpRecord& op = setting.model.op(layer.op);
   const reference::Image& nodes = reference.clean_nodes(index, sample);
-  double freedom = 0.0;
+  double free = 0.0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes.flat(i) <= op.clamp_min || nodes.flat(i) >= op.clamp_max) continue;
-    const reference::Vector<double> sums = live_sums(setting, layer, reference.node_unit(index, sample, i));
-    freedom += xt::sum(xt::square(sums))();
+    const bool live = is_live(setting.model, layer, i % static_cast<size_t>(layer.channels));
+    free += live && nodes.flat(i) > op.clamp_min && nodes.flat(i) < op.clamp_max ? 1.0 : 0.0;
   }
-  return freedom;
+  return free;
 }
 
 // Differences [sample][query] and the freedom of each sample, as the definition wants them.

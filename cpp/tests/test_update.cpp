@@ -293,7 +293,7 @@ TEST_CASE("with momentum a step is one by the gradient and half of the one befor
       std::vector<int64_t> together = second, together_bias = second_bias;
       for (size_t w = 0; w < first.size(); ++w) together[w] += (first[w] *= 2) / 2;
       for (size_t c = 0; c < 6; ++c) together_bias[c] += (first_bias[c] *= 2) / 2;
-      UpdateInput input = {step == Step::gradient ? 0.03f : 3.0f, 1, 1};
+      UpdateInput input = {step == Step::gradient ? 0.3f : 3.0f, 1, 1};
       update_layer(one.estimation, one.layer, input, {together.data(), together_bias.data()});
       const std::vector<int8_t> expected = one.weights;
       const std::vector<int32_t> expected_bias = one.bias;
@@ -348,7 +348,7 @@ TEST_CASE("the shrinkage is a factor of the step, normalised or not") {
     one.options.step = step;
     const std::vector<int8_t> start = one.weights;
     std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e5), bias_sums(6, 0);
-    UpdateInput input = {step == Step::gradient ? 0.01f : 1.0f, 1, 1};
+    UpdateInput input = {step == Step::gradient ? 0.3f : 1.0f, 1, 1};
     update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()});
     const std::vector<int8_t> expected = one.weights;
     std::copy(start.begin(), start.end(), one.weights.begin());
