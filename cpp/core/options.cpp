@@ -10,6 +10,20 @@ bool inside(Enumeration value, Enumeration last) {
   return static_cast<uint32_t>(value) <= static_cast<uint32_t>(last);
 }
 
+Status check_directions(const TrainerOptions& o) {
+  const bool enumerations = inside(o.directions, Directions::coordinate) && inside(o.pairs, Pairs::antithetic) &&
+                            inside(o.hadamard_index, HadamardIndex::running);
+  if (!enumerations) return {Code::option_value};
+  const bool coordinate = o.directions == Directions::coordinate;
+  const bool uneven = o.queries % 2 != 0 || o.allocation != Allocation::uniform;
+  if (o.pairs == Pairs::antithetic && (coordinate || uneven)) return {Code::option_pairs};
+  const bool running = o.hadamard_index == HadamardIndex::running;
+  if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
+  if (coordinate && (o.scope == Scope::model_wise || is_measured(o))) return {Code::option_coordinate};
+  if (!(o.sparsity >= 0.0f && o.sparsity < 1.0f) || o.mask_interval < 1) return {Code::option_sparsity};
+  return {};
+}
+
 }  // namespace
 
 int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
@@ -25,13 +39,15 @@ Status check_options(const TrainerOptions& o) {
     return {Code::option_mu};
   }
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
+  PMT_RETURN_IF_ERROR(check_directions(o));
   const bool enumerations = inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
                             inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::measured) &&
                             inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&
                             inside(o.gradient_norm_scaling, GradientNormScaling::queries) &&
                             inside(o.rounding, Rounding::stochastic) && inside(o.step, Step::normalised) &&
                             inside(o.allocation, Allocation::variance) && inside(o.mu, MuRule::calibrated);
-  const bool flags = o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
+  const bool flags =
+      o.quantisation_aware_scaling <= 1 && o.train_bias <= 1 && o.int8_logits <= 1 && o.mu_per_channel <= 1;
   const bool sizes = is_finite(o.node_ratio) && o.node_ratio > 0.0f && o.weight_tile_bytes >= 0;
   if (!enumerations || !flags || !sizes) return {Code::option_value};
   if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};

@@ -29,6 +29,10 @@ enum class Code : int32_t {
   option_mu,             // perturbation size outside 1..64
   option_seed,           // XORShift32 needs a seed other than 0
   option_learning_rate,  // not finite or negative
+  option_pairs,          // antithetic pairs with odd or allocated queries, or coordinate directions
+  option_index,          // a running index without Hadamard directions of each sample
+  option_coordinate,     // coordinate directions model-wise, or with measured settings
+  option_sparsity,       // a sparsity outside 0..1 (excluded), or a mask interval below 1
   option_value,          // an enumeration outside its range
   option_scope,          // what is measured layer by layer needs the scope layer_wise
   option_probe,          // probe_samples below 1, or probe_queries outside 2..4096

@@ -4,6 +4,7 @@
 #include "core/arena.hpp"
 #include "core/layer.hpp"
 #include "core/plan.hpp"
+#include "core/sparsity.hpp"
 
 namespace pmt {
 
@@ -15,7 +16,9 @@ struct Workspace {
   int32_t* bias_tile;      // perturbed biases
   int8_t* signs;           // one tile, one row of nodes or one chunk of weights
   int32_t* sign_sums;      // one row of nodes or one chunk of weights
-  SignStream* streams;     // one per query
+  SignStream* streams;     // Rademacher: one per direction
+  int32_t* transforms;     // Hadamard: two of a block of rows each
+  Masks masks;             // of random sparsity
   float* logits;           // one per class, of every image at once
   int32_t* head_gradient;  // one per class
 
@@ -40,8 +43,8 @@ struct WorkspaceSetup {
   const Layer* layers;  // none for inference
   int32_t layer_count;
   const TrainerOptions* options;
-  int32_t images;       // of inference at once; 1 in training
-  int32_t query_bytes;  // of memory apart
+  int32_t images;             // of inference at once; 1 in training
+  int32_t query_bytes;        // of memory apart
   int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
 };
 

@@ -1,0 +1,57 @@
+// The trainer's tables where weights are moved one by one: a sum over the batch of each coordinate's
+// loss difference, in every worker's own row.
+#include "core/arithmetic.hpp"
+#include "core/trainer.hpp"
+
+namespace pmt {
+namespace {
+
+constexpr int32_t most_at_once = 64;
+
+}  // namespace
+
+bool Trainer::adds_up(int32_t table) const {
+  return is_coordinate_wise() && layers_[table].estimator == Estimator::weight_perturbation;
+}
+
+void Trainer::clear_added() {
+  for (int32_t table = 0; is_coordinate_wise() && table < table_count(); ++table) {
+    if (!adds_up(table)) continue;
+    int32_t* rows = losses(table, 0);
+    const int64_t count = int64_t{table_queries(table)} * setup_.executor.workers;
+    for (int64_t i = 0; i < count; ++i) rows[i] = 0;
+  }
+}
+
+// Each difference is bounded so that the sum over a batch fits int32.
+void Trainer::add_differences(int32_t table, const QueryBatch& queries, int32_t clean, int32_t worker) {
+  const int32_t bound = INT32_MAX / setup_.batch;
+  int32_t* row = losses(table, worker);
+  int32_t perturbed[most_at_once];
+  for (int32_t done = 0; done < queries.count; done += most_at_once) {
+    QueryBatch part = queries;
+    part.first += done;
+    part.count = clamp(queries.count - done, 0, most_at_once);
+    query_losses(estimation_, workspaces_[worker], {table, table}, part, perturbed);
+    for (int32_t i = 0; i < part.count; ++i) row[part.first + i] += clamp(perturbed[i] - clean, -bound, bound);
+  }
+}
+
+void Trainer::join_added(int32_t table) {
+  int32_t* total = losses(table, 0);
+  for (int32_t w = 1; w < setup_.executor.workers; ++w) {
+    const int32_t* row = losses(table, w);
+    for (int32_t q = 0; q < table_queries(table); ++q) total[q] += row[q];
+  }
+}
+
+// Weights that random sparsity leaves out do not change, whatever the estimator.
+void Trainer::leave_out_inactive(int32_t layer) {
+  const int8_t* mask = workspaces_[0].masks.of(options_, layers_[layer], estimation_.step);
+  if (mask == nullptr) return;
+  for (int32_t i = 0; i < layers_[layer].weight_count; ++i) {
+    if (mask[i] == 0) sums().weights[i] = 0;
+  }
+}
+
+}  // namespace pmt
