@@ -27,6 +27,7 @@ from model_zoo.torch_network import TorchNetwork, absorb_statistics, trained_gra
 from model_zoo.training import Recipe, images_for, train
 
 from pmt import Model, datasets, importers
+from pmt.alignment import measure_statistics, with_statistics
 from pmt.datasets.picture import Fit, resized
 from pmt.quantization import FloatGraph, dequantise, format_noise, quantize, signal_to_noise
 
@@ -34,7 +35,8 @@ DATA_FOLDER = Path(__file__).parents[1] / "python" / "pmt" / "data"
 CLASSES = 10
 CALIBRATION_IMAGES = 512
 NOISE_IMAGES = 100
-STATISTICS_IMAGES = 128
+BATCH_NORM_IMAGES = 128
+STATISTICS_IMAGES = 256
 
 # One after another; each has a checkpoint of its own. A cycle with crops makes MCUNet as robust to
 # blur as the paper's (docs/results.md).
@@ -88,7 +90,7 @@ def _make_cifar10(options: argparse.Namespace) -> None:
     data, held_out, test = read_splits(options.data)
     network = TorchNetwork(_float_graph(options))
     if options.archive is not None:
-        absorb_statistics(network, images_for(network, data.images[:STATISTICS_IMAGES]))
+        absorb_statistics(network, images_for(network, data.images[:BATCH_NORM_IMAGES]))
     for number, recipe in enumerate(recipes):
         checkpoint = options.work / f"{options.model}_{number}.checkpoint"
         train(network, recipe, data, held_out, checkpoint)
@@ -99,7 +101,9 @@ def _make_cifar10(options: argparse.Namespace) -> None:
     graph = quantize(floating, calibration, bias_correction=True)
     accuracies = measure(network, Model.from_graph(graph), held_out, test)
     graph.metadata = card.metadata(options.model, data.class_names, recipes, accuracies)
-    model = Model.from_graph(graph)
+    plain = Model.from_graph(graph)
+    clean = upscaled(held_out.images[:STATISTICS_IMAGES], floating)
+    model = with_statistics(plain, measure_statistics(plain, clean), len(clean))
     model.save(options.out / f"{options.model}.pmt")
     noise = format_noise(signal_to_noise(floating, graph, calibration[:NOISE_IMAGES]))
     card.write(options.out / f"{options.model}.md", model, recipes, accuracies, noise)

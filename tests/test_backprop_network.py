@@ -9,11 +9,12 @@ from networks import labels, pixels, residual_network, smooth_network
 from unrounded_network import UnroundedNetwork
 
 import pmt
+from pmt import _core
 from pmt.graph import Graph, Op, Tensor
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import FloatNetwork, IntegerNetwork, exact_gradient  # noqa: E402
+from pmt.backprop import FloatNetwork, IntegerNetwork, exact_gradient, exact_gradients  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +156,31 @@ def test_the_batch_gradient_is_the_mean_of_the_samples():
         np.testing.assert_allclose(found.weights, whole, rtol=1e-4, atol=1e-7)
         np.testing.assert_allclose(found.bias, network.biases[key].grad, rtol=1e-4, atol=1e-8)
         np.testing.assert_allclose(found.weights, found.sample_weights.mean(axis=0), atol=1e-7)
+        together = exact_gradients(model, images, wanted, "all", chunk=4)[layer.index]
+        np.testing.assert_array_equal(together.sample_weights, found.sample_weights)
+        np.testing.assert_array_equal(together.sample_bias, found.sample_bias)
+
+
+def test_the_gradient_of_the_head_is_the_cores_closed_form():
+    model = residual_network()
+    images, wanted = model.prepare(pixels(model, 6)), labels(model, 6)
+    core = _core.Trainer(model.core, pmt.TrainingOptions().to_core(), [7], 6)
+    assert core.layers()[0]["estimator"] == "closed_form"
+    weights, bias = core.estimate(images, wanted, 0, 0)
+    found = exact_gradient(model, images, wanted, "head")
+    np.testing.assert_allclose(found.weights, weights.ravel(), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(found.bias, bias, rtol=1e-3, atol=1e-7)
+
+
+def test_node_perturbation_comes_close_to_the_gradient_of_a_smooth_network():
+    model = smooth_network()
+    images, wanted = model.prepare(pixels(model, 4)), labels(model, 4)
+    exact = exact_gradient(model, images, wanted, "conv").weights
+    options = pmt.TrainingOptions(queries=4096, rule="node", mu_node=1)
+    core = _core.Trainer(model.core, options.to_core(), [0], 4)
+    estimate = sum(core.estimate(images, wanted, step, 0)[0].ravel() for step in range(4)) / 4
+    assert estimate @ exact / np.linalg.norm(estimate) / np.linalg.norm(exact) > 0.99
+    assert estimate @ exact / (exact @ exact) == pytest.approx(1.0, abs=0.03)
 
 
 def test_a_value_on_its_bound_passes_and_a_clipped_one_does_not():
@@ -189,7 +215,9 @@ def test_the_float_network_has_nearly_the_same_loss_and_gradient():
         found = integers.weights[key].grad.numpy().ravel()
         cosine = found @ real / np.linalg.norm(found) / np.linalg.norm(real)
         assert cosine > 0.9, layer.name
-        assert np.linalg.norm(found) / np.linalg.norm(real) == pytest.approx(1, abs=0.35)  # bounds pass here
+        assert np.linalg.norm(found) / np.linalg.norm(real) == pytest.approx(
+            1, abs=0.35
+        )  # bounds pass here
 
 
 def test_the_float_network_is_the_dequantised_graph():

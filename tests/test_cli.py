@@ -26,7 +26,22 @@ def data(tmp_path):
     return write_data(tmp_path)
 
 
-@pytest.mark.parametrize("command", ["", "info", "eval", "train", "convert", "export", "download"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "info",
+        "eval",
+        "train",
+        "select",
+        "study",
+        "sweep",
+        "report",
+        "convert",
+        "export",
+        "download",
+    ],
+)
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0
     check_golden(f"help_{command or 'pmt'}.txt", capsys.readouterr().out)

@@ -62,8 +62,9 @@ def parameters(model: Any) -> list[np.ndarray]:
         ),
         (
             {"directions": "coordinate", "scope": "model_wise"},
-            "directions='coordinate' moves one coordinate of one layer at a time; use "
-            "scope='layer_wise', mu='fixed', allocation='uniform' and another rule",
+            "directions='coordinate' moves one coordinate of one layer at a time, with nothing to "
+            "measure; use scope='layer_wise', mu='fixed', allocation='uniform', another rule and "
+            "another gradient_norm_scaling",
         ),
     ],
 )

@@ -115,6 +115,27 @@ def check_same_bytes(
         ),
         (
             {
+                "rule": "node",
+                "optimiser": "momentum",
+                "gradient_norm_scaling": "measured",
+                "learning_rate": 3.0,
+            },
+            {"node_perturbation", "closed_form"},
+            "-O2",
+        ),
+        (
+            {
+                "rule": "weight",
+                "optimiser": "adam",
+                "gradient_norm_scaling": "measured",
+                "sharing": "batch",
+                "learning_rate": 3.0,
+            },
+            {"weight_perturbation"},
+            "-O3",
+        ),
+        (
+            {
                 "rule": "weight",
                 "mu": "calibrated",
                 "allocation": "variance",
@@ -128,7 +149,7 @@ def check_same_bytes(
 def test_every_kind_of_step_gives_the_same_bytes(
     tmp_path: Path, changes: dict[str, Any], estimators: set[str], optimise: str
 ) -> None:
-    options = pmt.preset("default", batch=3, queries=6, learning_rate=0.3, **changes)
+    options = pmt.preset("default", **{"batch": 3, "queries": 6, "learning_rate": 0.3, **changes})
     model = residual_network()
     data = random_dataset(model, 12)
     used = check_same_bytes(tmp_path / "fw", model, data, options, f"OPTIMISE={optimise}")
@@ -168,8 +189,25 @@ def test_layers_of_resnet8_give_the_same_bytes(
     assert used == estimators
 
 
-def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path) -> None:
-    options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9)
+def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path: Path) -> None:
+    model = residual_network()
+    data = random_dataset(model, 12)
+    options = pmt.preset("default", layers="B1,B2", batch=3, queries=6, train_weights=False)
+    report = export(model, target=TARGET, out=tmp_path, dataset=data, options=options, steps=5)
+    ok, log = emulate(tmp_path)
+    assert ok, log
+    assert f"arena: {report.arena_bytes} of {report.arena_bytes} bytes used" in log
+    device = pmt.load(tmp_path / "checkpoint.pmt")
+    for op in (0, 1, 2, 3):
+        assert np.array_equal(device.core.weights(op), model.core.weights(op))
+        assert not np.array_equal(device.core.bias(op), model.core.bias(op))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"optimiser": "adam", "gradient_norm_scaling": "measured"}]
+)
+def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path, changes: dict[str, Any]) -> None:
+    options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9, **changes)
     data = random_dataset(residual_network(), 16)
     trainer = pmt.ZOTrainer(options)
 

@@ -116,6 +116,22 @@ void set_parameters(HostModel& host, int32_t op, const py::object& weights_objec
   host.repack(op);
 }
 
+void set_weight_scales(HostModel& host, int32_t op, const py::object& object) {
+  const OpRecord& record = layer_record(host, op);
+  const auto scales = checked<float>(object, "scales", "float32");
+  if (scales.ndim() != 1 || scales.shape(0) != host.model().output_of(record).channels) {
+    throw py::value_error("scales must have one value for each channel; got shape " + shape_text(scales));
+  }
+  for (py::ssize_t c = 0; c < scales.shape(0); ++c) {
+    if (!(scales.at(c) >= smallest_weight_scale && scales.at(c) <= largest_scale)) {
+      throw py::value_error("scales must be 1e-30 to 1e6; scales[" + std::to_string(c) + "] is " +
+                            std::to_string(scales.at(c)));
+    }
+  }
+  std::memcpy(host.aligned_layer(op).weight_scales, scales.data(), static_cast<size_t>(scales.nbytes()));
+  host.rescale(op);
+}
+
 FloatArray logits(const HostModel& host, const py::object& object, int32_t threads, bool int8_logits) {
   const auto images = checked_images(object, host.model());
   FloatArray result({images.shape(0), static_cast<py::ssize_t>(host.model().classes())});
@@ -203,6 +219,7 @@ void register_model(py::module_& m) {
           },
           py::arg("op"))
       .def("set_parameters", &set_parameters, py::arg("op"), py::arg("weights"), py::arg("bias"))
+      .def("set_weight_scales", &set_weight_scales, py::arg("op"), py::arg("scales"))
       .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)
       .def("activations", &activations, py::arg("image"));
 }

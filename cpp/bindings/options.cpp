@@ -1,7 +1,6 @@
-#include "core/layer.hpp"
-
 #include <pybind11/native_enum.h>
 
+#include "core/layer.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;
@@ -52,6 +51,7 @@ void register_options(py::module_& m) {
       .value("none", GradientNormScaling::none)
       .value("queries_and_samples", GradientNormScaling::queries_and_samples)
       .value("queries", GradientNormScaling::queries)
+      .value("measured", GradientNormScaling::measured)
       .finalize();
   py::native_enum<Rounding>(m, "Rounding", "enum.IntEnum")
       .value("nearest", Rounding::nearest)
@@ -86,6 +86,11 @@ void register_options(py::module_& m) {
       .def("pack", [](const LayerSettings& settings) {
         return py::bytes(reinterpret_cast<const char*>(&settings), sizeof settings);
       });
+  py::native_enum<Optimiser>(m, "Optimiser", "enum.IntEnum")
+      .value("sgd", Optimiser::sgd)
+      .value("momentum", Optimiser::momentum)
+      .value("adam", Optimiser::adam)
+      .finalize();
   py::class_<TrainerOptions>(m, "Options", "Every choice of the trainer; see pmt.ZOTrainer.")
       .def(py::init<>())
       .def_readwrite("seed", &TrainerOptions::seed)
@@ -116,6 +121,11 @@ void register_options(py::module_& m) {
       .def_readwrite("mu_per_channel", &TrainerOptions::mu_per_channel)
       .def_readwrite("probe_samples", &TrainerOptions::probe_samples)
       .def_readwrite("probe_queries", &TrainerOptions::probe_queries)
+      .def_readwrite("train_weights", &TrainerOptions::train_weights)
+      .def_readwrite("optimiser", &TrainerOptions::optimiser)
+      .def_readwrite("momentum", &TrainerOptions::momentum)
+      .def_readwrite("adam_beta2", &TrainerOptions::adam_beta2)
+      .def_readwrite("shrinkage_memory", &TrainerOptions::shrinkage_memory)
       .def("pack", [](const TrainerOptions& options) {
         return py::bytes(reinterpret_cast<const char*>(&options), sizeof options);
       });

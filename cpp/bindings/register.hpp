@@ -10,8 +10,10 @@ void register_errors(pybind11::module_& module);
 void register_options(pybind11::module_& module);
 void register_model(pybind11::module_& module);
 void register_trainer(pybind11::module_& module);
+void register_selection(pybind11::module_& module);
 void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);
+void register_statistics(pybind11::module_& module);
 
 }  // namespace pmt::bindings

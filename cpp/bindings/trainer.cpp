@@ -56,11 +56,21 @@ py::tuple estimate(HostTrainer& host, const py::object& images_object, const py:
     const ChannelWeights at = channel_weights(host.model(), host.model().op(layer.op), c);
     for (int32_t k = 0; k < at.count; ++k) {
       const int32_t i = at.first + k * at.stride;
-      weights.mutable_at(i) = static_cast<float>(sums.weights[i]) * factors.weight;
+      weights.mutable_at(i) = sums.weights != nullptr ? static_cast<float>(sums.weights[i]) * factors.weight : 0.0f;
     }
     bias.mutable_at(c) = static_cast<float>(sums.bias[c]) * factors.bias;
   }
   return py::make_tuple(weights, bias);
+}
+
+FloatArray memories(const HostTrainer& host) {
+  const std::vector<float> values = host.memories();
+  return FloatArray(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+void restore_memories(HostTrainer& host, const py::object& object) {
+  const auto values = checked<float>(object, "values", "float32");
+  host.restore_memories(values.data(), static_cast<size_t>(values.size()));
 }
 
 py::list layer_list(const HostTrainer& host) {
@@ -131,6 +141,9 @@ void register_trainer(py::module_& m) {
       .def("layers", &layer_list)
       .def("calibrate", &calibrate, py::arg("images"), py::arg("labels"), py::arg("step"))
       .def("configure", &HostTrainer::configure, py::arg("settings"))
+      .def("memories", &memories)
+      .def("restore_memories", &restore_memories, py::arg("values"))
+      .def_property_readonly("steps_begun", [](const HostTrainer& host) { return host.trainer().steps_begun(); })
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);
   m.def("allocate_queries", &allocate, py::arg("demands"), py::arg("queries"));

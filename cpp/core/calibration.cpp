@@ -1,7 +1,6 @@
 #include "core/calibration.hpp"
 
 #include "core/arithmetic.hpp"
-#include "core/kernels/patch.hpp"
 
 namespace pmt {
 namespace {
@@ -9,16 +8,9 @@ namespace {
 constexpr int32_t mu_choices = 4;
 constexpr int32_t choices[mu_choices] = {1, 2, 4, 8};
 
-int64_t patch_squares(const int16_t* patch, int32_t count, int32_t stride) {
-  int64_t sum = 0;
-  for (int32_t i = 0; i < count; ++i) sum += int64_t{patch[i * stride]} * patch[i * stride];
-  return sum;
-}
-
 class Calibration {
  public:
-  Calibration(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source,
-              CalibrationResult& result)
+  Calibration(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source, CalibrationResult& result)
       : trainer_(trainer),
         options_(*trainer.estimation().options),
         model_(*trainer.network().model),
@@ -138,8 +130,8 @@ class Calibration {
       settings.mu_node = choice(index, Estimator::node_perturbation).mu;
     }
     if (!both) return;
-    const bool node = choice(index, Estimator::node_perturbation).error <
-                      choice(index, Estimator::weight_perturbation).error;
+    const bool node =
+        choice(index, Estimator::node_perturbation).error < choice(index, Estimator::weight_perturbation).error;
     settings.estimator = node ? Estimator::node_perturbation : Estimator::weight_perturbation;
   }
 
@@ -212,35 +204,6 @@ float node_error(const Model& model, const Layer& layer, int32_t mu, float varia
   const OpRecord& op = model.op(layer.op);
   const float ratio = model.input_of(op).scale / (static_cast<float>(mu) * model.output_of(op).scale);
   return variance * (ratio * ratio) * input_squares;
-}
-
-int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
-  const Model& model = *estimation.network->model;
-  const OpRecord& op = model.op(layer.op);
-  const OpShape shape = op_shape(model, op);
-  const bool depthwise = op.kind == OpKind::depthwise_conv2d;
-  const bool flat = op.kind == OpKind::fully_connected;
-  const Shape in = flat ? Shape{1, 1, element_count(model.input_of(op))} : shape.in;
-  const Window window = flat ? Window{1, 1, 1, 1, 0, 0} : shape.window;
-  const int32_t taps = layer.weight_count / layer.channels;
-  const float* scales = model.weight_scales(op);
-  const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
-  const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output);
-  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
-  const TensorRecord& out = model.output_of(op);
-  const int32_t width = flat ? 1 : out.width, positions = flat ? 1 : out.height * out.width;
-  const int32_t multiplier = depthwise ? layer.channels / in.channels : 1;
-  int64_t sum = 0;
-  for (int32_t p = 0; p < positions; ++p) {
-    gather_patch(input, in, window, model.input_of(op).zero_point, p / width, p % width, patch);
-    const int64_t whole = depthwise ? 0 : patch_squares(patch, taps, 1);
-    for (int32_t c = 0; c < layer.channels; ++c) {
-      const int8_t node = nodes[p * layer.channels + c];
-      if (channel_is_dead(scales[c]) || node <= op.clamp_min || node >= op.clamp_max) continue;
-      sum += depthwise ? patch_squares(patch + c / multiplier, taps, in.channels) : whole;
-    }
-  }
-  return sum;
 }
 
 Status calibrate(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source,

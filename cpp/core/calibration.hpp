@@ -42,11 +42,6 @@ float squared_weight_mu(const Model& model, const Layer& layer, int32_t mu);
 float weight_error(const Model& model, const Layer& layer, int32_t mu, float variance);
 float node_error(const Model& model, const Layer& layer, int32_t mu, float variance, float input_squares);
 
-// Squared inputs (zero point removed) summed over the positions of the layer's output, the taps under
-// each, and those of its live channels that do not stand at a clamp. Needs the main pass up to and
-// including the layer.
-int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
-
 // What was measured, one entry for each layer.
 struct CalibrationResult {
   LayerMeasurement* measurements;

@@ -48,7 +48,7 @@ void Trainer::join_added(int32_t table) {
 // Weights that random sparsity leaves out do not change, whatever the estimator.
 void Trainer::leave_out_inactive(int32_t layer) {
   const int8_t* mask = workspaces_[0].masks.of(options_, layers_[layer], estimation_.step);
-  if (mask == nullptr) return;
+  if (mask == nullptr || sums().weights == nullptr) return;
   for (int32_t i = 0; i < layers_[layer].weight_count; ++i) {
     if (mask[i] == 0) sums().weights[i] = 0;
   }

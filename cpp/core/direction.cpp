@@ -14,7 +14,7 @@ bool is_shared(const TrainerOptions& options, const Layer& layer) {
 uint32_t column_count(const TrainerOptions& options, const Layer& layer) {
   if (layer.estimator == Estimator::closed_form) return 0;
   if (layer.estimator == Estimator::node_perturbation) return static_cast<uint32_t>(layer.node_count);
-  return static_cast<uint32_t>(layer.weight_count + (options.train_bias != 0 ? layer.channels : 0));
+  return static_cast<uint32_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
 }
 
 // Of the layers whose op is before `op`.
@@ -78,7 +78,8 @@ HadamardRows hadamard_rows(const Estimation& estimation, const Layer& layer, uin
 uint32_t first_column(const Estimation& estimation, const Layer& layer, Purpose purpose) {
   const bool together = estimation.options->scope == Scope::model_wise;
   const uint32_t first = together ? columns_before(estimation, layer.op) : 0;
-  return purpose == Purpose::bias_signs ? first + static_cast<uint32_t>(layer.weight_count) : first;
+  return purpose == Purpose::bias_signs ? first + static_cast<uint32_t>(trained_weights(*estimation.options, layer))
+                                        : first;
 }
 
 Coordinate coordinate_of(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t query) {

@@ -47,6 +47,7 @@ void add_depthwise_product(const Model& model, const Layer& layer, const OpRecor
 void add_outer_products(const Network& network, const Layer& layer, const int8_t* input, const Row& row,
                         const int32_t* gradient, int16_t* patches, const GradientSums& sums) {
   const Model& model = *network.model;
+  if (sums.weights == nullptr) return;
   const OpRecord& op = model.op(layer.op);
   const TensorRecord& in = model.input_of(op);
   const bool flat = op.kind == OpKind::fully_connected;
@@ -79,8 +80,10 @@ void add_weight_gradient(const Estimation& estimation, const Workspace& workspac
     return;
   }
   DirectionSums directions(estimation, workspace, layer, sample, differences);
-  directions.open(Purpose::weight_signs);
-  add_direction_sums(directions, workspace, layer.weight_count, sums.weights);
+  if (sums.weights != nullptr) {
+    directions.open(Purpose::weight_signs);
+    add_direction_sums(directions, workspace, layer.weight_count, sums.weights);
+  }
   if (estimation.options->train_bias == 0) return;
   // The signs of a bias were drawn as one run over all channels, as they are here.
   directions.open(Purpose::bias_signs);

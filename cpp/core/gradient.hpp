@@ -10,7 +10,7 @@
 namespace pmt {
 
 struct GradientSums {
-  int64_t* weights;  // layer.weight_count
+  int64_t* weights;  // layer.weight_count; null where biases alone are trained
   int64_t* bias;     // layer.channels
 };
 

@@ -19,6 +19,7 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
   if (options.rule == EstimatorRule::weight) return Estimator::weight_perturbation;
   if (has_closed_form(model, op, options)) return Estimator::closed_form;
   if (options.rule == EstimatorRule::node) return Estimator::node_perturbation;
+  if (options.train_weights == 0) return Estimator::weight_perturbation;
   const bool by_input = options.node_dimension == NodeDimension::input;
   const int32_t nodes = element_count(by_input ? model.input_of(record) : model.output_of(record));
   const bool node = static_cast<float>(nodes) < options.node_ratio * static_cast<float>(weight_count(model, record));

@@ -43,7 +43,9 @@ struct LayerStorage {
   int32_t* bias;
 };
 
-// Applies the options' rule. The head is always closed_form unless `rule` is weight.
+// Applies the options' rule. The head is always closed_form unless `rule` is weight. Where biases
+// alone are trained, by_dimension is always weight perturbation (of the biases): a bias moves all the
+// positions of its channel, which nodes would have to find out one by one.
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
 
 // What the options give a layer. With EstimatorRule::measured that is the estimator by dimension,
@@ -61,6 +63,13 @@ float mean_weight_scale(const Model& model, const OpRecord& op);
 // dead channel; else the layer's mu.
 constexpr int32_t largest_channel_mu = 8;
 int32_t channel_mu(const Model& model, const Layer& layer, int32_t channel);
+// Weights and biases that are trained.
+inline int32_t trained_weights(const TrainerOptions& options, const Layer& layer) {
+  return options.train_weights != 0 ? layer.weight_count : 0;
+}
+inline int32_t trained_biases(const TrainerOptions& options, const Layer& layer) {
+  return options.train_bias != 0 ? layer.channels : 0;
+}
 
 // Size of a bias perturbation: mu output steps, in bias steps (s_x * s_w); 0 for a dead channel.
 int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu);

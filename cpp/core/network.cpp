@@ -81,6 +81,14 @@ LinearArgs linear_args(const Model& model, const OpRecord& op, const OpImages& i
           parameters.weights, parameters.bias, scales,           parameters.packed, scratch};
 }
 
+void run_linear(const Kernels& kernels, OpKind kind, const LinearArgs& args) {
+  switch (kind) {
+    case OpKind::conv2d: kernels.conv2d(args); break;
+    case OpKind::depthwise_conv2d: kernels.depthwise_conv2d(args); break;
+    default: kernels.fully_connected(args); break;
+  }
+}
+
 }  // namespace
 
 void bind_parameters(const Model& model, Parameters* parameters) {
@@ -127,12 +135,21 @@ void run_layer(const Network& network, int32_t index, const OpImages& images, co
     output_scales(model, op, computed);
     scales = computed;
   }
-  const LinearArgs args = linear_args(model, op, images, parameters, {channel_begin, channel_end}, scales, scratch);
-  switch (op.kind) {
-    case OpKind::conv2d: network.kernels->conv2d(args); break;
-    case OpKind::depthwise_conv2d: network.kernels->depthwise_conv2d(args); break;
-    default: network.kernels->fully_connected(args); break;
-  }
+  run_linear(*network.kernels, op.kind,
+             linear_args(model, op, images, parameters, {channel_begin, channel_end}, scales, scratch));
+}
+
+void run_requantised(const Network& network, int32_t index, const OpImages& images, const Requantisation& to,
+                     void* scratch) {
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(index);
+  LayerInput parameters = layer_input(network, index);
+  parameters.bias = to.bias;
+  LinearArgs args = linear_args(model, op, images, parameters, {0, model.output_of(op).channels}, to.scales, scratch);
+  args.output_zero = 0;
+  args.clamp_min = -127;
+  args.clamp_max = 127;
+  run_linear(*network.kernels, op.kind, args);
 }
 
 void run_op(const Network& network, int32_t index, const OpImages& images, void* scratch) {

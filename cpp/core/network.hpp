@@ -60,6 +60,9 @@ void pack_network(Arena& arena, Network& network);
 // Brings a layer's packed form up to date with its weights and biases.
 void repack_layer(const Network& network, int32_t index);
 
+// Brings a layer's scales, where they are kept, up to date with its weight scales.
+void rescale_layer(const Network& network, int32_t index);
+
 // Memory one op needs besides its tensors: kernel scratch and the requantisation scales.
 int32_t op_scratch_bytes(const Network& network, const OpRecord& op);
 
@@ -72,6 +75,15 @@ LayerInput layer_input(const Network& network, int32_t index);
 // Runs a range of a layer's output channels with other parameters (all start at channel_begin).
 void run_layer(const Network& network, int32_t index, const OpImages& images, const LayerInput& parameters,
                int32_t channel_begin, int32_t channel_end, void* scratch);
+
+// A layer with its own weights, but other biases and requantisation: out = clamp(rne((acc + bias) *
+// scale), -127, 127), without zero point or activation. Both arrays are padded as a PackedLayer's.
+struct Requantisation {
+  const int32_t* bias;
+  const float* scales;
+};
+void run_requantised(const Network& network, int32_t index, const OpImages& images, const Requantisation& to,
+                     void* scratch);
 
 // s_x * s_w / s_y for every output channel.
 void output_scales(const Model& model, const OpRecord& op, float* scales);

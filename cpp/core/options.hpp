@@ -35,8 +35,9 @@ enum class NodeDimension : uint32_t { output = 0, input = 1 };
 // Weight perturbations of a batch: one set for all samples, or one for each.
 enum class Sharing : uint32_t { per_sample = 0, batch = 1 };
 
-// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1).
-enum class GradientNormScaling : uint32_t { none = 0, queries_and_samples = 1, queries = 2 };
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). measured: the share of a layer's
+// gradient that is no noise, from the losses' own differences (see shrinkage.hpp).
+enum class GradientNormScaling : uint32_t { none = 0, queries_and_samples = 1, queries = 2, measured = 3 };
 
 enum class Rounding : uint32_t { nearest = 0, stochastic = 1 };
 
@@ -51,6 +52,9 @@ enum class Allocation : uint32_t { uniform = 0, variance = 1 };
 // Perturbation size of a layer: the options' mu, or the smallest of 1, 2, 4 and 8 at which the
 // rounding noise of int8 is no more than half of the signal.
 enum class MuRule : uint32_t { fixed = 0, calibrated = 1 };
+// What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
+// `momentum`, or Adam.
+enum class Optimiser : uint32_t { sgd = 0, momentum = 1, adam = 2 };
 
 struct TrainerOptions {
   uint32_t seed = 1;
@@ -81,8 +85,13 @@ struct TrainerOptions {
   uint32_t mu_per_channel = 0;  // 1: mu_weight is scaled by channel, see channel_mu()
   int32_t probe_samples = 32;   // of a measurement
   int32_t probe_queries = 16;   // of each sample, layer, estimator and mu that is measured
+  uint32_t train_weights = 1;   // 0 or 1; 0: biases alone
+  Optimiser optimiser = Optimiser::sgd;
+  float momentum = 0.9f;          // 0 .. below 1; Adam's beta 1
+  float adam_beta2 = 0.999f;      // 0 .. below 1
+  float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step; 0 .. below 1
 };
-static_assert(sizeof(TrainerOptions) == 112, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 132, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;

@@ -26,21 +26,6 @@ PackedLayer take_layer(Arena& arena, const Network& network, int32_t index) {
   return packed;
 }
 
-void fill_layer(const Network& network, int32_t index) {
-  const Model& model = *network.model;
-  const OpRecord& op = model.op(index);
-  const PackedLayer& packed = network.packed[index];
-  const float input_scale = model.input_of(op).scale, output_scale = model.output_of(op).scale;
-  const float* weight_scales = model.weight_scales(op);
-  const int32_t channels = model.output_of(op).channels;
-  const int32_t padded = round_up(channels, network.kernels->channel_multiple);
-  fill(packed.scales, channels, padded, [&](int32_t c) { return input_scale * weight_scales[c] / output_scale; });
-  if (packed.logit_scales != nullptr) {
-    fill(packed.logit_scales, channels, padded, [&](int32_t c) { return input_scale * weight_scales[c]; });
-  }
-  repack_layer(network, index);
-}
-
 }  // namespace
 
 bool packs(const Kernels& kernels) { return kernels.channel_multiple > 1; }
@@ -57,7 +42,24 @@ void pack_network(Arena& arena, Network& network) {
   network.packed = packed;
   if (packed == nullptr || !arena.fits()) return;
   for (int32_t i = 0; i < model.op_count(); ++i) {
-    if (packed[i].scales != nullptr && packed[i].bias != nullptr) fill_layer(network, i);
+    if (packed[i].scales == nullptr || packed[i].bias == nullptr) continue;
+    rescale_layer(network, i);
+    repack_layer(network, i);
+  }
+}
+
+void rescale_layer(const Network& network, int32_t index) {
+  if (network.packed == nullptr) return;
+  const Model& model = *network.model;
+  const OpRecord& op = model.op(index);
+  const PackedLayer& packed = network.packed[index];
+  const float input_scale = model.input_of(op).scale, output_scale = model.output_of(op).scale;
+  const float* weight_scales = model.weight_scales(op);
+  const int32_t channels = model.output_of(op).channels;
+  const int32_t padded = round_up(channels, network.kernels->channel_multiple);
+  fill(packed.scales, channels, padded, [&](int32_t c) { return input_scale * weight_scales[c] / output_scale; });
+  if (packed.logit_scales != nullptr) {
+    fill(packed.logit_scales, channels, padded, [&](int32_t c) { return input_scale * weight_scales[c]; });
   }
 }
 

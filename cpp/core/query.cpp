@@ -139,6 +139,11 @@ class Queries {
   LayerInput perturb_tile(const Layer& layer, const OpRecord& op, Direction& weights, Direction& biases, int32_t begin,
                           int32_t end) {
     const Kernels& kernels = *network_.kernels;
+    if (options_.train_weights == 0) {  // a tile is all the channels
+      perturb_bias(layer, op, biases, begin, end);
+      const LayerInput own = layer_input(network_, layer.op);
+      return {own.weights, workspace_.bias_tile, own.packed};
+    }
     const int32_t taps = layer.weight_count / layer.channels;
     const int32_t count = (end - begin) * taps;
     weights.next(kernels, count, workspace_.signs);

@@ -37,6 +37,7 @@ int32_t Permutation::at(int32_t index) const {
 
 int32_t active_weights(const TrainerOptions& options, const Layer& layer) {
   const auto left_out = static_cast<int32_t>(options.sparsity * static_cast<float>(layer.weight_count) + 0.5f);
+  if (options.train_weights == 0) return 0;
   const int32_t active = layer.weight_count - left_out;
   return active < 1 ? 1 : active;
 }

@@ -22,7 +22,7 @@ class Permutation {
   Random128 multipliers_, offsets_;
 };
 
-// Active weights of a layer, at least 1.
+// Active weights of a layer, at least 1; none where biases train alone.
 int32_t active_weights(const TrainerOptions& options, const Layer& layer);
 
 // Coordinates that a step moves one by one: active weights and, where they train, biases; or nodes.

@@ -31,8 +31,11 @@ const char* message(Code code) {
       return "antithetic pairs need an even number of queries, the same for all layers, and no coordinate directions";
     case Code::option_index: return "a running index needs Hadamard directions, per sample";
     case Code::option_coordinate:
-      return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule)";
+      return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
     case Code::option_sparsity: return "the sparsity must be 0 <= sparsity < 1, the mask interval at least 1";
+    case Code::option_nothing_trained: return "neither weights nor biases are trained";
+    case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
+    case Code::option_memory: return "momentum, beta 2 and the shrinkage's memory must be 0 <= x < 1";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
     case Code::option_probe: return "probe_samples must be at least 1, probe_queries 2..4096";
@@ -43,6 +46,7 @@ const char* message(Code code) {
              "model-wise, the options'";
     case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
+    case Code::update_memory: return "what the updates remember is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::label_range: return "a label is outside 0..classes-1";
     case Code::sample_unreadable: return "a sample could not be read";

@@ -7,44 +7,48 @@ namespace pmt {
 
 enum class Code : int32_t {
   ok = 0,
-  image_too_short,       // fewer bytes than the header, or than the header says
-  image_magic,           // not a .pmt image
-  image_version,         // a version this core does not read
-  image_checksum,        // CRC-32 differs: the file is damaged
-  image_layout,          // a section lies outside the image, overlaps another or is misaligned
-  image_alignment,       // the memory that holds the image is not 16-byte aligned
-  tensor_shape,          // a dimension is below 1, or all tensors together exceed 2^28 elements
-  tensor_quantisation,   // a scale is outside its bounds, or a zero point outside int8
-  op_kind,               // unknown op
-  op_tensor,             // an input is used before it is produced, or a tensor has two producers
-  op_geometry,           // kernel, stride or padding does not give the output's shape
-  op_data,               // weights, bias or scales lie outside the data section or share bytes
-  op_quantisation,       // a weight scale is outside its bounds, or quantisations must be equal
-  op_clamp,              // clamp bounds outside int8 or the wrong way round
-  block_layer,           // a block names an op that has no weights
-  name_range,            // a name lies outside the name section or is not terminated
-  arena_alignment,       // the arena does not start at a 16-byte boundary
-  arena_too_small,       // the memory handed over is smaller than the plan
-  option_queries,        // queries outside 1..4096 (leave-one-out needs 2)
-  option_mu,             // perturbation size outside 1..64
-  option_seed,           // XORShift32 needs a seed other than 0
-  option_learning_rate,  // not finite or negative
-  option_pairs,          // antithetic pairs with odd or allocated queries, or coordinate directions
-  option_index,          // a running index without Hadamard directions of each sample
-  option_coordinate,     // coordinate directions model-wise, or with measured settings
-  option_sparsity,       // a sparsity outside 0..1 (excluded), or a mask interval below 1
-  option_value,          // an enumeration outside its range
-  option_scope,          // what is measured layer by layer needs the scope layer_wise
-  option_probe,          // probe_samples below 1, or probe_queries outside 2..4096
-  layer_not_trainable,   // the op has no weights
-  layer_settings,        // not as many settings as layers
-  layer_queries,         // a layer's own queries are out of range, or differ model-wise
-  layer_estimator,       // an estimator that the layer cannot have
-  layer_repeated,        // the same layer twice, or layers not ascending
-  batch_size,            // batch below 1 or above what the plan was made for
-  label_range,           // a label outside 0..classes-1
-  sample_unreadable,     // the sample source failed
-  cancelled,             // the caller asked to stop; weights are as before the step
+  image_too_short,         // fewer bytes than the header, or than the header says
+  image_magic,             // not a .pmt image
+  image_version,           // a version this core does not read
+  image_checksum,          // CRC-32 differs: the file is damaged
+  image_layout,            // a section lies outside the image, overlaps another or is misaligned
+  image_alignment,         // the memory that holds the image is not 16-byte aligned
+  tensor_shape,            // a dimension is below 1, or all tensors together exceed 2^28 elements
+  tensor_quantisation,     // a scale is outside its bounds, or a zero point outside int8
+  op_kind,                 // unknown op
+  op_tensor,               // an input is used before it is produced, or a tensor has two producers
+  op_geometry,             // kernel, stride or padding does not give the output's shape
+  op_data,                 // weights, bias or scales lie outside the data section or share bytes
+  op_quantisation,         // a weight scale is outside its bounds, or quantisations must be equal
+  op_clamp,                // clamp bounds outside int8 or the wrong way round
+  block_layer,             // a block names an op that has no weights
+  name_range,              // a name lies outside the name section or is not terminated
+  arena_alignment,         // the arena does not start at a 16-byte boundary
+  arena_too_small,         // the memory handed over is smaller than the plan
+  option_queries,          // queries outside 1..4096 (leave-one-out needs 2)
+  option_mu,               // perturbation size outside 1..64
+  option_seed,             // XORShift32 needs a seed other than 0
+  option_learning_rate,    // not finite or negative
+  option_nothing_trained,  // neither weights nor biases
+  option_measured,         // biases alone, with settings that are measured on weights
+  option_memory,           // momentum, Adam's beta 2 or the shrinkage's memory outside 0..1 (excluded)
+  option_pairs,            // antithetic pairs with odd or allocated queries, or coordinate directions
+  option_index,            // a running index without Hadamard directions of each sample
+  option_coordinate,       // coordinate directions model-wise, or with something measured
+  option_sparsity,         // a sparsity outside 0..1 (excluded), or a mask interval below 1
+  option_value,            // an enumeration outside its range
+  option_scope,            // what is measured layer by layer needs the scope layer_wise
+  option_probe,            // probe_samples below 1, or probe_queries outside 2..4096
+  layer_not_trainable,     // the op has no weights
+  layer_settings,          // not as many settings as layers
+  layer_queries,           // a layer's own queries are out of range, or differ model-wise
+  layer_estimator,         // an estimator that the layer cannot have
+  layer_repeated,          // the same layer twice, or layers not ascending
+  update_memory,           // values that no update can have left
+  batch_size,              // batch below 1 or above what the plan was made for
+  label_range,             // a label outside 0..classes-1
+  sample_unreadable,       // the sample source failed
+  cancelled,               // the caller asked to stop; weights are as before the step
 };
 
 struct Status {

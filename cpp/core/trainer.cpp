@@ -14,6 +14,8 @@ struct Trainer::Job {
 
 namespace {
 
+constexpr float most_updates = 16777216.0f;  // a float counts no further
+
 // Queries of a sample are split into tasks only where samples alone would leave workers idle.
 int32_t chunks_for(int32_t workers, int32_t samples, int32_t queries) {
   if (workers == 1) return 1;
@@ -75,6 +77,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   averages_ = arena_.take<int32_t>(is_coordinate_wise() ? 0 : larger(most_table_queries(), probed));
   samples_ = arena_.take<SampleState>(setup.batch);
   sums_ = arena_.take<int64_t>(static_cast<int64_t>(setup.executor.workers) * (largest_layer_ + most_channels_));
+  open_memories();
   workspaces_ = arena_.take<Workspace>(setup.executor.workers);
   statuses_ = arena_.take<Status>(setup.executor.workers);
   for (int32_t i = 0; i < setup.executor.workers; ++i) {
@@ -83,6 +86,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
     if (arena_.fits()) workspaces_[i] = workspace;
   }
   if (!arena_.fits()) return {Code::arena_too_small};
+  for (int64_t i = 0; i < memories_.count; ++i) memories_.values[i] = 0.0f;
   estimation_ = {&network_, &plan_, &options_, layers_, setup.layer_count, 0};
   return {};
 }
@@ -123,7 +127,7 @@ Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
   if (is_coordinate_wise()) layer.queries = coordinate_count(options_, layer);
   layer_ops_[index] = op;
   network_.parameters[op] = {layer.weights, layer.bias};
-  largest_layer_ = larger(largest_layer_, layer.weight_count);
+  largest_layer_ = larger(largest_layer_, trained_weights(options_, layer));
   most_channels_ = larger(most_channels_, out.channels);
   return {};
 }
@@ -158,7 +162,7 @@ int32_t* Trainer::losses(int32_t table, int32_t row) const {
 
 GradientSums Trainer::sums_of(int32_t worker) const {
   int64_t* start = sums_ + static_cast<int64_t>(worker) * (largest_layer_ + most_channels_);
-  return {start, start + largest_layer_};
+  return {options_.train_weights != 0 ? start : nullptr, start + largest_layer_};
 }
 
 bool Trainer::shares_perturbations(Estimator estimator) const {
@@ -295,6 +299,9 @@ void Trainer::add_gradient(Job& job, int32_t sample, int32_t worker) {
   } else {
     forward(network_, plan_, workspace, 1, 0, layer.op + 1);
     add_node_gradient(estimation_, workspace, layer, id, losses(table, sample), sums_of(worker));
+    if (input_squares_ == nullptr) return;
+    input_squares_[sample] = options_.train_weights != 0 ? free_input_squares(estimation_, workspace, layer)
+                                                         : free_nodes(estimation_, workspace, layer);
   }
 }
 
@@ -316,7 +323,7 @@ Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource
   setup_.executor.run(setup_.executor.context, tasks, task, &job, false);
   for (int32_t w = 1; w < workers; ++w) {
     const GradientSums other = sums_of(w), total = sums_of(0);
-    for (int32_t i = 0; i < layers_[layer].weight_count; ++i) total.weights[i] += other.weights[i];
+    for (int32_t i = 0; i < trained_weights(options_, layers_[layer]); ++i) total.weights[i] += other.weights[i];
     for (int32_t c = 0; c < layers_[layer].channels; ++c) total.bias[c] += other.bias[c];
   }
   leave_out_inactive(layer);
@@ -325,6 +332,59 @@ Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource
 
 UpdateInput Trainer::update_input(const Layer& layer, float learning_rate, int32_t samples) const {
   return {learning_rate, samples, shares_perturbations(layer.estimator) ? 1 : samples};
+}
+
+void Trainer::open_memories() {
+  int64_t values = 0;
+  for (int32_t i = 0; i < setup_.layer_count; ++i) values += update_memory_values(options_, layers_[i]);
+  memories_.count = values > 0 ? values + 1 : 0;
+  memories_.values = arena_.take<float>(memories_.count);
+  const bool measured = options_.gradient_norm_scaling == GradientNormScaling::measured;
+  input_squares_ = measured ? arena_.take<int64_t>(setup_.batch) : nullptr;
+}
+
+Status Trainer::check_memories() const {
+  for (int64_t i = 0; i < memories_.count; ++i) {
+    if (!is_finite(memories_.values[i])) return {Code::update_memory};
+  }
+  const bool counted = memories_.count == 0 || (memories_.values[0] >= 0.0f && memories_.values[0] <= most_updates);
+  return counted ? Status{} : Status{Code::update_memory};
+}
+
+UpdateMemory Trainer::memory_of(int32_t layer) const {
+  if (memories_.count == 0) return {};
+  float* values = memories_.values + 1;
+  for (int32_t i = 0; i < layer; ++i) values += update_memory_values(options_, layers_[i]);
+  UpdateMemory memory = update_memory_in(values, options_, layers_[layer]);
+  memory.updates = static_cast<int32_t>(memories_.values[0]);
+  return memory;
+}
+
+// Squared norm of the noise in the sums of a layer, of its differences; summed sample by sample.
+float Trainer::noise_of(int32_t layer, int32_t samples) const {
+  const int32_t table = options_.scope == Scope::layer_wise ? layer : 0;
+  const bool node = layers_[layer].estimator == Estimator::node_perturbation;
+  const auto freedom = static_cast<float>(measured_elements(estimation_, layers_[layer]) - 1);
+  const int32_t queries = query_count(estimation_, layers_[table]);
+  if (shares_perturbations(layers_[layer].estimator)) {
+    return freedom * in_squared_losses(difference_squares(averages_, queries));
+  }
+  float noise = 0.0f;
+  for (int32_t n = 0; n < samples; ++n) {
+    const float squares = in_squared_losses(difference_squares(losses(table, n), queries));
+    noise += squares * (node ? to_float(input_squares_[n]) : freedom);
+  }
+  return noise;
+}
+
+// The factor of measured gradient-norm scaling.
+float Trainer::shrink(int32_t layer, int32_t samples) const {
+  const UpdateMemory memory = memory_of(layer);
+  if (memory.noise == nullptr || layers_[layer].estimator == Estimator::closed_form) return 1.0f;
+  const float norm = squared_norm(estimation_, layers_[layer], sums());
+  *memory.noise =
+      remember_noise(*memory.noise, noise_of(layer, samples), norm, options_.shrinkage_memory, memory.updates);
+  return clamp(1.0f - *memory.noise, 0.0f, 1.0f);
 }
 
 Status Trainer::estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer) {
@@ -346,12 +406,16 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
     result->correct += samples_[n].correct;
   }
   to_differences(samples);
+  ++steps_begun_;
   for (int32_t i = setup_.layer_count - 1; i >= 0; --i) {
     PMT_RETURN_IF_ERROR(sum_gradients(i, samples, source));
-    const UpdateInput input = update_input(layers_[i], learning_rate, samples);
+    UpdateInput input = update_input(layers_[i], learning_rate, samples);
+    input.memory = memory_of(i);
+    input.shrinkage = shrink(i, samples);
     result->changed += update_layer(estimation_, layers_[i], input, sums());
     repack_layer(network_, layers_[i].op);
   }
+  if (memories_.count > 0) memories_.values[0] += 1.0f;
   return {};
 }
 

@@ -8,6 +8,8 @@
 #pragma once
 
 #include "core/executor.hpp"
+#include "core/sample_source.hpp"
+#include "core/shrinkage.hpp"
 #include "core/update.hpp"
 
 namespace pmt {
@@ -18,12 +20,6 @@ struct LayerMeasurement {
   // loss where the batch shares its perturbations. [estimator][probe].
   float variance[2][2];
   float input_squares;  // free_input_squares(), mean over the samples
-};
-
-// Where a step's samples come from. `read` fills the network's int8 input; workers call it at once.
-struct SampleSource {
-  void* context;
-  bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
 };
 
 struct TrainerSetup {
@@ -51,6 +47,13 @@ struct StepResult {
   int32_t changed;   // weights that changed
 };
 
+// All that the updates remember: the number of updates so far, then each layer's values in the order of
+// update_memory.hpp. None where the options remember nothing.
+struct UpdateMemories {
+  float* values;
+  int64_t count;
+};
+
 class Trainer {
  public:
   // Enough memory for open() to tell the exact need through bytes_needed().
@@ -70,6 +73,12 @@ class Trainer {
   GradientSums sums() const { return sums_of(0); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
 
+  // For checkpoints. Written before the first step they are where training goes on from, once
+  // check_memories() has found nothing that no training can have left.
+  UpdateMemories memories() const { return memories_; }
+  Status check_memories() const;
+  // Steps whose updates have begun.
+  int32_t steps_begun() const { return steps_begun_; }
   // Queries of a batch with other settings, in streams apart from those of the step: each layer's
   // variance[estimator][probe], and input_squares. Neither changes anything. For setups that probe, with
   // at most the options' probe_queries.
@@ -121,6 +130,10 @@ class Trainer {
   void average_over_batch(int32_t table, int32_t samples);
   Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
   void add_gradient(Job& job, int32_t sample, int32_t worker);
+  void open_memories();
+  UpdateMemory memory_of(int32_t layer) const;
+  float noise_of(int32_t layer, int32_t samples) const;
+  float shrink(int32_t layer, int32_t samples) const;
   Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label);
 
   TrainerSetup setup_ = {};
@@ -137,6 +150,9 @@ class Trainer {
   int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
+  UpdateMemories memories_ = {};
+  int64_t* input_squares_ = nullptr;  // [sample], of the layer whose gradient is being summed; see shrinkage.hpp
+  int32_t steps_begun_ = 0;
   int32_t largest_layer_ = 0;
   int32_t most_channels_ = 0;
   Workspace* workspaces_ = nullptr;

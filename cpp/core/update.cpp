@@ -39,10 +39,9 @@ float qas(const TrainerOptions& options, float scale) {
 }
 
 // An overflow of extreme options times nothing is nothing, on every target.
-float update_of(int64_t sum, float factor) {
-  const float update = to_float(sum) * factor;
-  return update == update ? update : 0.0f;
-}
+float or_nothing(float value) { return value == value ? value : 0.0f; }
+
+float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }
 
 struct Steps {
   float weights, bias;
@@ -57,16 +56,19 @@ class LayerUpdate {
         op_(model_.op(layer.op)),
         layer_(layer),
         input_(input),
-        sums_(sums) {}
+        sums_(sums),
+        moments_(*estimation.options, input.memory),
+        remembers_(estimation.options->optimiser != Optimiser::sgd) {}
 
   int32_t apply() {
+    if (remembers_) remember();
     const Steps steps = options_.step == Step::normalised ? normalised_steps() : gradient_steps();
     int32_t changed = 0;
     RoundingBits weight_bits(estimation_, layer_, Purpose::rounding);
     for (int32_t c = 0; c < layer_.channels; ++c) {
       if (dead(c)) continue;
       const ChannelFactors direction = directions(c);
-      changed += update_channel(c, direction.weight * steps.weights, weight_bits);
+      if (options_.train_weights != 0) changed += update_channel(c, direction.weight * steps.weights, weight_bits);
       if (options_.train_bias != 0) update_bias(c, direction.bias * steps.bias);
     }
     return changed;
@@ -77,13 +79,49 @@ class LayerUpdate {
   float weight_scale(int32_t channel) const { return model_.weight_scales(op_)[channel]; }
   float bias_scale(int32_t channel) const { return model_.input_of(op_).scale * weight_scale(channel); }
 
+  // What sums, or the directions of their moments, are multiplied by for a step.
   ChannelFactors directions(int32_t channel) const {
+    if (remembers_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
     const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, channel);
     return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
   }
 
+  // Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
+  // and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
+  bool in_real_weights() const {
+    return options_.optimiser == Optimiser::adam && options_.quantisation_aware_scaling != 0;
+  }
+  float to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
+  float from_moments(float scale) const { return in_real_weights() ? 1.0f / scale : 1.0f; }
+
+  int64_t bias_element(int32_t channel) const { return trained_weights(options_, layer_) + channel; }
+
+  void remember() {
+    for (int32_t c = 0; c < layer_.channels; ++c) {
+      if (dead(c)) continue;
+      const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, c);
+      const float weight = gradient.weight * to_moments(weight_scale(c));
+      const ChannelWeights at = channel_weights(model_, op_, c);
+      for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
+        const int32_t i = at.first + k * at.stride;
+        moments_.remember(i, update_of(sums_.weights[i], weight));
+      }
+      if (options_.train_bias == 0) continue;
+      moments_.remember(bias_element(c), update_of(sums_.bias[c], gradient.bias * to_moments(bias_scale(c))));
+    }
+  }
+
+  float weight_update(int32_t i, float factor) const {
+    return remembers_ ? or_nothing(moments_.direction(i) * factor) : update_of(sums_.weights[i], factor);
+  }
+  float bias_update(int32_t channel, float factor) const {
+    if (!remembers_) return update_of(sums_.bias[channel], factor);
+    return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
+  }
+
   Steps gradient_steps() const {
-    const float step = input_.learning_rate * gradient_norm_scaling(estimation_, layer_, input_.samples);
+    const float scaling = gradient_norm_scaling(estimation_, layer_, input_.samples) * input_.shrinkage;
+    const float step = input_.learning_rate * scaling;
     return {step, step};
   }
 
@@ -96,9 +134,9 @@ class LayerUpdate {
       if (dead(c)) continue;
       ++live;
       const ChannelFactors direction = directions(c);
-      weight_squares += channel_squares(c, direction.weight);
+      if (options_.train_weights != 0) weight_squares += channel_squares(c, direction.weight);
       const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
-      const float bias = update_of(sums_.bias[c], direction.bias) * in_output_steps;
+      const float bias = bias_update(c, direction.bias) * in_output_steps;
       bias_squares += bias * bias;
     }
     const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
@@ -108,14 +146,14 @@ class LayerUpdate {
 
   float normalise(float squares, float count) const {
     if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
-    return input_.learning_rate / __builtin_sqrtf(squares / count);
+    return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
   }
 
   float channel_squares(int32_t channel, float factor) const {
     const ChannelWeights at = channel_weights(model_, op_, channel);
     float squares = 0.0f;
     for (int32_t k = 0; k < at.count; ++k) {
-      const float value = update_of(sums_.weights[at.first + k * at.stride], factor);
+      const float value = weight_update(at.first + k * at.stride, factor);
       squares += value * value;
     }
     return squares;
@@ -126,7 +164,7 @@ class LayerUpdate {
     int32_t changed = 0;
     for (int32_t k = 0; k < at.count; ++k) {
       const int32_t i = at.first + k * at.stride;
-      const float update = update_of(sums_.weights[i], factor);
+      const float update = weight_update(i, factor);
       const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
       const int32_t step = round_update(update, options_.rounding, random);
       const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);
@@ -138,7 +176,7 @@ class LayerUpdate {
 
   // A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
   void update_bias(int32_t channel, float factor) {
-    const int32_t step = round_saturating(update_of(sums_.bias[channel], factor));
+    const int32_t step = round_saturating(bias_update(channel, factor));
     const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - step;
     layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
   }
@@ -150,6 +188,8 @@ class LayerUpdate {
   const Layer& layer_;
   const UpdateInput& input_;
   const GradientSums& sums_;
+  const Moments moments_;
+  const bool remembers_;
 };
 
 // Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
@@ -186,16 +226,15 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
 
 float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples) {
   const TrainerOptions& options = *estimation.options;
-  if (options.gradient_norm_scaling == GradientNormScaling::none || layer.estimator == Estimator::closed_form) {
-    return 1.0f;
-  }
-  if (options.directions == Directions::coordinate) return 1.0f;
+  const GradientNormScaling mode = options.gradient_norm_scaling;
+  const bool off = mode == GradientNormScaling::none || mode == GradientNormScaling::measured;
+  const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
+  if (off || exact) return 1.0f;
   float directions = static_cast<float>(direction_count(estimation, layer));
-  if (options.gradient_norm_scaling == GradientNormScaling::queries_and_samples) {
-    directions *= static_cast<float>(samples);
-  }
+  if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = layer.estimator == Estimator::node_perturbation;
-  const float dimension = static_cast<float>(node ? layer.node_count : active_weights(options, layer));
+  const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
+  const float dimension = static_cast<float>(node ? layer.node_count : moved);
   if (options.directions == Directions::hadamard) return directions < dimension ? directions / dimension : 1.0f;
   return directions / (directions + dimension - 1.0f);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/gradient.hpp"
+#include "core/update_memory.hpp"
 
 namespace pmt {
 
@@ -11,6 +12,8 @@ struct UpdateInput {
   // Perturbation sets that the sums ran over: samples, or 1 where the batch shared its own and the
   // differences were averaged.
   int32_t sample_sums;
+  UpdateMemory memory = {};  // as the options need it
+  float shrinkage = 1.0f;    // factor of the step; measured gradient-norm scaling
 };
 
 // Gradient of the mean loss by the stored integers of one channel: sum * factor.
@@ -22,7 +25,7 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
                                 int32_t channel);
 
 // Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
-// is off or the gradient is exact.
+// is off, measured, or the gradient is exact.
 float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples);
 
 // Rounds an update in steps, either to the nearest integer (half to even) or up or down at random so

@@ -24,14 +24,16 @@ int32_t patch_bytes(const Network& network, const Layer& layer) {
 void add_weight_perturbation(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   const Network& network = *setup.network;
   const OpRecord& op = network.model->op(layer.op);
+  const bool weights = setup.options->train_weights != 0;
+  grow(sizes.signs, layer.channels);
+  grow(sizes.sign_sums, weights || layer.channels > gradient_chunk ? gradient_chunk : layer.channels);
+  if (!weights) return;
   const int32_t tile = weight_tile_channels(network, layer, *setup.options) * (layer.weight_count / layer.channels);
   grow(sizes.weight_tile, packs(*network.kernels)
                               ? static_cast<int32_t>(network.kernels->packed_bytes(op_shape(*network.model, op)))
                               : tile);
   grow(sizes.signs, tile);
-  grow(sizes.signs, layer.channels);
   grow(sizes.signs, gradient_chunk);
-  grow(sizes.sign_sums, gradient_chunk);
 }
 
 void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
@@ -48,7 +50,7 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   const Network& network = *setup.network;
   const TensorRecord& out = network.model->output_of(network.model->op(layer.op));
   const bool probed = setup.probe_queries > 0 && layer.estimator != Estimator::closed_form;
-  grow(sizes.scratch, round_up(patch_bytes(network, layer), 16));
+  if (setup.options->train_weights != 0) grow(sizes.scratch, round_up(patch_bytes(network, layer), 16));
   grow(sizes.channels, round_up(layer.channels, network.kernels->channel_multiple));
   add_queries(sizes, setup, layer);
   if (layer.estimator == Estimator::weight_perturbation || probed) add_weight_perturbation(sizes, setup, layer);
@@ -74,7 +76,7 @@ Masks take_masks(Arena& arena, const WorkspaceSetup& setup) {
 
 int32_t weight_tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options) {
   const bool whole = network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels);
-  if (whole) return layer.channels;
+  if (whole || options.train_weights == 0) return layer.channels;
   const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
   return clamp(channels, 1, layer.channels);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/channel_statistics.hpp"
 #include "core/kernels.hpp"
 #include "core/layer.hpp"
 #include "core/model.hpp"
@@ -28,12 +29,18 @@ class HostModel {
   // The image with its present weights and a fresh checksum.
   std::vector<uint8_t> image() const;
   LayerStorage storage(int32_t op);
+  AlignedLayer aligned_layer(int32_t op);
   // Bound to the image and packed for host_kernels().
   const Network& network() const { return network_; }
   // Of inference.
   const Plan& plan() const { return plan_; }
   // After weights or biases were written through storage().
   void repack(int32_t op) { repack_layer(network_, op); }
+  // After biases or weight scales were written through aligned_layer().
+  void rescale(int32_t op) {
+    rescale_layer(network_, op);
+    repack_layer(network_, op);
+  }
 
  private:
   struct AlignedDelete {

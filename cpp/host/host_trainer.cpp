@@ -1,5 +1,6 @@
 #include "host/host_trainer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace pmt::host {
@@ -69,15 +70,20 @@ TrainerSetup HostTrainer::setup() {
           is_measured(options_)};
 }
 
+// What the updates remember does not depend on the settings, and outlives them.
 void HostTrainer::configure(std::vector<LayerSettings> settings) {
+  const std::vector<float> remembered = memories();
+  const auto keep = [&] { std::copy(remembered.begin(), remembered.end(), trainer_.memories().values); };
   settings_.swap(settings);
   try {
     open();
   } catch (const StatusError&) {
     settings_.swap(settings);
     open();
+    keep();
     throw;
   }
+  keep();
 }
 
 Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop) {
@@ -107,6 +113,21 @@ void HostTrainer::estimate(uint32_t step, int32_t layer, const SampleArray& samp
   should_stop_ = std::move(should_stop);
   Source source = {samples, static_cast<size_t>(element_count(model().input()))};
   check(trainer_.estimate(step, samples.count, {&source, read_sample}, layer));
+}
+
+std::vector<float> HostTrainer::memories() const {
+  const UpdateMemories memories = trainer_.memories();
+  return {memories.values, memories.values + memories.count};
+}
+
+void HostTrainer::restore_memories(const float* values, size_t count) {
+  const std::vector<float> old = memories();
+  if (count != old.size()) throw StatusError{{Code::update_memory}};
+  const UpdateMemories own = trainer_.memories();
+  std::copy(values, values + count, own.values);
+  const Status status = trainer_.check_memories();
+  if (!status.ok()) std::copy(old.begin(), old.end(), own.values);
+  check(status);
 }
 
 }  // namespace pmt::host

@@ -40,6 +40,11 @@ class HostTrainer {
   StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
   void estimate(uint32_t step, int32_t layer, const SampleArray& samples, std::function<bool()> should_stop);
 
+  // Values that the updates remember from step to step. Refuses what cannot be such values; the old ones
+  // then stay.
+  std::vector<float> memories() const;
+  void restore_memories(const float* values, size_t count);
+
   const Trainer& trainer() const { return trainer_; }
   const Model& model() const { return model_->model(); }
   size_t arena_bytes() const { return trainer_.bytes_needed(); }

@@ -5,20 +5,24 @@
 
 namespace pmt::reference {
 
-Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
-             const Requantisation& to, const Shape& out) {
-  Image output = make_image(out);
+Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
+                 const Shape& out) {
+  Sums sums(make_image(out).shape());
   for (int32_t y = 0; y < out.height; ++y) {
     for (int32_t x = 0; x < out.width; ++x) {
       const Patch values = patch(input, input_zero, window, y, x);
       for (int32_t c = 0; c < out.channels; ++c) {
         const auto kernel = xt::view(weights, c, xt::all(), xt::all(), xt::all());
-        const int64_t sum = xt::sum<int64_t>(values * kernel)();
-        output(y, x, c) = requantise(sum, to, c);
+        sums(y, x, c) = xt::sum<int64_t>(values * kernel)();
       }
     }
   }
-  return output;
+  return sums;
+}
+
+Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
+             const Requantisation& to, const Shape& out) {
+  return requantise(conv2d_sums(input, input_zero, weights, window, out), to);
 }
 
 }  // namespace pmt::reference

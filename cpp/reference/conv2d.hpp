@@ -4,7 +4,11 @@
 
 namespace pmt::reference {
 
-// out[y][x][c] = requantise(sum(patch(y, x) * weights[c])).
+// accumulator[y][x][c] = sum(patch(y, x) * weights[c]).
+Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
+                 const Shape& out);
+
+// requantise(accumulators).
 Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
              const Requantisation& to, const Shape& out);
 

@@ -5,7 +5,11 @@
 namespace pmt::reference {
 
 // Output channel c sees input channel c / multiplier alone, multiplier = outputs / inputs:
-// out[y][x][c] = requantise(sum(patch(y, x)[..][c / multiplier] * weights[..][c])).
+// accumulator[y][x][c] = sum(patch(y, x)[..][c / multiplier] * weights[..][c]).
+Sums depthwise_conv2d_sums(const Image& input, int32_t input_zero, const DepthwiseWeights& weights,
+                           const Window& window, const Shape& out);
+
+// requantise(accumulators).
 Image depthwise_conv2d(const Image& input, int32_t input_zero, const DepthwiseWeights& weights, const Window& window,
                        const Requantisation& to, const Shape& out);
 

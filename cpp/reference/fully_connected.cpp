@@ -3,17 +3,14 @@
 #include "reference/requantise.hpp"
 
 namespace pmt::reference {
-namespace {
 
-Vector<int64_t> accumulators(const Image& input, int32_t input_zero, const DenseWeights& weights) {
+Vector<int64_t> fully_connected_sums(const Image& input, int32_t input_zero, const DenseWeights& weights) {
   const Vector<int64_t> values = xt::cast<int64_t>(xt::flatten(input)) - input_zero;
   return xt::sum<int64_t>(values * weights, {1});
 }
 
-}  // namespace
-
 Image fully_connected(const Image& input, int32_t input_zero, const DenseWeights& weights, const Requantisation& to) {
-  const Vector<int64_t> sums = accumulators(input, input_zero, weights);
+  const Vector<int64_t> sums = fully_connected_sums(input, input_zero, weights);
   const auto channels = static_cast<int32_t>(weights.shape(0));
   Image output = make_image({1, 1, channels});
   for (int32_t c = 0; c < channels; ++c) output(0, 0, c) = requantise(sums(c), to, c);
@@ -22,7 +19,7 @@ Image fully_connected(const Image& input, int32_t input_zero, const DenseWeights
 
 Vector<float> logits(const Image& input, int32_t input_zero, const DenseWeights& weights, const Vector<int32_t>& bias,
                      const Vector<float>& scales) {
-  const Vector<int64_t> sums = accumulators(input, input_zero, weights);
+  const Vector<int64_t> sums = fully_connected_sums(input, input_zero, weights);
   return (xt::cast<float>(sums) + xt::cast<float>(bias)) * scales;
 }
 

@@ -4,7 +4,10 @@
 
 namespace pmt::reference {
 
-// out[c] = requantise(sum((input - input_zero) * weights[c])), the input read in NHWC order.
+// accumulator[c] = sum((input - input_zero) * weights[c]), the input read in NHWC order.
+Vector<int64_t> fully_connected_sums(const Image& input, int32_t input_zero, const DenseWeights& weights);
+
+// out[c] = requantise(accumulator[c]).
 Image fully_connected(const Image& input, int32_t input_zero, const DenseWeights& weights, const Requantisation& to);
 
 // Logits of a linear last op: (accumulator + bias) * scale, not rounded. `scales` are s_x * s_w.

@@ -16,4 +16,16 @@ int8_t requantise(int64_t accumulator, const Requantisation& to, int32_t channel
   return quantise(sum * to.scales(channel), to.range);
 }
 
+Image requantise(const Sums& accumulators, const Requantisation& to) {
+  Image output(accumulators.shape());
+  for (size_t y = 0; y < output.shape(0); ++y) {
+    for (size_t x = 0; x < output.shape(1); ++x) {
+      for (size_t c = 0; c < output.shape(2); ++c) {
+        output(y, x, c) = requantise(accumulators(y, x, c), to, static_cast<int32_t>(c));
+      }
+    }
+  }
+  return output;
+}
+
 }  // namespace pmt::reference

@@ -12,6 +12,7 @@ namespace pmt::reference {
 template <typename Value>
 using Vector = xt::xtensor<Value, 1>;
 using Image = xt::xtensor<int8_t, 3>;             // [height][width][channels]
+using Sums = xt::xtensor<int64_t, 3>;             // accumulators, [height][width][channels]
 using ConvWeights = xt::xtensor<int8_t, 4>;       // [out][kernel_h][kernel_w][in]
 using DepthwiseWeights = xt::xtensor<int8_t, 3>;  // [kernel_h][kernel_w][out]
 using DenseWeights = xt::xtensor<int8_t, 2>;      // [out][in elements]

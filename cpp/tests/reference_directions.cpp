@@ -25,7 +25,8 @@ size_t columns_of(const TrainerOptions& options, const Layer& layer) {
   switch (layer.estimator) {
     case Estimator::closed_form: return 0;
     case Estimator::node_perturbation: return static_cast<size_t>(layer.node_count);
-    default: return static_cast<size_t>(layer.weight_count + (options.train_bias != 0 ? layer.channels : 0));
+    default:
+      return static_cast<size_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
   }
 }
 
@@ -45,6 +46,7 @@ int32_t ReferenceEstimate::query_count(const Layer& layer) const {
 }
 
 std::vector<int32_t> ReferenceEstimate::active_weights(const Layer& layer) const {
+  if (options_.train_weights == 0) return {};
   const uint32_t draw = step_ / static_cast<uint32_t>(options_.mask_interval);
   std::vector<int32_t> order = reference::random_order(
       {options_.seed, draw, static_cast<uint32_t>(layer.op), 0, 0, Purpose::mask}, layer.weight_count);
@@ -90,7 +92,7 @@ Vector<int8_t> ReferenceEstimate::hadamard(const Layer& layer, const QueryId& id
     if (other.op == layer.op) first = columns;
     columns += columns_of(options_, other);
   }
-  if (purpose == Purpose::bias_signs) first += static_cast<size_t>(layer.weight_count);
+  if (purpose == Purpose::bias_signs) first += static_cast<size_t>(trained_weights(options_, layer));
   const size_t order = reference::hadamard_order(columns);
   const bool pairs = options_.pairs == Pairs::antithetic;
   const auto directions = static_cast<uint32_t>(pairs ? query_count(layer) / 2 : query_count(layer));

@@ -63,13 +63,15 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
     if (one.estimator != Estimator::weight_perturbation) continue;
     const OpRecord& op = model_.op(one.op);
     OpParameters& own = parameters[static_cast<size_t>(one.op)];
-    const auto signs = direction(one, id, Purpose::weight_signs, one.weight_count);
-    const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
-    const auto moved = options_.mu_per_channel == 0
-                           ? reference::perturb(weights, signs, one.mu_weight, -127, 127)
-                           : reference::perturb_channels(weights, signs, channel_mu(one),
-                                                         op.kind == OpKind::depthwise_conv2d, -127, 127);
-    std::copy(moved.begin(), moved.end(), own.weights.begin());
+    if (options_.train_weights != 0) {
+      const auto signs = direction(one, id, Purpose::weight_signs, one.weight_count);
+      const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
+      const auto moved = options_.mu_per_channel == 0
+                             ? reference::perturb(weights, signs, one.mu_weight, -127, 127)
+                             : reference::perturb_channels(weights, signs, channel_mu(one),
+                                                           op.kind == OpKind::depthwise_conv2d, -127, 127);
+      std::copy(moved.begin(), moved.end(), own.weights.begin());
+    }
     if (options_.train_bias == 0) continue;
     const auto bias_signs = direction(one, id, Purpose::bias_signs, one.channels);
     for (size_t c = 0; c < own.bias.size(); ++c) {
@@ -177,6 +179,17 @@ Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vec
   const auto factors = tensor_of<reference::Vector<double>>(differences, {differences.size()});
   const auto gradient = reference::node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
   return through_layer(one, gradient, clean_[sample][op.input[0]]);
+}
+
+Sums ReferenceEstimate::node_unit(int32_t index, uint32_t sample, size_t node) const {
+  const reference::Image& nodes = clean_nodes(index, sample);
+  xt::xtensor<double, 3> gradient = xt::zeros<double>(nodes.shape());
+  gradient.flat(node) = 1.0;
+  return through_layer(layer(index), gradient, clean_[sample][model_.op(layer(index).op).input[0]]);
+}
+
+const reference::Image& ReferenceEstimate::clean_nodes(int32_t index, uint32_t sample) const {
+  return clean_[sample][model_.op(layer(index).op).output];
 }
 
 Sums ReferenceEstimate::head_sums(int32_t index, uint32_t sample) const {

@@ -34,6 +34,12 @@ class ReferenceEstimate {
 
   // See core/calibration.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
+  // Losses of a sample's queries without the baseline, [query].
+  std::vector<double> differences(int32_t layer, uint32_t sample) const;
+
+  // Gradient sums of a layer if one node alone had the gradient 1.
+  Sums node_unit(int32_t layer, uint32_t sample, size_t node) const;
+  const reference::Image& clean_nodes(int32_t layer, uint32_t sample) const;
 
   // The sums without those of weights that are left out.
   Sums active(int32_t layer, const Sums& sums) const;
@@ -57,7 +63,6 @@ class ReferenceEstimate {
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
   Sums all_sums(int32_t layer) const;  // of weights left out, too
-  std::vector<double> differences(int32_t layer, uint32_t sample) const;
   int32_t loss_of(const std::vector<float>& logits, uint32_t sample) const;
 
   const Trainer& trainer_;

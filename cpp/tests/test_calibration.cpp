@@ -235,8 +235,8 @@ TEST_CASE("a calibration gives settings that open, under the budget of uniform q
     int64_t spent = 0, budget = 0;
     for (size_t k = 0; k < found.settings.size(); ++k) {
       const LayerSettings& one = found.settings[k];
-      const LayerSettings given = default_settings(setting.model, trainer.layer(static_cast<int32_t>(k)).op,
-                                                   setting.options);
+      const LayerSettings given =
+          default_settings(setting.model, trainer.layer(static_cast<int32_t>(k)).op, setting.options);
       if (setting.options.rule != EstimatorRule::measured) CHECK(one.estimator == given.estimator);
       if (setting.options.mu == MuRule::fixed) {
         CHECK(one.mu_weight == given.mu_weight);

@@ -25,6 +25,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.node_dimension = static_cast<NodeDimension>(random.integer(0, 1));
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
+  options.train_weights = options.train_bias != 0 && random.chance(4) ? 0 : 1;
   random_directions(random, options);
   options.int8_logits = random.chance(3) ? 1 : 0;
   options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
@@ -68,9 +69,10 @@ struct Setting {
 };
 
 struct CoreSums {
-  explicit CoreSums(const Layer& layer)
-      : weights(static_cast<size_t>(layer.weight_count)), bias(static_cast<size_t>(layer.channels)) {}
-  GradientSums view() { return {weights.data(), bias.data()}; }
+  CoreSums(const Layer& layer, bool with_weights)
+      : weights(with_weights ? static_cast<size_t>(layer.weight_count) : 0),
+        bias(static_cast<size_t>(layer.channels)) {}
+  GradientSums view() { return {weights.empty() ? nullptr : weights.data(), bias.data()}; }
   std::vector<int64_t> weights, bias;
 };
 
@@ -116,7 +118,7 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
       for (int32_t q = 0; q < layer.queries; ++q) differences.push_back(random.integer(-(1 << 22), 1 << 22));
       const std::vector<double> exact(differences.begin(), differences.end());
       CAPTURE(static_cast<int32_t>(layer.estimator));
-      CoreSums sums(layer);
+      CoreSums sums(layer, setting.options.train_weights != 0);
       Sums expected;
       if (layer.estimator == Estimator::weight_perturbation) {
         add_weight_gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
@@ -134,7 +136,7 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
       for (size_t w = 0; mask != nullptr && w < sums.weights.size(); ++w) {
         if (mask[w] == 0) sums.weights[w] = 0;
       }
-      CHECK(sums.weights == whole(reference.active(index, expected).weights));
+      if (setting.options.train_weights != 0) CHECK(sums.weights == whole(reference.active(index, expected).weights));
       CHECK(sums.bias == whole(expected.bias));
     }
   }
@@ -154,7 +156,10 @@ TEST_CASE("Trainer::estimate is the definition over the batch") {
       REQUIRE(setting.run->trainer().estimate(step, setting.samples.count(), source_of(setting.samples), index).ok());
       const GradientSums sums = setting.trainer().sums();
       const Sums expected = reference.sums(index);
-      CHECK(std::vector<int64_t>(sums.weights, sums.weights + layer.weight_count) == whole(expected.weights));
+      CHECK((sums.weights == nullptr) == (setting.options.train_weights == 0));
+      if (sums.weights != nullptr) {
+        CHECK(std::vector<int64_t>(sums.weights, sums.weights + layer.weight_count) == whole(expected.weights));
+      }
       CHECK(std::vector<int64_t>(sums.bias, sums.bias + layer.channels) == whole(expected.bias));
       ++seen[static_cast<size_t>(layer.estimator)];
     }

@@ -42,8 +42,17 @@ struct LayerCase {
     bias.assign(model.bias(op), model.bias(op) + 6);
     network = {&model, &portable_kernels(), nullptr, nullptr};
     estimation = {&network, nullptr, &options, nullptr, 1, 7};
-    layer = {0, Estimator::weight_perturbation, weight_count(model, op), 54, 6, weights.data(), bias.data(), options.queries,
-             options.mu_weight, options.mu_node, 0.0f};
+    layer = {0,
+             Estimator::weight_perturbation,
+             weight_count(model, op),
+             54,
+             6,
+             weights.data(),
+             bias.data(),
+             options.queries,
+             options.mu_weight,
+             options.mu_node,
+             0.0f};
   }
 
   AlignedBytes image;
@@ -268,4 +277,97 @@ TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by
   };
   CHECK(updated(1) == updated(1));
   CHECK(updated(1) != updated(2));
+}
+
+TEST_CASE("with momentum a step is one by the gradient and half of the one before") {
+  RandomSource random(31);
+  for (const Step step : {Step::gradient, Step::normalised}) {
+    for (const OpKind kind : {OpKind::conv2d, OpKind::depthwise_conv2d}) {
+      LayerCase one(random, kind);
+      one.options.step = step;
+      const std::vector<int8_t> start = one.weights;
+      const std::vector<int32_t> start_bias = one.bias;
+      std::vector<int64_t> first = random_sums(random, start.size(), 1e5),
+                           second = random_sums(random, start.size(), 1e5);
+      std::vector<int64_t> first_bias = random_sums(random, 6, 1e5), second_bias = random_sums(random, 6, 1e5);
+      std::vector<int64_t> together = second, together_bias = second_bias;
+      for (size_t w = 0; w < first.size(); ++w) together[w] += (first[w] *= 2) / 2;
+      for (size_t c = 0; c < 6; ++c) together_bias[c] += (first_bias[c] *= 2) / 2;
+      UpdateInput input = {step == Step::gradient ? 0.03f : 3.0f, 1, 1};
+      update_layer(one.estimation, one.layer, input, {together.data(), together_bias.data()});
+      const std::vector<int8_t> expected = one.weights;
+      const std::vector<int32_t> expected_bias = one.bias;
+
+      std::copy(start.begin(), start.end(), one.weights.begin());
+      std::copy(start_bias.begin(), start_bias.end(), one.bias.begin());
+      one.options.optimiser = Optimiser::momentum;
+      one.options.momentum = 0.5f;
+      std::vector<float> values(static_cast<size_t>(update_memory_values(one.options, one.layer)), 0.0f);
+      CHECK(values.size() == start.size() + 6);
+      input.memory = update_memory_in(values.data(), one.options, one.layer);
+      UpdateInput resting = input;
+      resting.learning_rate = 0.0f;
+      update_layer(one.estimation, one.layer, resting, {first.data(), first_bias.data()});
+      CHECK(one.weights == start);
+      CHECK(update_layer(one.estimation, one.layer, input, {second.data(), second_bias.data()}) > 30);
+      int32_t different = 0;  // float32 may fall either way at a tie
+      for (size_t w = 0; w < start.size(); ++w) different += one.weights[w] != expected[w];
+      CHECK(different <= 1);
+      for (size_t c = 0; c < 6; ++c) CHECK(std::abs(one.bias[c] - expected_bias[c]) <= 1);
+    }
+  }
+}
+
+TEST_CASE("Adam's first step is the learning rate against the sign of the gradient, in real weights") {
+  RandomSource random(32);
+  LayerCase one(random, OpKind::conv2d);
+  one.options.optimiser = Optimiser::adam;
+  for (int8_t& weight : one.weights) weight = 0;
+  std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums = random_sums(random, 6, 1e8);
+  const std::vector<int32_t> bias = one.bias;
+  std::vector<float> values(static_cast<size_t>(update_memory_values(one.options, one.layer)), 0.0f);
+  CHECK(values.size() == 2 * (sums.size() + 6));
+  const UpdateInput input = {0.1f, 1, 1, update_memory_in(values.data(), one.options, one.layer)};
+  update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()});
+  for (size_t w = 0; w < sums.size(); ++w) {
+    const int32_t channel = channel_of(one, w);
+    const double steps = channel == 5 ? 0.0 : 0.1 / scale_of(one, channel);
+    CHECK(std::abs(one.weights[w] + (sums[w] > 0 ? steps : -steps)) <= 0.51);
+  }
+  for (int32_t c = 0; c < 5; ++c) {
+    const auto i = static_cast<size_t>(c);
+    const double steps = 0.1 / (static_cast<double>(input_scale) * scale_of(one, c));
+    CHECK(std::abs(one.bias[i] - bias[i] + (bias_sums[i] > 0 ? steps : -steps)) <= 1.0);
+  }
+}
+
+TEST_CASE("the shrinkage is a factor of the step, normalised or not") {
+  for (const Step step : {Step::gradient, Step::normalised}) {
+    RandomSource random(33);
+    LayerCase one(random, OpKind::conv2d);
+    one.options.step = step;
+    const std::vector<int8_t> start = one.weights;
+    std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e5), bias_sums(6, 0);
+    UpdateInput input = {step == Step::gradient ? 0.01f : 1.0f, 1, 1};
+    update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()});
+    const std::vector<int8_t> expected = one.weights;
+    std::copy(start.begin(), start.end(), one.weights.begin());
+    input.learning_rate *= 4.0f;
+    input.shrinkage = 0.25f;
+    CHECK(update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()}) > 30);
+    CHECK(one.weights == expected);
+  }
+}
+
+TEST_CASE("biases alone move without sums of the weights") {
+  RandomSource random(34);
+  LayerCase one(random, OpKind::conv2d);
+  one.options.train_weights = 0;
+  one.options.step = Step::normalised;
+  const std::vector<int8_t> weights = one.weights;
+  const std::vector<int32_t> bias = one.bias;
+  std::vector<int64_t> bias_sums = random_sums(random, 6, 1e8);
+  CHECK(update_layer(one.estimation, one.layer, {1.0f, 1, 1}, {nullptr, bias_sums.data()}) == 0);
+  CHECK(one.weights == weights);
+  CHECK(one.bias != bias);
 }

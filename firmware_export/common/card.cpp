@@ -67,6 +67,7 @@ Problem Card::check_sections() const {
       {h.activations, 4 * int64_t{h.inferences} * h.ops},
       {h.results, int64_t{sizeof(ResultRecord)} * h.steps},
       {h.parameters, int64_t{sizeof(ParameterRecord)} * h.steps * h.layers},
+      {h.memories, h.memories.bytes},  // the trainer knows how many
   };
   for (const auto& entry : expected) {
     if (entry.section.bytes != entry.bytes) return "a section does not have the size its counts give";
@@ -117,6 +118,8 @@ bool Card::settings(int32_t index, LayerSettings* settings) const {
 }
 
 bool Card::layer(int32_t index, int32_t* op) const { return read(header_.layer_list, 4 * int64_t{index}, op, 4); }
+
+bool Card::memories(float* values) const { return read(header_.memories, 0, values, header_.memories.bytes); }
 
 bool Card::step(int32_t step, StepRecord* record) const {
   return read(header_.step_list, step_bytes() * step, record, sizeof *record);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/card_format.hpp"
+#include "core/layer.hpp"
 #include "core/model.hpp"
-#include "core/options.hpp"
 
 namespace pmt::firmware {
 
@@ -21,6 +21,8 @@ class Card {
   bool options(TrainerOptions* options) const;
   bool settings(int32_t index, LayerSettings* settings) const;
   bool layer(int32_t index, int32_t* op) const;
+  // `values` takes header().memories.bytes.
+  bool memories(float* values) const;
   bool step(int32_t step, StepRecord* record) const;
   // Sample number `position` of a step.
   bool step_sample(int32_t step, int32_t position, int32_t* sample) const;

@@ -36,8 +36,9 @@ struct CardHeader {
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
   CardSection results;      // expected ResultRecord [steps]
   CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
+  CardSection memories;     // float32 of Trainer::memories() before the first step; empty: all 0
 };
-static_assert(sizeof(CardHeader) == 148, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 160, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

@@ -31,7 +31,7 @@ bool Session::open(const ModelImage& image, const char* card_name, const board::
   }
   verify_.open(model_, card_);
   if (!card_.options(&options_)) return fail("options", {Code::sample_unreadable});
-  if (!open_trainer(arena)) return false;
+  if (!open_trainer(arena) || !read_memories()) return false;
   print_model();
   return true;
 }
@@ -75,7 +75,19 @@ bool Session::open_trainer(const board::Memory& arena) {
   return fail("trainer", status);
 }
 
+// What the updates remember of the steps before the card's first.
+bool Session::read_memories() {
+  const UpdateMemories memories = trainer_.memories();
+  const uint32_t bytes = card_.header().memories.bytes;
+  if (bytes == 0) return true;
+  if (bytes != static_cast<uint64_t>(memories.count) * sizeof(float)) return fail("memories", {Code::update_memory});
+  if (!card_.memories(memories.values)) return fail("memories", {Code::sample_unreadable});
+  const Status status = trainer_.check_memories();
+  return status.ok() || fail("memories", status);
+}
+
 bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage) {
+  const bool moves = options_.train_weights != 0;
   for (int32_t i = 0; i < card_.header().layers; ++i) {
     if (!card_.layer(i, &layers[i])) return fail("layers", {Code::sample_unreadable});
     const bool trainable = layers[i] >= 0 && layers[i] < model_.op_count() && has_weights(model_.op(layers[i]));
@@ -83,9 +95,11 @@ bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage)
     const OpRecord& op = model_.op(layers[i]);
     const int32_t weights = weight_count(model_, op);
     const int32_t channels = model_.output_of(op).channels;
-    storage[i] = {memory.take<int8_t>(weights), memory.take<int32_t>(channels)};
+    // Weights that are not trained are never written: they stay in flash.
+    storage[i].weights = moves ? memory.take<int8_t>(weights) : const_cast<int8_t*>(model_.weights(op));
+    storage[i].bias = memory.take<int32_t>(channels);
     if (!memory.fits()) continue;  // go on counting
-    __builtin_memcpy(storage[i].weights, model_.weights(op), static_cast<size_t>(weights));
+    if (moves) __builtin_memcpy(storage[i].weights, model_.weights(op), static_cast<size_t>(weights));
     __builtin_memcpy(storage[i].bias, model_.bias(op), 4 * static_cast<size_t>(channels));
   }
   return true;

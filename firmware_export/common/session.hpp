@@ -38,6 +38,7 @@ class Session {
   static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
 
   bool open_trainer(const board::Memory& arena);
+  bool read_memories();
   bool copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage);
   bool fail(const char* what, const Status& status);
   void print_model() const;

@@ -52,6 +52,12 @@ class GradientNormScaling(IntEnum):
     none = 0
     queries_and_samples = 1
     queries = 2
+    measured = 3
+
+class Optimiser(IntEnum):
+    sgd = 0
+    momentum = 1
+    adam = 2
 
 class Rounding(IntEnum):
     nearest = 0
@@ -117,6 +123,11 @@ class Options:
     mu_per_channel: int
     probe_samples: int
     probe_queries: int
+    train_weights: int
+    optimiser: Optimiser
+    momentum: float
+    adam_beta2: float
+    shrinkage_memory: float
     def pack(self) -> bytes: ...
 
 class Model:
@@ -148,6 +159,7 @@ class Model:
     def set_parameters(
         self, op: int, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
     ) -> None: ...
+    def set_weight_scales(self, op: int, scales: npt.NDArray[np.float32]) -> None: ...
     def logits(
         self, images: npt.NDArray[np.int8], threads: int = 0, int8_logits: bool = False
     ) -> npt.NDArray[np.float32]: ...
@@ -182,10 +194,26 @@ class Trainer:
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
     ) -> dict[str, Any]: ...
     def configure(self, settings: list[LayerSettings]) -> None: ...
+    def memories(self) -> npt.NDArray[np.float32]: ...
+    def restore_memories(self, values: npt.NDArray[np.float32]) -> None: ...
+    @property
+    def steps_begun(self) -> int: ...
     @property
     def arena_bytes(self) -> int: ...
     @property
     def threads(self) -> int: ...
+
+def select_layers(
+    model: Model,
+    options: Options,
+    candidates: list[list[int]],
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    learning_rates: npt.NDArray[np.float32],
+    held_out_images: npt.NDArray[np.int8],
+    held_out_labels: npt.NDArray[np.int64],
+    threads: int = 0,
+) -> list[tuple[int, int]]: ...
 
 class DeviceMemory:
     def __init__(
@@ -201,6 +229,15 @@ class DeviceMemory:
     def activation_bytes(self) -> int: ...
     @property
     def arena_bytes(self) -> int: ...
+
+class Statistics:
+    def __init__(self, model: Model, threads: int = 0) -> None: ...
+    def measure(
+        self, op: int, images: npt.NDArray[np.int8], guess: npt.NDArray[np.float32], rounds: int
+    ) -> npt.NDArray[np.float32]: ...
+    def align(
+        self, op: int, reference: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
+    ) -> None: ...
 
 class Profiler:
     def __init__(self, model: Model, images: npt.NDArray[np.int8]) -> None: ...

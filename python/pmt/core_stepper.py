@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.costs.work import Work
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.layer_settings import (
     describe_layers,
@@ -49,6 +50,7 @@ class CoreStepper(Stepper):
         self.options = options
         self.model = model
         self.layers = layers
+        self.work: Work | None = None  # of the settings in force
 
     def step(
         self,
@@ -59,9 +61,10 @@ class CoreStepper(Stepper):
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.stepper.Stepper.step`."""
         work = self._measure(images, labels, step) if self.options.is_measured else {}
-        record: dict[str, Any] = self.core.step(images, labels, step, learning_rate)
-        self.steps_taken += 1
-        return {**record, **work}
+        try:
+            return {**self.core.step(images, labels, step, learning_rate), **work}
+        finally:
+            self.steps_taken = self.core.steps_begun
 
     def _measure(
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
@@ -71,27 +74,38 @@ class CoreStepper(Stepper):
         if step % self.options.calibration_steps == 0:
             probed = slice(self.options.probe_samples)
             measured = self.core.calibrate(images[probed], labels[probed], step)
-            self.core.configure(measured["settings"])
+            self._configure(measured["settings"])
             forwards, macs = measured["forwards"], measured["macs"]
-        settings = settings_in_force(self.core)
-        options = self.options.to_core()
-        own = zeroth_order_work(self.model.core, options, self.layers, settings).cost(len(images))
+        if self.work is None:
+            settings = settings_in_force(self.core)
+            core_options = self.options.to_core()
+            self.work = zeroth_order_work(self.model.core, core_options, self.layers, settings)
+        own = self.work.cost(len(images))
         return {"forwards": forwards + own.forwards, "macs": macs + own.macs}
 
+    def _configure(self, settings: list[_core.LayerSettings]) -> None:
+        self.core.configure(settings)
+        self.work = None
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the settings in force, where they are measured."""
-        if not self.options.is_measured:
-            return {}
-        return {"layer_settings": settings_to_array(settings_in_force(self.core))}
+        """Return the settings in force, where they are measured, and what updates remember."""
+        state: dict[str, npt.NDArray[Any]] = {}
+        if self.options.is_measured:
+            state["layer_settings"] = settings_to_array(settings_in_force(self.core))
+        memories = self.core.memories()
+        if memories.size:
+            state["update"] = memories
+        return state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on with the settings of :meth:`state`."""
-        if not self.options.is_measured:
-            super().load_state(state)
-            return
-        if set(state) != {"layer_settings"}:
-            raise ValueError(f"state {sorted(state)} must be layer_settings")
-        self.core.configure(settings_from_array(state["layer_settings"], len(self.layers)))
+        """Go on with what :meth:`state` returned."""
+        wanted = sorted(self.state())
+        if sorted(state) != wanted:
+            raise ValueError(f"state {sorted(state)} must be {wanted}")
+        if "layer_settings" in state:
+            self._configure(settings_from_array(state["layer_settings"], len(self.layers)))
+        if "update" in state:
+            self.core.restore_memories(state["update"])
 
     def describe(self) -> dict[str, Any]:
         """Return the layers' settings by name, where they are measured."""

@@ -132,8 +132,8 @@ def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
     Returns
     -------
     dict
-        By name of the layer ``estimator``, and unless that is exact ``queries`` and ``mu`` (in weight
-        steps or output steps, as the estimator perturbs).
+        By name of the layer ``estimator``, and unless that is exact ``queries`` and ``mu`` (in
+        weight steps or output steps, as the estimator perturbs).
     """
     described: dict[str, dict[str, Any]] = {}
     for layer in layers:

@@ -11,7 +11,7 @@ from pmt.model import Model
 
 __all__ = ["BUNDLED_MODELS", "load"]
 
-BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet")
+BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 
 
 def load(path: str | Path, **options: Any) -> Model:
@@ -22,7 +22,7 @@ def load(path: str | Path, **options: Any) -> Model:
     path : str or pathlib.Path
         A ``.pmt``, ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or ``.pkl`` (tiny-training)
         file, a run folder (its checkpoint is read), or the name of a bundled model:
-        ``"fashion_mnist_dscnn"`` or ``"cifar10_mcunet"``.
+        ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     **options
         Options of the importer, for example ``classes=10`` for a ``.pkl``.
 

@@ -17,7 +17,7 @@ from pmt.graph import Graph
 from pmt.image import build_image, read_graph
 from pmt.threads import thread_count
 
-__all__ = ["Evaluation", "Layer", "Model"]
+__all__ = ["Evaluation", "ImageScores", "Layer", "Model"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,22 @@ class Evaluation:
     accuracy: float
     loss: float
     n: int
+
+
+@dataclass(frozen=True)
+class ImageScores:
+    """Scores of every image: two models are compared on the same images, pair by pair.
+
+    Attributes
+    ----------
+    losses : ndarray of float64, shape (N,)
+        Cross-entropy in nats, multiples of 2^-20.
+    correct : ndarray of bool, shape (N,)
+        Whether the largest logit is the label's.
+    """
+
+    losses: npt.NDArray[np.float64]
+    correct: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -276,6 +292,14 @@ class Model:
         losses, correct = _core.cross_entropy(logits, np.ascontiguousarray(dataset.labels))
         n = len(dataset)
         return Evaluation(correct / n, float(losses.sum(dtype=np.int64)) / _core.LOSS_ONE / n, n)
+
+    def score_images(self, dataset: Dataset, *, threads: int = 0) -> ImageScores:
+        """Measure the loss of every image; :meth:`evaluate` has their means."""
+        self.check_classes(dataset)
+        logits = self.logits(dataset.images, threads=threads)
+        labels = np.ascontiguousarray(dataset.labels)
+        losses, _ = _core.cross_entropy(logits, labels)
+        return ImageScores(losses / float(_core.LOSS_ONE), logits.argmax(axis=1) == labels)
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape

@@ -78,18 +78,32 @@ class TrainingOptions:
         Node perturbation where ``nodes < node_ratio * weights``; 1 in the paper.
     sharing : {"per_sample", "batch"}
         Weight perturbations drawn for each sample, or once for the batch.
-    gradient_norm_scaling : {"none", "queries_and_samples", "queries"}
-        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 11) or ``k = Q``.
+    gradient_norm_scaling : {"none", "queries_and_samples", "queries", "measured"}
+        ``k / (k + d - 1)`` with ``k = NQ`` (paper Eq. 11) or ``k = Q``; or by the share of noise in
+        a layer's gradient that its losses show, also for ``step="normalised"``.
+    shrinkage_memory : float
+        How much of that share is kept from step to step, 0 to below 1.
     quantisation_aware_scaling : bool
         Divide a gradient by its weight scale squared.
     rounding : {"nearest", "stochastic"}
         Rounding of an update to int8 steps.
     step : {"gradient", "normalised"}
         How the step's length is chosen.
+    optimiser : {"sgd", "momentum", "adam"}
+        What stands between a gradient and its step.
+    momentum : float
+        How much of the earlier gradients is kept from step to step, 0 to below 1; Adam's beta 1.
+    adam_beta2 : float
+        The same of their squares.
+    train_weights : bool
+        Train weights; without, biases alone, at no memory for weights' gradients.
     train_bias : bool
         Train biases too.
     int8_logits : bool
         The loss sees the int8 output instead of the last layer's accumulators.
+    align_images : int
+        Align the model to that many training images before the first step, 0..100,000 (see
+        :mod:`pmt.alignment`); 0 does not.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -123,12 +137,18 @@ class TrainingOptions:
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
-    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries"] = "none"
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = "none"
+    shrinkage_memory: float = 0.9
     quantisation_aware_scaling: bool = True
     rounding: Literal["nearest", "stochastic"] = "stochastic"
     step: Literal["gradient", "normalised"] = "normalised"
+    optimiser: Literal["sgd", "momentum", "adam"] = "sgd"
+    momentum: float = 0.9
+    adam_beta2: float = 0.999
+    train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
+    align_images: int = 0
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -139,6 +159,7 @@ class TrainingOptions:
         for name, low, high, why in (
             ("epochs", 1, 10**6, ""),
             ("macs", 0, 10**18, "0 is no budget"),
+            ("align_images", 0, 10**5, ""),
             ("warmup_epochs", 0, 10**6, ""),
             ("batch", 1, 10**6, ""),
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
@@ -155,6 +176,18 @@ class TrainingOptions:
             value = getattr(self, name)
             if not math.isfinite(value) or value <= 0.0:
                 raise ValueError(f"{name}={value!r} must be a finite number > 0")
+        for name in _FRACTIONS:
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be 0 <= x < 1")
+        if not self.train_weights and not self.train_bias:
+            raise ValueError(
+                "train_weights=False, train_bias=False train nothing; set one of them to True"
+            )
+        if not self.train_weights and self.is_measured:
+            raise ValueError(
+                "train_weights=False does not go with mu='calibrated', allocation='variance' or "
+                "rule='measured': they measure weights; leave them at their fixed values"
+            )
         if not 0.0 <= self.final_learning_rate <= 1.0:
             raise ValueError(
                 f"final_learning_rate={self.final_learning_rate!r} must be 0..1, a fraction of "
@@ -180,10 +213,12 @@ class TrainingOptions:
                 "a step leaves out"
             )
         coordinate = self.directions == "coordinate"
-        if coordinate and (self.scope == "model_wise" or self.is_measured):
+        measured = self.is_measured or self.gradient_norm_scaling == "measured"
+        if coordinate and (self.scope == "model_wise" or measured):
             raise ValueError(
-                "directions='coordinate' moves one coordinate of one layer at a time; use "
-                "scope='layer_wise', mu='fixed', allocation='uniform' and another rule"
+                "directions='coordinate' moves one coordinate of one layer at a time, with nothing "
+                "to measure; use scope='layer_wise', mu='fixed', allocation='uniform', another "
+                "rule and another gradient_norm_scaling"
             )
         if self.pairs == "antithetic":
             if coordinate:
@@ -212,9 +247,9 @@ class TrainingOptions:
     def to_core(self) -> _core.Options:
         """Return the core's option block."""
         options = _core.Options()
-        for name in _NUMBERS:
+        for name in (*_NUMBERS, *_FRACTIONS):
             setattr(options, name, getattr(self, name))
-        for name in ("quantisation_aware_scaling", "train_bias", "int8_logits", "mu_per_channel"):
+        for name in _FLAGS:
             setattr(options, name, int(getattr(self, name)))
         for name, enumeration in _ENUMERATIONS.items():
             setattr(options, name, enumeration[getattr(self, name)])
@@ -235,6 +270,14 @@ class TrainingOptions:
         return dataclasses.replace(self, **changes)
 
 
+_FRACTIONS = ("momentum", "adam_beta2", "shrinkage_memory")
+_FLAGS = (
+    "quantisation_aware_scaling",
+    "train_weights",
+    "train_bias",
+    "int8_logits",
+    "mu_per_channel",
+)
 _NUMBERS = (
     "seed",
     "queries",
@@ -262,6 +305,7 @@ _ENUMERATIONS: dict[str, Any] = {
     "gradient_norm_scaling": _core.GradientNormScaling,
     "rounding": _core.Rounding,
     "step": _core.Step,
+    "optimiser": _core.Optimiser,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -30,7 +30,13 @@ from pmt.schedule import ScheduleOptions
 __all__ = ["RunFolder", "RunOptions"]
 
 # The options of each kind of trainer: module and class.
-_OPTIONS = {"zeroth_order": ("pmt.options", "TrainingOptions")}
+_OPTIONS = {
+    "zeroth_order": ("pmt.options", "TrainingOptions"),
+    "backprop": ("pmt.backprop.options", "BackpropOptions"),
+    "mcutrain": ("pmt.sparse_update.options", "MCUTrainOptions"),
+    "tinytrain": ("pmt.sparse_update.options", "TinyTrainOptions"),
+    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptationOptions"),
+}
 
 
 class RunOptions(ScheduleOptions, Protocol):

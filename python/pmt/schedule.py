@@ -12,7 +12,11 @@ __all__ = ["Schedule", "ScheduleOptions"]
 
 
 class ScheduleOptions(Protocol):
-    """The options of any trainer that a schedule needs; see :class:`pmt.TrainingOptions`."""
+    """The options that every trainer has; see :class:`pmt.TrainingOptions`."""
+
+    @property
+    def layers(self) -> str:
+        """What to train: names of blocks or layers, separated by commas."""
 
     @property
     def batch(self) -> int:
@@ -58,6 +62,8 @@ class Schedule:
     step_macs : int, optional
         Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
         as many whole steps as the budget holds, and its last epoch may be a part of one.
+    preparation_macs : int
+        What the budget has spent before the first step.
 
     Raises
     ------
@@ -67,7 +73,11 @@ class Schedule:
     """
 
     def __init__(
-        self, options: ScheduleOptions, samples: int, step_macs: int | None = None
+        self,
+        options: ScheduleOptions,
+        samples: int,
+        step_macs: int | None = None,
+        preparation_macs: int = 0,
     ) -> None:
         if samples < options.batch:
             raise ValueError(
@@ -79,9 +89,9 @@ class Schedule:
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
         if options.macs > 0:
-            self.steps = _steps_within(options.macs, step_macs)
+            self.steps = _steps_within(options.macs - preparation_macs, step_macs)
         self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
-        if self.warmup_steps >= self.steps:
+        if 0 < self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_epochs={options.warmup_epochs} must be less than the whole run of "
                 f"{self.epochs_after(self.steps):g} epochs"

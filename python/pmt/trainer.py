@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pmt import _core
+from pmt.alignment import align, alignment_cost
 from pmt.core_stepper import CoreStepper
 from pmt.cost import Cost
 from pmt.costs.probe_work import probe_work
@@ -18,6 +22,8 @@ from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
+
+_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
 
 class ZOTrainer(Trainer):
@@ -79,8 +85,9 @@ class ZOTrainer(Trainer):
         Returns
         -------
         Cost
-            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, an upper
-            bound that spreads the probes over the steps; a run records what it took.
+            See :class:`pmt.costs.work.Work`. Where layers get settings from measurements, ``macs``
+            is an upper bound that spreads the probes over the steps, and ``forwards`` that of
+            uniform queries; a run records what it took.
         """
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
@@ -95,6 +102,18 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
+    def preparation_cost(self, model: Model, samples: int) -> Cost:
+        """Count the work of the alignment before the first step."""
+        if self.options.align_images == 0:
+            return Cost(0, 0)
+        return alignment_cost(model, min(self.options.align_images, samples))
+
+    def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
+        """Align the model to ``align_images`` of the training images, without their labels."""
+        count = min(self.options.align_images, len(images))
+        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
+        align(model, images[np.sort(order[:count])], threads=self.threads)
+
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""
         layers = model.select_layers(self.options.layers)
@@ -107,9 +126,7 @@ class ZOTrainer(Trainer):
         )
 
 
-def _most_expensive(
-    trainer: _core.Trainer, options: TrainingOptions
-) -> list[_core.LayerSettings]:
+def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
     """Return settings that cost as much as any that may be measured."""
     settings = settings_in_force(trainer)
     if options.rule != "measured":

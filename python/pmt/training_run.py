@@ -57,10 +57,46 @@ class Trainer(ABC):
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""
 
+    def preparation_cost(self, model: Model, samples: int) -> Cost:
+        """Count the work of :meth:`prepare` on so many training samples; by default none."""
+        return Cost(0, 0)
+
+    def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
+        """Change a model before the first step of a run on these images; by default not at all."""
+        return None
+
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
-        return Schedule(self.options, samples, macs)
+        return Schedule(self.options, samples, macs, self.preparation_cost(model, samples).macs)
+
+    def open_folder(
+        self, folder: RunFolder, model: Model, source: dict[str, Any], keep_best: bool
+    ) -> bool:
+        """Create the folder of a run; or see that it is there already, and this trainer's.
+
+        Returns
+        -------
+        bool
+            Whether it was there.
+
+        Raises
+        ------
+        ValueError
+            If it belongs to another run.
+        FileExistsError
+            If it holds something else.
+        """
+        if not folder.exists():
+            folder.create(model, self.options, source, trainer=self.name, keep_best=keep_best)
+            return False
+        there = (*folder.read_config(), folder.trainer(), folder.keeps_best())
+        if there != (self.options, source, self.name, keep_best):
+            raise ValueError(
+                f"out={str(folder.path)!r} holds a run with other options or data; choose another "
+                "folder"
+            )
+        return True
 
     def fit(
         self,
@@ -137,6 +173,7 @@ class _Run:
         self.data = data
         self.valid = valid
         self.cost = trainer.cost(model)
+        self.preparation = trainer.preparation_cost(model, len(data))
         self.schedule = trainer.schedule(model, len(data))
         model.prepare(data.images[:1])  # what does not fit is refused before a folder is made
         self.folder = folder
@@ -154,6 +191,7 @@ class _Run:
         self._load_state(state)
         self.first = self.step
         before = self._before()
+        self._prepare()
         line = ProgressLine(self.schedule.steps, done=self.step)
         saved = time.monotonic()
         try:
@@ -188,23 +226,14 @@ class _Run:
         """Create the run, or take the model back to its checkpoint and return the state with it."""
         if self.folder is None:
             return None
-        trainer = self.trainer
-        if not self.folder.exists():
-            self.folder.create(
-                self.model, trainer.options, source, trainer=trainer.name, keep_best=self.keep_best
-            )
+        if not self.trainer.open_folder(self.folder, self.model, source, self.keep_best):
             return None
-        there = (*self.folder.read_config(), self.folder.trainer(), self.folder.keeps_best())
-        if there != (trainer.options, source, trainer.name, self.keep_best):
-            raise ValueError(
-                f"out={str(self.folder.path)!r} holds a run with other options or data; choose "
-                "another folder"
-            )
         saved, self.step = self.folder.load_checkpoint()
         for layer in saved.layers:
             self.model.core.set_parameters(
                 layer.index, saved.core.weights(layer.index), saved.core.bias(layer.index)
             )
+            self.model.core.set_weight_scales(layer.index, saved.core.weight_scales(layer.index))
         self.records = self.folder.keep_metrics_before(self.step)
         return self.folder.load_state(saved)
 
@@ -228,6 +257,18 @@ class _Run:
         before = self._validate()
         self._record({"kind": "start", "step": -1, **before, **self._compare(before)})
         return before
+
+    def _prepare(self) -> None:
+        """Let the trainer prepare the model, unless the checkpoint is of a prepared one."""
+        if self.step > 0 or self.preparation.forwards == 0:
+            return
+        self.trainer.prepare(self.model, self.data.images)
+        if any(r["kind"] == "prepared" for r in self.records):
+            return
+        measured = self._validate()
+        work = {"forwards": self.preparation.forwards, "macs": self.preparation.macs}
+        record = {"kind": "prepared", "step": -1, **measured, **work}
+        self._record({**record, **(self._compare(measured) if measured else {})})
 
     def _validate(self) -> dict[str, float]:
         if self.valid is None:
@@ -287,8 +328,9 @@ class _Run:
                 **measured,
                 **self._compare(measured),
                 "changed": sum(r["changed"] for r in last),
-                "forwards": sum(r.get("forwards", self.cost.forwards) for r in steps),
-                "macs": sum(r.get("macs", self.cost.macs) for r in steps),
+                "forwards": self.preparation.forwards
+                + sum(r.get("forwards", self.cost.forwards) for r in steps),
+                "macs": self.preparation.macs + sum(r.get("macs", self.cost.macs) for r in steps),
                 **self.stepper.describe(),
                 "seconds": round(sum(r["seconds"] for r in steps), 2),
             }
@@ -305,7 +347,8 @@ class _Run:
 
     def _save(self) -> None:
         whole = self.stepper.steps_taken == self.step - self.first
-        if self.folder is not None and whole:
+        # Before the first step the folder holds the model as it came, to be prepared again.
+        if self.folder is not None and whole and self.step > 0:
             self.folder.save_checkpoint(self.model, step=self.step, state=self.stepper.state())
 
 

@@ -6,9 +6,22 @@ Needs torch (``pip install "poor-mans-training[torch]"``); importing this packag
 import importlib
 from typing import Any
 
-from pmt.backprop.exact_gradient import ExactGradient, exact_gradient
+from pmt.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
+from pmt.backprop.options import BackpropOptions
+from pmt.backprop.presets import PRESETS, preset
+from pmt.backprop.trainer import BackpropTrainer
 
-__all__ = ["ExactGradient", "FloatNetwork", "IntegerNetwork", "exact_gradient"]
+__all__ = [
+    "PRESETS",
+    "BackpropOptions",
+    "BackpropTrainer",
+    "ExactGradient",
+    "FloatNetwork",
+    "IntegerNetwork",
+    "exact_gradient",
+    "exact_gradients",
+    "preset",
+]
 
 # They derive from a class of torch, and are imported on first use.
 _NETWORKS = {"IntegerNetwork": "integer_network", "FloatNetwork": "float_network"}

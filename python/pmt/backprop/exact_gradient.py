@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
 
-__all__ = ["ExactGradient", "exact_gradient"]
+__all__ = ["ExactGradient", "exact_gradient", "exact_gradients"]
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,66 @@ def exact_gradient(
     ValueError
         If ``layer`` names none or several layers, there are no images, or ``chunk`` is below 1.
     """
-    index = _one_layer(model, layer)
+    chosen = model.select_layers(layer)
+    if len(chosen) != 1:
+        raise ValueError(f"layer={layer!r} are {len(chosen)} layers; name one of them")
+    return exact_gradients(model, images, labels, chosen, chunk=chunk)[chosen[0]]
+
+
+def exact_gradients(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layers: str | int | Iterable[str | int],
+    *,
+    chunk: int = 50,
+) -> dict[int, ExactGradient]:
+    """Differentiate the loss by several layers' parameters, in one pass.
+
+    Parameters
+    ----------
+    model, images, labels, chunk
+        As for :func:`exact_gradient`, which says what the gradient is.
+    layers : str, int or iterable of these
+        Layers and blocks, see :meth:`pmt.Model.select_layers`.
+
+    Returns
+    -------
+    dict of int to ExactGradient
+        By op index.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If a layer is unknown, there are no images, or ``chunk`` is below 1.
+    """
     if len(images) == 0 or len(images) != len(labels):
         raise ValueError(
             f"{len(images)} images and {len(labels)} labels: there must be as many, at least one"
         )
     if chunk < 1:
         raise ValueError(f"chunk={chunk!r} must be 1 or more samples")
+    from pmt.backprop.sample_gradients import SampleGradients
+
+    found = SampleGradients(model, model.select_layers(layers))
     parts = [
-        _chunk(model, index, images[first : first + chunk], labels[first : first + chunk])
+        found(images[first : first + chunk], labels[first : first + chunk])
         for first in range(0, len(images), chunk)
     ]
-    weights, bias, losses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    losses = np.concatenate([losses for _, losses in parts])
+    return {
+        index: _joined([gradients[index] for gradients, _ in parts], losses)
+        for index in parts[0][0]
+    }
+
+
+def _joined(
+    parts: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]],
+    losses: npt.NDArray[np.float32],
+) -> ExactGradient:
+    weights, bias = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return ExactGradient(
         weights=weights.mean(axis=0, dtype=np.float64).astype(np.float32),
         bias=bias.mean(axis=0, dtype=np.float64).astype(np.float32),
@@ -105,37 +153,3 @@ def exact_gradient(
         sample_bias=bias,
         losses=losses,
     )
-
-
-def _one_layer(model: Model, layer: str | int) -> int:
-    chosen = model.select_layers(layer)
-    if len(chosen) != 1:
-        raise ValueError(f"layer={layer!r} are {len(chosen)} layers; name one of them")
-    return chosen[0]
-
-
-def _chunk(
-    model: Model,
-    index: int,
-    images: npt.NDArray[np.int8],
-    labels: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.float32], ...]:
-    from pmt.backprop.integer_network import IntegerNetwork
-    from pmt.backprop.sample_gradients import sample_weight_gradients
-    from pmt.backprop.torch_package import tensor_of, torch
-
-    network = IntegerNetwork(model).requires_grad_(False)
-    caught: dict[str, Any] = {}
-
-    def watch(x: Any, accumulators: Any) -> Any:
-        caught["x"] = x.detach()
-        caught["accumulators"] = accumulators.requires_grad_()
-        return caught["accumulators"]
-
-    network.watched[index] = watch
-    logits = network(tensor_of(images))
-    losses = torch.nn.functional.cross_entropy(logits, tensor_of(labels), reduction="none")
-    (g,) = torch.autograd.grad(losses.sum(), caught["accumulators"])
-    op = network.graph.ops[index]
-    weights = sample_weight_gradients(op, caught["x"], g).flatten(1)
-    return weights.numpy(), g.sum((1, 2)).numpy(), losses.detach().numpy()

@@ -14,10 +14,10 @@ from pmt.datasets.picture import Fit, resized
 __all__ = ["add_corruption_seed", "add_size", "add_split", "read_clean"]
 
 
-def add_split(parser: argparse.ArgumentParser) -> None:
+def add_split(parser: argparse.ArgumentParser, default: str = "test") -> None:
     """Add the split to read."""
     parser.add_argument(
-        "--split", metavar="NAME", default="test", help="train or test (default: test)"
+        "--split", metavar="NAME", default=default, help=f"train or test (default: {default})"
     )
 
 

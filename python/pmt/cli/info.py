@@ -12,6 +12,7 @@ from pmt.cli.output import Output
 from pmt.cli.sources import load_model
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_layers, training_options
+from pmt.costs.backward_memory import inference_moments
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 
@@ -84,13 +85,8 @@ def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> di
 
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
     device = _core.DeviceMemory(model.core, options.to_core(), layers, options.batch)
-    plan = device.plan()
-    main = [buffer for buffer in plan if buffer["pass"] == "main"]
-    alive = [
-        sum(b["bytes"] for b in main if b["first"] <= op <= b["last"])
-        for op in range(model.core.op_count)
-    ]
-    return Memory(max(alive), device.activation_bytes, device.arena_bytes, plan)
+    inference = max(moment.total for moment in inference_moments(model))
+    return Memory(inference, device.activation_bytes, device.arena_bytes, device.plan())
 
 
 def _layer_table(model: Model, estimators: dict[int, str]) -> str:

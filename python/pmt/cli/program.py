@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from pmt import __version__
+from pmt.cli import align as align_command
 from pmt.cli import bench as bench_command
 from pmt.cli import convert as convert_command
 from pmt.cli import corrupt as corrupt_command
@@ -15,8 +16,15 @@ from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
+from pmt.cli import report as report_command
+from pmt.cli import scheme as scheme_command
+from pmt.cli import select as select_command
 from pmt.cli import show as show_command
+from pmt.cli import statistics as statistics_command
+from pmt.cli import study as study_command
+from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
@@ -29,12 +37,20 @@ EXIT_OUTPUT_CLOSED = 141
 
 _COMMANDS = {
     "info": info_command,
+    "profile": profile_command,
     "eval": eval_command,
     "train": train_command,
+    "align": align_command,
+    "statistics": statistics_command,
+    "select": select_command,
+    "scheme": scheme_command,
+    "sweep": sweep_command,
+    "report": report_command,
     "convert": convert_command,
     "export": export_command,
     "corrupt": corrupt_command,
     "show": show_command,
+    "study": study_command,
     "bench": bench_command,
     "quantize": quantize_command,
     "download": download_command,

@@ -10,25 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt import _core
+from pmt import _core, methods
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
 from pmt.cli.sources import DataSource, checksum, data_source, load_model, model_path
 from pmt.cli.training_arguments import (
     add_layers,
+    add_method,
     add_training_options,
+    chosen_trainer,
     given_options,
-    training_options,
 )
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.options import TrainingOptions
 from pmt.progress import duration
 from pmt.result import RunResult
-from pmt.run_folder import RunFolder
+from pmt.run_folder import RunFolder, RunOptions
 from pmt.schedule import Schedule
-from pmt.trainer import ZOTrainer
+from pmt.training_run import Trainer
 
 EXIT_INTERRUPTED = 130
 
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             type=integer(1),
             help=f"at most N {what}, always the same ones (default: all)",
         )
+    add_method(parser)
     add_training_options(parser)
     add_threads(parser)
     add_json(parser)
@@ -74,7 +76,7 @@ class Job:
 
     folder: RunFolder
     model: Model
-    options: TrainingOptions
+    trainer: Trainer
     source: dict[str, Any]
     data: Dataset
     valid: Dataset | None
@@ -83,12 +85,11 @@ class Job:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     job = _resumed(arguments) if arguments.resume is not None else _started(arguments)
-    trainer = ZOTrainer(job.options, threads=arguments.threads)
-    schedule = trainer.schedule(job.model, len(job.data))
+    schedule = job.trainer.schedule(job.model, len(job.data))
     _describe(job, schedule, output)
     lines = EpochLines(job.folder, schedule, output)
     try:
-        result = trainer.fit(
+        result = job.trainer.fit(
             job.model,
             job.data,
             valid=job.valid,
@@ -111,13 +112,13 @@ def _started(arguments: argparse.Namespace) -> Job:
         if getattr(arguments, name) is None:
             shown = "MODEL" if name == "model" else f"--{name}"
             raise ValueError(f"{shown} is missing; see `pmt train --help`")
-    options = training_options(arguments)
+    trainer = chosen_trainer(arguments)
     data = data_source(arguments)
     folder = RunFolder(arguments.out)
     if not folder.exists():
         _check_empty(folder.path)
     model = load_model(arguments)
-    model.select_layers(options.layers)
+    model.select_layers(trainer.options.layers)
     source = {
         "model": model_path(arguments.model),
         "model_crc32": _core.crc32(model.image()),
@@ -125,7 +126,7 @@ def _started(arguments: argparse.Namespace) -> Job:
         "limit": arguments.limit or 0,
         "valid_limit": arguments.valid_limit or 0,
     }
-    return _with_data(folder, model, options, source)
+    return _with_data(folder, model, trainer, source)
 
 
 def _resumed(arguments: argparse.Namespace) -> Job:
@@ -136,6 +137,9 @@ def _resumed(arguments: argparse.Namespace) -> Job:
             "model",
             "data",
             "out",
+            "method",
+            "preset",
+            "set",
             "corruption",
             "severity",
             "limit",
@@ -151,13 +155,14 @@ def _resumed(arguments: argparse.Namespace) -> Job:
         )
     folder = RunFolder(arguments.resume)
     model, _ = folder.load_checkpoint()
-    options, source = folder.read_config()
+    _, source = folder.read_config()
     if "data" not in source:
         raise ValueError(
             f"{folder.path}: config.toml names no data; resume the run with the program that "
             "started it"
         )
-    return _with_data(folder, model, options, source)
+    trainer = methods.resumed_trainer(folder, threads=arguments.threads)
+    return _with_data(folder, model, trainer, source)
 
 
 def _check_empty(path: Path) -> None:
@@ -168,9 +173,7 @@ def _check_empty(path: Path) -> None:
         )
 
 
-def _with_data(
-    folder: RunFolder, model: Model, options: TrainingOptions, source: dict[str, Any]
-) -> Job:
+def _with_data(folder: RunFolder, model: Model, trainer: Trainer, source: dict[str, Any]) -> Job:
     where = DataSource.from_config(source)
     data, valid = where.load_splits(model, limit=source["limit"], valid_limit=source["valid_limit"])
     crc = checksum(data)
@@ -179,14 +182,14 @@ def _with_data(
             f"{where.data}: the training images are no longer those that the run in "
             f"{folder.path} began with; restore them or start another run"
         )
-    return Job(folder, model, options, {**source, "data_crc32": crc}, data, valid)
+    return Job(folder, model, trainer, {**source, "data_crc32": crc}, data, valid)
 
 
 def _describe(job: Job, schedule: Schedule, output: Output) -> None:
     where = DataSource.from_config(job.source)
     names = _layer_names(job)
     held_out = f"{len(job.valid):,} test images" if job.valid else "no separate test images"
-    options = job.options
+    options = job.trainer.options
     output.text(f"model   {job.source['model']}")
     output.text(f"data    {where.description('train')}: {len(job.data):,} training, {held_out}")
     if job.valid and where.description("test") != where.description("train"):
@@ -195,14 +198,17 @@ def _describe(job: Job, schedule: Schedule, output: Output) -> None:
     steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
     if options.macs > 0:
         steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"
-    output.text(
-        f"steps   {steps} of {options.batch} images, {options.queries} queries for each image and "
-        "layer"
-    )
+    output.text(f"steps   {steps} of {options.batch} images{_queries(options)}")
+
+
+def _queries(options: RunOptions) -> str:
+    if not isinstance(options, TrainingOptions):
+        return ""
+    return f", {options.queries} queries for each image and layer"
 
 
 def _layer_names(job: Job) -> list[str]:
-    chosen = job.model.select_layers(job.options.layers)
+    chosen = job.model.select_layers(job.trainer.options.layers)
     return [layer.name for layer in job.model.layers if layer.index in chosen]
 
 
@@ -230,7 +236,7 @@ def _report(job: Job, result: RunResult, output: Output) -> None:
             "seconds": last["seconds"],
             "model": str(job.folder.checkpoint),
             "layers": _layer_names(job),
-            "options": dataclasses.asdict(job.options),
+            "options": dataclasses.asdict(job.trainer.options),
             "source": job.source,
         }
     )

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pmt import methods
 from pmt.options import PRESETS, TrainingOptions, preset
+from pmt.training_run import Trainer
 
-__all__ = ["add_layers", "add_training_options", "given_options", "training_options"]
+__all__ = [
+    "add_layers",
+    "add_method",
+    "add_training_options",
+    "chosen_trainer",
+    "given_options",
+    "training_options",
+]
 
 _HELP: dict[str, tuple[str, str]] = {
     "epochs": ("N", "passes over the training images"),
@@ -82,12 +91,20 @@ _HELP: dict[str, tuple[str, str]] = {
     ),
     "gradient_norm_scaling": (
         "NAME",
-        "factor k / (k + d - 1), k = images * queries or queries: none, queries_and_samples or "
-        "queries",
+        "factor k / (k + d - 1), k = images * queries or queries, or the share of a layer's "
+        "gradient that is no noise: none, queries_and_samples, queries or measured",
     ),
+    "shrinkage_memory": ("X", "how much of the measured share is kept from step to step, 0..1"),
     "quantisation_aware_scaling": ("", "divide a gradient by its weight scale squared"),
     "rounding": ("NAME", "rounding of an update to weight steps: nearest or stochastic"),
     "step": ("NAME", "how the length of a step is chosen: gradient or normalised"),
+    "optimiser": (
+        "NAME",
+        "what stands between a gradient and its step: sgd (nothing), momentum or adam",
+    ),
+    "momentum": ("X", "share of earlier gradients kept from step to step, 0..1; Adam's beta 1"),
+    "adam_beta2": ("X", "the same of their squares, for Adam"),
+    "train_weights": ("", "train weights; without them biases alone, in less memory"),
     "train_bias": ("", "train biases too"),
     "calibration_steps": (
         "N",
@@ -99,6 +116,10 @@ _HELP: dict[str, tuple[str, str]] = {
         "perturbed forwards of a measurement for each image, layer, estimator and size, 2..4096",
     ),
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
+    "align_images": (
+        "N",
+        "first align the model to N training images, as `pmt align` does, without their labels",
+    ),
 }
 
 
@@ -113,7 +134,23 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
 
 
-def add_training_options(parser: argparse.ArgumentParser) -> None:
+def add_method(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the method, and options of it that have no argument of their own."""
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        help="method by name, whose options are then the defaults, instead of --preset: "
+        f"{', '.join(methods.METHODS)}",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        action="append",
+        help="an option of the method that has no argument here; may be given several times",
+    )
+
+
+def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     """Add the preset and every option of the trainer; unset ones are the preset's."""
     group = parser.add_argument_group("training")
     group.add_argument(
@@ -122,7 +159,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="default (what measured best) or paper (the method as printed) (default: default)",
     )
     for field in dataclasses.fields(TrainingOptions):
-        if field.name == "layers":
+        if field.name == "layers" or field.name in without:
             continue
         metavar, text = _HELP[field.name]
         flag = f"--{field.name.replace('_', '-')}"
@@ -157,6 +194,51 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def training_options(arguments: argparse.Namespace) -> TrainingOptions:
     """Return the preset with the options that the command line sets."""
     return preset(arguments.preset or "default", **given_options(arguments))
+
+
+def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
+    """Return the trainer of the method or preset, with the options that the command line sets.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the method or an option is unknown, or an option is outside its range.
+    ImportError
+        If the method needs a package that is missing.
+    """
+    if arguments.method is not None and arguments.preset is not None:
+        raise ValueError("--method and --preset exclude each other: leave one out")
+    name = arguments.method or arguments.preset or "default"
+    if arguments.method is None and name not in PRESETS:
+        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    given = {**given_options(arguments), **_set_options(name, arguments.set or [])}
+    return methods.trainer(name, threads=arguments.threads, **given)
+
+
+def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
+    values = {}
+    known = dataclasses.asdict(methods.options_of(method))
+    for assignment in assignments:
+        name, separator, text = assignment.partition("=")
+        name = name.strip().replace("-", "_")
+        if not separator or name not in known:
+            raise ValueError(
+                f"--set {assignment}: must be OPTION=VALUE, with an option of {method}: "
+                f"{', '.join(known)}"
+            )
+        try:
+            values[name] = _value(text.strip(), type(known[name]))
+        except (ValueError, argparse.ArgumentTypeError) as error:
+            raise ValueError(f"--set {assignment}: {error}") from None
+    return values
+
+
+def _value(text: str, kind: type) -> Any:
+    if kind is not bool:
+        return _converter(kind)(text)
+    if text not in ("yes", "no", "true", "false"):
+        raise ValueError(f"{text!r} must be yes or no")
+    return text in ("yes", "true")
 
 
 def _converter(kind: type) -> Callable[[str], Any]:

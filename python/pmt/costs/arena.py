@@ -33,8 +33,9 @@ def arena_bytes(
 ) -> int:
     """Return the exact size of the target's arena.
 
-    It holds the list of the layers, their settings, weights (int8) and biases (int32), and the
-    trainer's own memory for one worker: activations, queries, gradient sums.
+    It holds the list of the layers, their settings, weights (int8; not where biases alone are
+    trained) and biases (int32), and the trainer's own memory for one worker: activations, queries,
+    gradient sums, what updates remember.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def arena_bytes(
     count = len(layers)
     parameters = sum(_round_up(n * count) for n in (4, _LAYER_SETTINGS, _LAYER_STORAGE_32))
     for layer in layers:
-        parameters += _round_up(model.weights(layer).size)
+        parameters += _round_up(model.weights(layer).size) if options.train_weights else 0
         parameters += _round_up(4 * model.bias(layer).size)
     here = _core.DeviceMemory(model, options, list(layers), batch, list(settings)).arena_bytes
     pointer = np.dtype(np.uintp).itemsize

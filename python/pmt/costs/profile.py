@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.costs.backward_work import backward_work
 from pmt.costs.memory import Memory
@@ -13,9 +14,9 @@ from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.model import Model
 from pmt.options import TrainingOptions
-from pmt.sparse_update.scheme import UpdateScheme
+from pmt.training_run import Trainer
 
-__all__ = ["Profile", "profile_backward", "profile_zeroth_order"]
+__all__ = ["Profile", "profile"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,38 @@ class Profile:
         }
 
 
-def profile_zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profile:
-    """Profile zeroth-order training with some options."""
+def profile(model: Model, method: str, trainer: Trainer) -> Profile:
+    """Count what a trainer takes.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    method : str
+        What to call it.
+    trainer : Trainer
+        One whose options are those of zeroth-order training or of back-propagation.
+
+    Returns
+    -------
+    Profile
+        Work and memory.
+
+    Raises
+    ------
+    ValueError
+        If a layer is unknown, or what is trained is not decided before the data is seen.
+    TypeError
+        If the trainer is of another kind.
+    """
+    if isinstance(trainer.options, TrainingOptions):
+        return _zeroth_order(model, method, trainer.options)
+    if isinstance(trainer, BackpropTrainer):
+        return _backward(model, method, trainer)
+    raise TypeError(f"method {method}: a {type(trainer).__name__} has no profile")
+
+
+def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profile:
     chosen = model.select_layers(options.layers)
     trained = [layer for layer in model.layers if layer.index in chosen]
     core = options.to_core()
@@ -87,18 +118,22 @@ def profile_zeroth_order(model: Model, method: str, options: TrainingOptions) ->
     )
 
 
-def profile_backward(
-    model: Model, method: str, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
-) -> Profile:
-    """Profile back-propagation by a scheme."""
+def _backward(model: Model, method: str, trainer: BackpropTrainer) -> Profile:
+    options, scheme = trainer.options, trainer.scheme(model)
+    floats = options.arithmetic == "float32"
+    arithmetic = Arithmetic(
+        value=4 if floats else 1,
+        state=4 if options.momentum > 0.0 else 0,
+        shadow=4 if options.rounding == "shadow" and not floats else 0,
+    )
     names = {layer.index: layer.name for layer in model.layers}
     return Profile(
         method=method,
         layers=tuple(names[update.op] for update in scheme.layers),
         weights=scheme.weights(model),
         biases=scheme.biases(model),
-        batch=batch,
+        batch=options.batch,
         queries=0,
         work=backward_work(model, scheme),
-        memory=backward_memory(model, scheme, arithmetic, batch=batch),
+        memory=backward_memory(model, scheme, arithmetic, batch=options.batch),
     )

@@ -42,9 +42,11 @@ def zeroth_order_memory(
     options.weight_tile_bytes = WEIGHT_TILE_BYTES
     device = _core.DeviceMemory(model.core, options, list(layers), batch)
     trained = [layer for layer in model.layers if layer.index in set(layers)]
-    weights = sum(layer.weights for layer in trained)
+    weights = sum(layer.weights for layer in trained) if options.train_weights else 0
     biases = 4 * sum(layer.biases for layer in trained)
-    sums = _SUM * (max(t.weights for t in trained) + max(t.biases for t in trained))
+    largest = max(t.weights for t in trained) if options.train_weights else 0
+    sums = _SUM * (largest + max(t.biases for t in trained))
+    memories = _core.Trainer(model.core, options, list(layers), 1, 1).memories().nbytes
     tables = _tables(model, options, layers, batch)
     image = _image_at_the_peak(device.plan(), model.core.input_tensor)
     total = arena_bytes(model.core, options, layers, batch)
@@ -55,8 +57,9 @@ def zeroth_order_memory(
         activations=device.activation_bytes - image,
         input=image,
         weight_gradients=sums,
+        optimiser=memories,
         tables=tables,
-        buffers=total - weights - biases - device.activation_bytes - sums - tables,
+        buffers=total - weights - biases - device.activation_bytes - sums - memories - tables,
     )
 
 

@@ -45,6 +45,6 @@ def zeroth_order_work(
         forward=sum(macs),
         queries=sum(layer["queries"] * sum(macs[layer["op"] :]) for layer in queried),
         reforwards=sum(sum(macs[: op + 1]) for op in again),
-        weight_gradients=sum(macs[op] for op in again),
+        weight_gradients=sum(macs[op] for op in again) if options.train_weights else 0,
         forwards=sum(layer["queries"] for layer in queried),
     )

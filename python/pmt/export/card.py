@@ -21,7 +21,7 @@ _MAGIC = b"PMTD"
 _VERSION = 2
 _ALIGNMENT = 16
 _CRC_FROM = 16
-_HEADER = struct.Struct("<4s3I2I7i24I")
+_HEADER = struct.Struct("<4s3I2I7i27I")
 _STEP = struct.Struct("<Ifi")
 _RESULT = struct.Struct("<q2i")
 _PARAMETERS = struct.Struct("<2I")
@@ -69,6 +69,7 @@ def compute_expected(
     images: npt.NDArray[np.int8],
     labels: npt.NDArray[np.int64],
     inferences: int,
+    memories: npt.NDArray[np.float32] | None = None,
 ) -> Expected:
     """Do on the host what the board will do.
 
@@ -92,6 +93,8 @@ def compute_expected(
         Their labels.
     inferences : int
         Number of samples, from the first, whose activations are wanted.
+    memories : ndarray of float32, optional
+        What the updates remember of earlier steps, if they do and there were any.
 
     Returns
     -------
@@ -105,6 +108,8 @@ def compute_expected(
         tensors = model.activations(np.ascontiguousarray(sample))
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
     trainer = _core.Trainer(model, options, list(layers), batch, settings=list(settings))
+    if memories is not None:
+        trainer.restore_memories(memories)
     results, parameters = [], []
     for step in steps:
         chosen = np.asarray(step.samples)
@@ -128,6 +133,7 @@ def build_card(
     images: npt.NDArray[np.int8],
     labels: npt.NDArray[np.int64],
     expected: Expected,
+    memories: npt.NDArray[np.float32] | None = None,
 ) -> bytes:
     """Write the card; the parameters are those of :func:`compute_expected`.
 
@@ -145,6 +151,7 @@ def build_card(
         np.asarray(expected.activations, "<u4").tobytes(),
         b"".join(_RESULT.pack(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results),
         b"".join(_PARAMETERS.pack(*crcs) for step in expected.parameters for crcs in step),
+        b"" if memories is None else memories.astype("<f4").tobytes(),
     )
     table, body = [], bytearray()
     for section in sections:

@@ -141,6 +141,7 @@ def export(
         task.images,
         task.labels,
         task.inferences,
+        task.memories,
     )
     card = build_card(
         image,
@@ -152,6 +153,7 @@ def export(
         task.images,
         task.labels,
         expected,
+        task.memories,
     )
     report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
     files = {
@@ -166,7 +168,7 @@ def export(
 
 def _task_macs(task: Task) -> int:
     """Count the multiply-accumulates of all steps and of the inferences that are compared."""
-    work = zeroth_order_work(task.model.core, task.options, task.layers)
+    work = zeroth_order_work(task.model.core, task.options, task.layers, task.settings)
     return len(task.steps) * task.batch * work.macs + task.inferences * work.forward
 
 

@@ -27,7 +27,7 @@ __all__ = ["Task", "make_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending, each with settings."""
+    """A training task with its samples; ``layers`` are op indices, ascending, one setting each."""
 
     model: Model
     options: _core.Options
@@ -38,6 +38,7 @@ class Task:
     images: npt.NDArray[np.int8]
     labels: npt.NDArray[np.int64]
     inferences: int
+    memories: npt.NDArray[np.float32] | None = None
 
 
 def make_task(
@@ -56,15 +57,21 @@ def make_task(
     Returns
     -------
     Task
-        With only those samples of the data set that the steps use.
+        With only those samples of the data set that the steps use, and with what the updates of a
+        run remember of its steps.
 
     Raises
     ------
     ValueError
         If an argument is outside its range or does not fit the others.
     """
-    model, run_options, first = _read_source(source)
+    model, run_options, first, memories = _read_source(source)
     chosen = options or run_options or TrainingOptions()
+    if chosen.align_images > 0 and first == 0:
+        raise ValueError(
+            f"align_images={chosen.align_images}: a target cannot align yet; align the model first "
+            "(`pmt align`) and export the result without it"
+        )
     if batch is not None:
         chosen = chosen.replace(batch=batch)
     if steps < 1:
@@ -82,6 +89,8 @@ def make_task(
     core_options = chosen.to_core()
     core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
     trained = model.select_layers(chosen.layers if layers is None else layers)
+    if memories is not None:
+        _check_memories(memories, model, core_options, trained)
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
     core = _core.Trainer(model.core, core_options, trained, chosen.batch)
@@ -97,23 +106,38 @@ def make_task(
         images=images,
         labels=classes,
         inferences=inferences,
+        memories=memories,
     )
+
+
+def _check_memories(
+    memories: npt.NDArray[np.float32],
+    model: Model,
+    options: _core.Options,
+    layers: list[int],
+) -> None:
+    here = _core.Trainer(model.core, options, layers, 1, 1).memories().size
+    if memories.size != here:
+        raise ValueError(
+            f"the updates of the run remember {memories.size} values, those of these options and "
+            f"layers {here}; export with the run's own, or its checkpoint.pmt, to begin anew"
+        )
 
 
 def _read_source(
     source: Model | RunFolder | str | Path,
-) -> tuple[Model, TrainingOptions | None, int]:
-    """Return the model, the run's options, and the first step to take."""
+) -> tuple[Model, TrainingOptions | None, int, npt.NDArray[np.float32] | None]:
+    """Return the model, the run's options, the first step to take, and what updates remember."""
     if isinstance(source, Model):
-        return source.copy(), None, 0
+        return source.copy(), None, 0, None
     folder = source if isinstance(source, RunFolder) else RunFolder(source)
     if not folder.exists():
-        return load(folder.path if isinstance(source, RunFolder) else source), None, 0
+        return load(folder.path if isinstance(source, RunFolder) else source), None, 0, None
     model, step = folder.load_checkpoint()
     options = folder.read_config()[0]
     if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
-        return model, None, 0
-    return model, options, step
+        return model, None, 0, None
+    return model, options, step, folder.load_state(model).get("update")
 
 
 def _learning_rates(

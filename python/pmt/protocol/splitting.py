@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,28 +23,43 @@ PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
 PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
-    """The images of an experiment.
+    """The images of an experiment. Each part is corrupted and resized when it is first asked for.
 
-    Attributes
+    Parameters
     ----------
-    train : Dataset
-        What a model is adapted on, corrupted.
-    held_out : Dataset or None
-        What is chosen on: blocks, checkpoints, learning rates. Corrupted as ``train``. None where
-        the caller asked for no such images.
-    test : Dataset
-        What is reported, corrupted; nothing may be chosen on it.
-    clean_test : Dataset or None
-        The images of ``test`` without corruption: what adaptation costs on them. None where
-        nothing is corrupted, or only corrupted images are stored.
+    train_pool, test_pool : ImagePool
+        Where they come from.
+    train_indices, held_out_indices, test_indices : ndarray of int64
+        Which ones, ascending; the first two of ``train_pool``.
     """
 
-    train: Dataset
-    held_out: Dataset | None
-    test: Dataset
-    clean_test: Dataset | None
+    train_pool: ImagePool
+    test_pool: ImagePool
+    train_indices: npt.NDArray[np.int64]
+    held_out_indices: npt.NDArray[np.int64]
+    test_indices: npt.NDArray[np.int64]
+
+    @cached_property
+    def train(self) -> Dataset:
+        """What a model is adapted on, corrupted."""
+        return self.train_pool.take(self.train_indices)
+
+    @cached_property
+    def held_out(self) -> Dataset | None:
+        """What is chosen on (blocks, checkpoints), corrupted as ``train``; None if nothing is."""
+        return self.train_pool.take(self.held_out_indices) if len(self.held_out_indices) else None
+
+    @cached_property
+    def test(self) -> Dataset:
+        """What is reported, corrupted; nothing may be chosen on it."""
+        return self.test_pool.take(self.test_indices)
+
+    @cached_property
+    def clean_test(self) -> Dataset | None:
+        """The images of ``test`` without corruption; None where there is none or no clean image."""
+        return self.test_pool.take_clean(self.test_indices) if self.test_pool.corruption else None
 
 
 def split(
@@ -81,7 +97,7 @@ def split(
     Returns
     -------
     Split
-        Images of each part in ascending order of their index.
+        Its parts are in ascending order of their index in the pool.
 
     Raises
     ------
@@ -105,7 +121,8 @@ def split(
     chosen = np.arange(len(test))
     if limit:
         chosen = balanced_order(test.labels, seed)[:limit]
-    return _taken(train, order[kept:total], order[:kept], test, chosen)
+    adapt, choose = np.sort(order[kept:total]), np.sort(order[:kept])
+    return Split(train, test, adapt, choose, np.sort(chosen))
 
 
 def _paper(pool: ImagePool, seed: int, limit: int) -> Split:
@@ -122,23 +139,8 @@ def _paper(pool: ImagePool, seed: int, limit: int) -> Split:
     # The first k rounds of the order hold the first k of the shuffle of each class.
     ends = np.cumsum([PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST]) * len(counts)
     adapt, choose, report = np.split(order[: ends[-1]], ends[:-1])
-    return _taken(pool, adapt, choose, pool, report[:limit] if limit else report)
-
-
-def _taken(
-    train: ImagePool,
-    adapt: npt.NDArray[np.int64],
-    choose: npt.NDArray[np.int64],
-    test: ImagePool,
-    report: npt.NDArray[np.int64],
-) -> Split:
-    report = np.sort(report)
-    return Split(
-        train=train.take(np.sort(adapt)),
-        held_out=train.take(np.sort(choose)) if len(choose) else None,
-        test=test.take(report),
-        clean_test=test.take_clean(report) if test.corruption else None,
-    )
+    report = report[:limit] if limit else report
+    return Split(pool, pool, np.sort(adapt), np.sort(choose), np.sort(report))
 
 
 def _checked(argument: str, value: int, most: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pmt.model import Model
+from pmt.costs.backward_graph import BackwardGraph
+from pmt.model import Layer, Model
 from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme, head_layer, input_channels
 
 __all__ = ["UpdateMemory", "layer_memory", "scheme_memory"]
@@ -56,9 +57,25 @@ def layer_memory(model: Model, update: LayerUpdate) -> UpdateMemory:
 
 
 def scheme_memory(model: Model, scheme: UpdateScheme) -> UpdateMemory:
-    """Count a scheme; of the linear head only its input, as in the publication."""
-    total, head = UpdateMemory(0, 0, 0, 0), head_layer(model)
-    for update in scheme.layers:
-        memory = layer_memory(model, update)
-        total += UpdateMemory(0, 0, memory.inputs, 0) if update.op == head else memory
+    """Count a scheme; of the linear head only its input, as in the publication.
+
+    Layers that train nothing, but that the gradient passes on its way to one that does, keep their
+    masks too. The published schemes have none.
+    """
+    head, trained = head_layer(model), scheme.by_op()
+    total = UpdateMemory(0, 0, 0, 0)
+    reaches = BackwardGraph.of(model, scheme).reaches
+    for layer in model.layers:
+        update = trained.get(layer.index)
+        memory = layer_memory(model, update) if update else UpdateMemory(0, 0, 0, 0)
+        if layer.index == head:
+            memory = UpdateMemory(0, 0, memory.inputs, 0)
+        elif model.core.ops()[layer.index]["output"] in reaches:
+            memory = replace(memory, masks=_mask_bytes(layer))
+        total += memory
     return total
+
+
+def _mask_bytes(layer: Layer) -> int:
+    height, width, channels = layer.output_shape
+    return (height * width * channels + 7) // 8

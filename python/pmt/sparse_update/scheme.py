@@ -93,6 +93,10 @@ class UpdateScheme:
             ],
         }
 
+    def text(self, model: Model) -> str:
+        """Return the scheme as one line of JSON, as options take it."""
+        return json.dumps(self.to_json(model), separators=(",", ":"))
+
     def save(self, path: str | Path, model: Model) -> None:
         """Write the scheme as JSON; a file that exists is replaced in one step."""
         atomic_file.write_text(path, json.dumps(self.to_json(model), indent=2) + "\n")

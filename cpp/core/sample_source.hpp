@@ -1,0 +1,14 @@
+// Where samples come from: memory on a host, a card on a device.
+#pragma once
+
+#include <cstdint>
+
+namespace pmt {
+
+// `read` fills the network's int8 input; workers call it at once.
+struct SampleSource {
+  void* context;
+  bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
+};
+
+}  // namespace pmt

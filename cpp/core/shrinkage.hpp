@@ -1,0 +1,44 @@
+// Measured gradient-norm scaling: how much of a layer's gradient is noise of its estimate, and the
+// factor that makes the squared error smallest, 1 - that share (James-Stein shrinkage).
+//
+// A sum over queries of difference * sign has, beside the gradient, the variance of the sum of the
+// squared differences, in every one of its elements. So the noise in the squared norm of a layer's
+// sums is expected to be
+//   weight perturbation: (d - 1) * sum over queries of difference^2, d weights (or biases, if they
+//                        are trained alone);
+//   node perturbation:   the same by sample, times free_input_squares() instead of d - 1: the chain
+//                        rule multiplies each node's noise with the inputs of its weights.
+// On a loss that is linear in the perturbation the factor is the optimal one of each estimator: for
+// Q independent queries Q / (Q + d - 1), for queries that differ by sample the one between that and
+// NQ / (NQ + d - 1) that the samples' gradients call for. Rounding noise is counted too.
+#pragma once
+
+#include "core/gradient.hpp"
+
+namespace pmt {
+
+// Sum over queries of difference^2.
+int64_t difference_squares(const int32_t* differences, int32_t queries);
+
+// Of the main pass in the workspace: sum over the output's positions, the channels that are neither
+// dead nor at a clamp there, and the weights of each, of the squared input (zero point removed).
+int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+
+// The same without inputs, for biases: the number of those nodes.
+int64_t free_nodes(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+
+// Squared norm of the sums of what is trained in the live channels: of the weights, or of the biases
+// if they are trained alone. In units of loss_one^2, as below.
+float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums);
+
+// Elements whose squares squared_norm() sums up.
+int32_t measured_elements(const Estimation& estimation, const Layer& layer);
+
+// Squared differences as a float in units of loss_one^2.
+float in_squared_losses(int64_t difference_squares);
+
+// Mean of the share so far and this step's, which is at most 2 so that no single step rules; the first
+// step's is taken as it is.
+float remember_noise(float share, float noise, float norm, float memory, int32_t updates);
+
+}  // namespace pmt

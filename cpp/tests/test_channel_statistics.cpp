@@ -1,0 +1,227 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/channel_statistics.hpp"
+#include "reference/channel_statistics.hpp"
+#include "reference/conv2d.hpp"
+#include "reference/depthwise_conv2d.hpp"
+#include "reference/fully_connected.hpp"
+#include "tests/linear_case.hpp"
+#include "tests/random_network.hpp"
+#include "tests/reference_network.hpp"
+#include "tests/shuffled_executor.hpp"
+#include "tests/simulated_kernels.hpp"
+#include "tests/training_run.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+using Statistics = std::vector<ChannelStatistics>;
+
+// A meter on memory of exactly the size it asks for, and its own packed weights.
+class Meter {
+ public:
+  explicit Meter(const Model& model, const Machine& machine = {}) : model_(model) {
+    parameters_.resize(static_cast<size_t>(model.op_count()));
+    bind_parameters(model, parameters_.data());
+    Network network = {&model, machine.kernels, parameters_.data(), nullptr};
+    Arena measure;
+    pack_network(measure, network);
+    packed_ = std::make_unique<AlignedBytes>(measure.used() + 64, 0xA5);
+    auto* aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(packed_->data()) + 63) / 64 * 64);
+    Arena arena(aligned, measure.used());
+    pack_network(arena, network);
+    const StatisticsSetup setup = {&model, machine.kernels, machine.executor, network.packed};
+    AlignedBytes tables(StatisticsMeter::table_bytes(model));
+    REQUIRE(meter_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
+    const size_t bytes = meter_.bytes_needed();
+    memory_ = std::make_unique<AlignedBytes>(bytes + 64, 0xA5);
+    auto* start = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(memory_->data()) + 63) / 64 * 64);
+    REQUIRE(meter_.open(setup, start, bytes - 1).code == Code::arena_too_small);
+    REQUIRE(meter_.open(setup, start, bytes).ok());
+  }
+
+  // Without a guess: three rounds, each closer.
+  Statistics measure(int32_t op, const Samples& samples) {
+    const TensorRecord& out = model_.output_of(model_.op(op));
+    Statistics found(static_cast<size_t>(out.channels), {0.0f, 32.0f * out.scale});
+    REQUIRE(meter_.measure(op, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
+    return found;
+  }
+
+  StatisticsMeter& meter() { return meter_; }
+
+ private:
+  const Model& model_;
+  std::vector<Parameters> parameters_;
+  std::unique_ptr<AlignedBytes> packed_, memory_;
+  StatisticsMeter meter_;
+};
+
+reference::Sums exact_sums(const Model& model, int32_t index, const reference::Image& input) {
+  const OpRecord& op = model.op(index);
+  const TensorRecord& in = model.input_of(op);
+  const TensorRecord& out = model.output_of(op);
+  const Shape shape = {out.height, out.width, out.channels};
+  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const std::vector<int8_t> weights(model.weights(op), model.weights(op) + weight_count(model, op));
+  const auto size = [](int32_t n) { return static_cast<size_t>(n); };
+  if (op.kind == OpKind::depthwise_conv2d) {
+    const auto of =
+        tensor_of<reference::DepthwiseWeights>(weights, {size(op.kernel_h), size(op.kernel_w), size(out.channels)});
+    return reference::depthwise_conv2d_sums(input, in.zero_point, of, window, shape);
+  }
+  if (op.kind == OpKind::conv2d) {
+    const auto of = tensor_of<reference::ConvWeights>(
+        weights, {size(out.channels), size(op.kernel_h), size(op.kernel_w), size(in.channels)});
+    return reference::conv2d_sums(input, in.zero_point, of, window, shape);
+  }
+  const auto of =
+      tensor_of<reference::DenseWeights>(weights, {size(out.channels), weights.size() / size(out.channels)});
+  const auto sums = reference::fully_connected_sums(input, in.zero_point, of);
+  reference::Sums one({1, 1, size(out.channels)});
+  std::copy(sums.begin(), sums.end(), one.begin());
+  return one;
+}
+
+std::vector<reference::Sums> exact_sums(const Model& model, int32_t index, const Samples& samples) {
+  const std::vector<OpParameters> parameters = parameters_of(model);
+  std::vector<reference::Sums> all;
+  for (const std::vector<int8_t>& image : samples.images) {
+    std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
+    tensors[model.header().input_tensor] =
+        image_of(image, {model.input().height, model.input().width, model.input().channels});
+    run_reference(model, 0, parameters, tensors);
+    all.push_back(exact_sums(model, index, tensors[model.op(index).input[0]]));
+  }
+  return all;
+}
+
+struct Case {
+  explicit Case(uint64_t seed) : random(seed), image(random_network(random, 4, Head::conv2d)) {
+    REQUIRE(model.open(image.data(), image.size()).ok());
+    samples = random_samples(random, model, 12);
+  }
+
+  RandomSource random;
+  AlignedBytes image;
+  Model model;
+  Samples samples;
+};
+
+bool same(const Statistics& a, const Statistics& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(ChannelStatistics)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("measured statistics are those of the exact outputs") {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    const Case c(seed);
+    Meter meter(c.model);
+    for (const int32_t op : trainable_layers(c.model)) {
+      CAPTURE(op);
+      const Statistics found = meter.measure(op, c.samples);
+      const std::vector<reference::Sums> sums = exact_sums(c.model, op, c.samples);
+      for (size_t k = 0; k < found.size(); ++k) {
+        const float weight_scale = c.model.weight_scales(c.model.op(op))[k];
+        if (channel_is_dead(weight_scale)) {
+          CHECK(found[k].mean == 0.0f);
+          CHECK(found[k].deviation == 0.0f);
+          continue;
+        }
+        const double scale = double{c.model.input_of(c.model.op(op)).scale} * double{weight_scale};
+        const auto expected =
+            reference::channel_statistics(sums, static_cast<int32_t>(k), c.model.bias(c.model.op(op))[k], scale);
+        // An output is seen to a sixteenth of a deviation, and there are at least a dozen.
+        CHECK(std::abs(found[k].mean - expected.mean) <= 0.06 * expected.deviation + scale);
+        CHECK(std::abs(found[k].deviation - expected.deviation) <= 0.06 * expected.deviation + scale);
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels, workers and their order do not change a bit") {
+  for (uint64_t seed = 21; seed <= 26; ++seed) {
+    const Case c(seed);
+    Meter plain(c.model);
+    for (const Kernels* kernels : tested_kernels()) {
+      CAPTURE(kernels->name);
+      ShuffledExecutor team(seed, 3);
+      Machine machine(team.executor());
+      machine.kernels = kernels;
+      Meter meter(c.model, machine);
+      for (const int32_t op : trainable_layers(c.model)) {
+        CHECK(same(meter.measure(op, c.samples), plain.measure(op, c.samples)));
+      }
+    }
+  }
+}
+
+TEST_CASE("an aligned layer has the reference's statistics, and its weights stay") {
+  for (uint64_t seed = 31; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    Case c(seed);
+    for (const int32_t op : trainable_layers(c.model)) {
+      CAPTURE(op);
+      const OpRecord& record = c.model.op(op);
+      Meter before(c.model);
+      const Statistics found = before.measure(op, c.samples);
+      Statistics wanted = found;
+      for (ChannelStatistics& one : wanted) {
+        one = {one.mean * 0.5f + 0.3f * one.deviation, one.deviation * static_cast<float>(c.random.real(0.3, 3.0))};
+      }
+      const std::vector<int8_t> weights(c.model.weights(record),
+                                        c.model.weights(record) + weight_count(c.model, record));
+      align_layer(c.model, op, wanted.data(), found.data(),
+                  {const_cast<int32_t*>(c.model.bias(record)), const_cast<float*>(c.model.weight_scales(record))});
+      Meter after(c.model);
+      const Statistics now = after.measure(op, c.samples);
+      for (size_t k = 0; k < now.size(); ++k) {
+        if (found[k].deviation == 0.0f) continue;
+        const float scale = c.model.input_of(record).scale * c.model.weight_scales(record)[k];
+        CHECK(now[k].deviation == doctest::Approx(wanted[k].deviation).epsilon(0.08));
+        CHECK(std::abs(now[k].mean - wanted[k].mean) <= 0.08f * wanted[k].deviation + scale);
+      }
+      CHECK(std::equal(weights.begin(), weights.end(), c.model.weights(record)));
+    }
+  }
+}
+
+TEST_CASE("gains are bounded, and constant or dead channels stay") {
+  ImageBuilder builder;
+  builder.add_tensor({1, 1, 1}, 0.5f);
+  builder.add_tensor({1, 1, 5}, 0.5f);
+  OpRecord op = window_op(OpKind::conv2d, 0, 1, {1, 1, 1, 1, 0, 0}, 0, 0);
+  builder.add_op(op, {{4, 4, 4, 4, 4}, {10, 10, 10, 10, 10}, {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f}});
+  const AlignedBytes image = builder.build();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  std::vector<int32_t> bias(5, 10);
+  std::vector<float> scales = {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f};
+  const Statistics reference = {{1.0f, 2.0f}, {1.0f, 100.0f}, {1.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
+  const Statistics found = {{0.25f, 1.0f}, {0.25f, 1.0f}, {0.25f, 1.0f}, {0.0f, 0.0f}, {0.25f, 0.0f}};
+  align_layer(model, 0, reference.data(), found.data(), {bias.data(), scales.data()});
+  CHECK(scales == std::vector<float>{0.5f, 4.0f, 0.25f, 1e-9f, 0.25f});
+  // 10 * 0.125 = 1.25 of the mean 0.25 is bias; doubled, the rest is -2, and 3 / (0.5 * 0.5) = 12; likewise 17 / (0.5 *
+  // 4) = 8.5, to even.
+  CHECK(bias == std::vector<int32_t>{12, 8, 10, 10, 10});
+}
+
+TEST_CASE("what cannot be measured is refused") {
+  const Case c(50);
+  Meter meter(c.model);
+  const Statistics guess(64, {0.0f, 1.0f});
+  Statistics found(64);
+  const SampleSource source = source_of(c.samples);
+  CHECK(meter.meter().measure(-1, 1, source, 1, guess.data(), found.data()).code == Code::layer_not_trainable);
+  const int32_t op = trainable_layers(c.model)[0];
+  CHECK(meter.meter().measure(op, 0, source, 1, guess.data(), found.data()).code == Code::batch_size);
+  CHECK(meter.meter().measure(op, 1 << 25, source, 1, guess.data(), found.data()).code == Code::batch_size);
+  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
+  CHECK(meter.meter().measure(op, 1, unreadable, 1, guess.data(), found.data()).code == Code::sample_unreadable);
+}

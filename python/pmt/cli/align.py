@@ -1,0 +1,65 @@
+"""``pmt align``: a model's channel statistics on new images made those it has on clean ones."""
+
+from __future__ import annotations
+
+import argparse
+
+from pmt.alignment import align
+from pmt.cli.arguments import add_data, add_json, add_model, add_threads
+from pmt.cli.clean_data import add_split
+from pmt.cli.output import Output
+from pmt.cli.sources import data_source, load_model
+from pmt.cli.statistics import add_images, add_out, checked_out
+from pmt.progress import ProgressLine
+
+USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
+SUMMARY = "adapt a model to images without labels, by its channels' statistics alone"
+DESCRIPTION = """\
+Set biases and weight scales so that every channel has the mean and the deviation on new images that
+the model holds of clean ones (`pmt statistics`). Forward passes only; labels are not used, weights
+stay as they are."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
+    add_split(parser, "train")
+    add_images(parser)
+    add_out(parser)
+    add_threads(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    path = checked_out(arguments.out)
+    source = data_source(arguments)
+    model = load_model(arguments)
+    data = source.load(arguments.split, model, limit=arguments.images)
+    line = ProgressLine(len(model.layers) - 1, unit="layer")
+    try:
+        done = align(
+            model,
+            data.images,
+            threads=arguments.threads,
+            progress=lambda layers, _: line.update(layers, "aligning"),
+        )
+    finally:
+        line.clear()
+    model.save(path)
+    output.text(
+        f"{done.layers} layers aligned to {done.images:,} {arguments.split} images of "
+        f"{source.description(arguments.split)}"
+    )
+    output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
+    output.figures(
+        {
+            "out": str(path),
+            "images": done.images,
+            "layers": done.layers,
+            "forwards": done.forwards,
+            "macs": done.macs,
+        }
+    )
+    return 0

@@ -1,0 +1,114 @@
+"""``pmt profile``: what a method takes on a model, counted."""
+
+from __future__ import annotations
+
+import argparse
+
+from pmt.cli.arguments import add_json, add_model, integer
+from pmt.cli.output import Output
+from pmt.cli.profile_report import memory_table, summary, work_table
+from pmt.cli.sources import load_model
+from pmt.cli.training_arguments import add_layers
+from pmt.costs import methods
+from pmt.costs.profile import Profile
+from pmt.model import Model
+
+USAGE = "pmt profile MODEL --method NAME [--layers SPEC] [--against all] [options]"
+SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
+DESCRIPTION = """\
+Count what training takes on a device: forwards and multiply-accumulates for each image and step,
+and the peak memory by part. Nothing is run. The arena of zeroth-order training is exact, as
+`pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once."""
+
+_ALL = "all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    known = ", ".join(methods.METHODS)
+    parser.add_argument("--method", metavar="NAME", required=True, help=f"one of {known}")
+    add_layers(parser)
+    parser.add_argument(
+        "--against",
+        metavar="NAMES",
+        help="methods to put beside it, separated by commas, or 'all'; with the same batch",
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=integer(1),
+        help="images of a step (default: the method's own)",
+    )
+    parser.add_argument(
+        "--queries",
+        metavar="Q",
+        type=integer(1, 4096),
+        help="queries for each image and layer (default: the method's own)",
+    )
+    parser.add_argument(
+        "--scheme",
+        metavar="NAME|FILE",
+        help="what mcutrain or tinytrain updates: a published scheme of MCUNet (49KB, 74KB, 99KB, "
+        "124KB, 148KB) or a JSON file (default: 99KB for mcutrain)",
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw the memory by part (.png, .svg or .pdf)"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
+    names = _names(arguments.method, arguments.against)
+    model = load_model(arguments)
+    first = methods.profile_method(
+        model,
+        arguments.method,
+        layers=layers,
+        batch=arguments.batch,
+        queries=arguments.queries,
+        scheme=arguments.scheme,
+    )
+    profiles, omitted = [first], {}
+    for name in names[1:]:
+        try:
+            profiles.append(_other(model, name, first, layers, arguments))
+        except ValueError as error:
+            if arguments.against != _ALL:
+                raise
+            omitted[name] = str(error)
+    output.text(summary(model, profiles))
+    output.text("\n" + work_table(profiles))
+    output.text("\n" + memory_table(profiles))
+    for name, reason in omitted.items():
+        output.text(f"{name} is left out: {reason}")
+    if arguments.plot is not None:
+        from pmt.costs.plot import plot_memory
+
+        plot_memory(profiles, arguments.plot)
+    output.figures({"profiles": [p.to_json() for p in profiles], "left_out": omitted})
+    return 0
+
+
+def _names(method: str, against: str | None) -> list[str]:
+    if against is None:
+        return [method]
+    others = methods.METHODS if against == _ALL else [n.strip() for n in against.split(",")]
+    return [method, *(name for name in others if name and name != method)]
+
+
+def _other(
+    model: Model, name: str, first: Profile, layers: str | None, arguments: argparse.Namespace
+) -> Profile:
+    """Profile another method: the same batch and queries, and its own layers where it has some."""
+    own = name in methods.OWN_LAYERS
+    return methods.profile_method(
+        model,
+        name,
+        layers=None if own else layers,
+        batch=first.batch,
+        queries=arguments.queries,
+        scheme=arguments.scheme if own else None,
+    )

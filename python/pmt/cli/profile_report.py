@@ -1,0 +1,79 @@
+"""Tables of ``pmt profile``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pmt.cli.tables import table
+from pmt.costs.backward_memory import inference_moments
+from pmt.costs.memory import PARTS
+from pmt.costs.profile import Profile
+from pmt.model import Model
+
+__all__ = ["memory_table", "summary", "work_table"]
+
+_WORK = {
+    "forward": "forward",
+    "queries": "queries",
+    "reforwards": "again",
+    "input_gradients": "by inputs",
+    "weight_gradients": "by weights",
+}
+_SHORT = {
+    "activations": "forward",
+    "saved_activations": "saved",
+    "activation_gradients": "gradients",
+    "weight_gradients": "sums",
+    "tables": "losses",
+}
+
+
+def summary(model: Model, profiles: Sequence[Profile]) -> str:
+    """Say what the model is, and what is trained."""
+    arena = max(moment.total for moment in inference_moments(model))
+    first = profiles[0]
+    weights = sum(layer.weights for layer in model.layers)
+    queries = f", {first.queries} queries for each image and layer" if first.queries else ""
+    return "\n".join(
+        [
+            f"model   {weights:,} weights, {model.macs:,} MACs an image, "
+            f"{arena:,} bytes of activations alive at once in inference",
+            f"method  {first.method}: {first.weights:,} weights and {first.biases:,} biases of "
+            f"{len(first.layers)} layers, batch {first.batch}{queries}",
+        ]
+    )
+
+
+def work_table(profiles: Sequence[Profile]) -> str:
+    """Million multiply-accumulates for each image by what they are for, and for each step."""
+    shown = {k: title for k, title in _WORK.items() if any(getattr(p.work, k) for p in profiles)}
+    rows = [
+        [
+            p.method,
+            f"{p.weights:,}",
+            f"{p.biases:,}",
+            *(f"{getattr(p.work, key) / 1e6:,.3f}" for key in shown),
+            f"{p.work.macs / 1e6:,.3f}",
+            f"{p.step_macs / 1e6:,.1f}",
+            f"{p.batch * p.work.forwards:,}",
+        ]
+        for p in profiles
+    ]
+    titles = ["MMACs an image", "weights", "biases", *shown.values()]
+    return table([*titles, "all", "a step", "forwards"], rows, left=("MMACs an image",))
+
+
+def memory_table(profiles: Sequence[Profile]) -> str:
+    """Bytes by part, at the peak."""
+    shown = [part for part in PARTS if any(getattr(p.memory, part) for p in profiles)]
+    rows = [
+        [
+            p.method,
+            *(f"{getattr(p.memory, part):,}" for part in shown),
+            f"{p.memory.sram:,}",
+            f"{p.memory.frozen:,}",
+        ]
+        for p in profiles
+    ]
+    titles = ["bytes", *(_SHORT.get(part, part) for part in shown), "SRAM", "flash"]
+    return table(titles, rows, left=("bytes",))

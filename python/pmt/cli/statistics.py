@@ -1,0 +1,86 @@
+"""``pmt statistics``: measure a model's channels on clean images, for alignments to come."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pmt.alignment import measure_statistics, with_statistics
+from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.clean_data import add_split
+from pmt.cli.output import Output
+from pmt.cli.sources import data_source, load_model
+from pmt.progress import ProgressLine
+
+USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
+SUMMARY = "store the statistics of a model's channels on clean images in it"
+DESCRIPTION = """\
+Measure mean and deviation of every channel before its activation, on images as the model was
+trained on, and store them in the model: `pmt align` and training with --align-images give the
+channels these statistics on other images. 8 bytes a channel in a device's flash."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    add_data(parser, required=True)
+    add_split(parser, "train")
+    add_images(parser)
+    add_out(parser)
+    add_threads(parser)
+    add_json(parser)
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
+    """Add the number of images."""
+    parser.add_argument(
+        "--images",
+        metavar="N",
+        type=integer(1, 100_000),
+        default=256,
+        help="on at most N images, always the same ones (default: 256)",
+    )
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """Add the model to write."""
+    parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
+
+
+def checked_out(out: str) -> Path:
+    """Find out before the work, not after it."""
+    path = Path(out)
+    if path.suffix != ".pmt":
+        raise ValueError(f"--out {out}: must end in .pmt")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"--out {out}: its folder does not exist; create it")
+    return path
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    path = checked_out(arguments.out)
+    source = data_source(arguments)
+    model = load_model(arguments)
+    data = source.load(arguments.split, model, limit=arguments.images)
+    line = ProgressLine(len(model.layers) - 1, unit="layer")
+    try:
+        found = measure_statistics(
+            model,
+            data.images,
+            threads=arguments.threads,
+            progress=lambda layers, _: line.update(layers, "measuring"),
+        )
+    finally:
+        line.clear()
+    with_statistics(model, found, len(data)).save(path)
+    channels = sum(values.shape[1] for values in found.values())
+    output.text(
+        f"{channels:,} channels of {len(found)} layers on {len(data):,} {arguments.split} images "
+        f"of {source.description(arguments.split)}"
+    )
+    output.text(f"the model is {path}")
+    output.figures(
+        {"out": str(path), "images": len(data), "layers": len(found), "channels": channels}
+    )
+    return 0

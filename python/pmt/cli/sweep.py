@@ -1,0 +1,173 @@
+"""``pmt sweep``: all runs of a grid."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from typing import Any
+
+from pmt.cli.arguments import add_json, integer
+from pmt.cli.output import Output
+from pmt.progress import duration
+from pmt.sweep import (
+    GridError,
+    Plan,
+    Problems,
+    RunSpec,
+    estimate,
+    finished_results,
+    plan,
+    read_grid,
+    run_all,
+    shard,
+)
+
+EXIT_FAILED_RUNS = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
+SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
+DESCRIPTION = """\
+Do every run of a grid file: methods x corruptions x severities x layers x seeds, each in a folder
+of DIR that is named by a hash of all that decides its bytes. Finished runs are skipped and
+unfinished ones go on, bit for bit, whoever began them: after Ctrl-C or a crash, or on another
+machine, the same command goes on. `pmt report DIR` makes the tables."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("grid", metavar="FILE", help="TOML file of the grid, see docs/sweeps.md")
+    parser.add_argument(
+        "--out", metavar="DIR", required=True, help="folder of the runs; made if it is missing"
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=integer(0, 4096),
+        default=0,
+        help="processes of one thread each, 0 = one for each CPU; 1 = this process with all its "
+        "threads (default: 0)",
+    )
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        type=_shard,
+        default=(1, 1),
+        help="do the I-th of N equal parts of the runs, for N machines with one folder, or with "
+        "folders that are copied together (default: 1/1)",
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="do the runs on the Dask cluster of this scheduler, for example tcp://10.0.0.1:8786, "
+        "whose workers see DIR, the model and the data under the same paths",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say how many runs, GMACs and hours are left, and do none",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    if arguments.dask is not None and arguments.jobs:
+        raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
+    try:
+        problems = Problems(arguments.grid)
+        planned = plan(read_grid(arguments.grid, problems), problems)
+    except GridError as error:
+        for problem in error.problems:
+            print(f"pmt: error: {error.path}: {problem}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    runs = shard(planned.runs, *arguments.shard)
+    _say_left(planned, runs, arguments, output)
+    if arguments.dry_run:
+        return 0
+    try:
+        with _backend(arguments.dask):
+            summary = run_all(runs, arguments.out, jobs=arguments.jobs, tell=output.text)
+    except KeyboardInterrupt:
+        print("pmt: interrupted; the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    done = len(summary.finished) + len(summary.already)
+    output.text(f"{done} of {len(runs)} runs are finished; `pmt report {arguments.out}`")
+    output.figures(
+        {
+            "runs": [_entry(spec) for spec in runs],
+            "already": summary.already,
+            "finished": summary.finished,
+            "failed": summary.failed,
+        }
+    )
+    if summary.failed:
+        print(f"pmt: error: {len(summary.failed)} runs failed, see above", file=sys.stderr)
+        return EXIT_FAILED_RUNS
+    return 0
+
+
+def _say_left(
+    planned: Plan, runs: tuple[RunSpec, ...], arguments: argparse.Namespace, output: Output
+) -> None:
+    results = finished_results(runs, arguments.out)
+    left = [run for run in runs if run.hash not in results]
+    output.text(f"{len(runs)} runs, {len(results)} finished, {len(left)} left")
+    if not arguments.dry_run:
+        return
+    expected = estimate(
+        left,
+        results.values(),
+        planned.model,
+        held_out=planned.held_out,
+        test=planned.test,
+        jobs=_processes(arguments.jobs),
+    )
+    processes = "process" if expected.jobs == 1 else "processes"
+    output.text(
+        f"{expected.macs / 1e9:,.0f} GMAC, {duration(expected.hours * 3600)} with "
+        f"{expected.jobs} {processes} of this machine "
+        f"({expected.macs_per_second / 1e9:.1f} GMAC/s each in the forward)"
+    )
+    output.figures(
+        {
+            "runs": [{**_entry(spec), "finished": spec.hash in results} for spec in runs],
+            "finished": len(results),
+            "left": expected.runs,
+            "macs": expected.macs,
+            "hours": expected.hours,
+            "jobs": expected.jobs,
+            "macs_per_second": expected.macs_per_second,
+        }
+    )
+
+
+def _entry(spec: RunSpec) -> dict[str, Any]:
+    return {"hash": spec.hash, **spec.axes, "macs": spec.macs, "forwards": spec.forwards}
+
+
+def _processes(jobs: int) -> int:
+    if jobs:
+        return jobs
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _backend(address: str | None) -> contextlib.AbstractContextManager[Any]:
+    if address is None:
+        return contextlib.nullcontext()
+    from pmt.sweep.dask_cluster import dask_backend
+
+    return dask_backend(address)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} must be I/N, for example 2/4")
+    if not 1 <= int(number) <= int(count):
+        raise argparse.ArgumentTypeError(f"{text!r}: I must be 1..N")
+    return int(number), int(count)

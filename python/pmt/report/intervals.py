@@ -1,0 +1,133 @@
+"""How sure a mean is: over test images, over seeds, and of differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.protocol import wilson_of_share
+
+__all__ = ["accuracy_interval", "difference_interval", "effective_images", "student_t"]
+
+Right = tuple[int, npt.NDArray[np.bool_]]
+Z = 1.959964
+# 97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom.
+_T = (
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
+    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
+)  # fmt: skip
+
+
+def student_t(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t.
+
+    Parameters
+    ----------
+    freedom : int
+        Degrees of freedom, 1 or more.
+
+    Returns
+    -------
+    float
+        To 1e-4.
+
+    Raises
+    ------
+    ValueError
+        If ``freedom`` is less than 1.
+    """
+    if freedom < 1:
+        raise ValueError(f"freedom = {freedom}: must be 1 or more; two seeds have 1")
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    # Cornish and Fisher's expansion.
+    first = (Z**3 + Z) / 4
+    second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
+    third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
+    return Z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+def effective_images(rights: Sequence[Right]) -> float:
+    """Return how many independent images the same test images under several seeds are worth.
+
+    An image that all seeds get right, or all wrong, tells no more than one seed does. With m the
+    share of seeds that get an image right, p its mean and v its variance over N images, the
+    variance of the mean accuracy is v / N, that of p (1 - p) v^-1 N independent images.
+
+    Parameters
+    ----------
+    rights : sequence of (int, ndarray of bool)
+        For each seed the CRC-32 of the images, and which of them are right. Seeds with other images
+        count as independent.
+
+    Returns
+    -------
+    float
+        From N (seeds agree on every image) to N times the seeds.
+    """
+    total = 0.0
+    for crc in sorted({crc for crc, _ in rights}):
+        group = np.array([right for other, right in rights if other == crc], np.float64)
+        seeds, images = group.shape
+        share = float(group.mean())
+        variance = float(group.mean(axis=0).var())
+        binomial = share * (1.0 - share)
+        if binomial == 0.0:
+            total += images
+        elif variance == 0.0:
+            total += images * seeds
+        else:
+            total += min(max(images * binomial / variance, images), images * seeds)
+    return total
+
+
+def accuracy_interval(rights: Sequence[Right]) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of the mean accuracy, over the test images.
+
+    It says how far other test images might move the mean of these trained models; what other seeds
+    might do is the spread's to say.
+    """
+    count = sum(len(right) for _, right in rights)
+    share = sum(int(right.sum()) for _, right in rights) / count
+    return wilson_of_share(share, effective_images(rights))
+
+
+def difference_interval(
+    values: Sequence[float], rights: Sequence[tuple[Right, Right]] | None
+) -> tuple[float, float] | None:
+    """Return the 95 % interval of a mean difference, paired by seed and by test image.
+
+    Parameters
+    ----------
+    values : sequence of float
+        For each seed the difference of two methods.
+    rights : sequence of pairs, optional
+        For each seed which images each of the two gets right, for accuracies.
+
+    Returns
+    -------
+    tuple of float, or None
+        The mean plus or minus ``sqrt((t s / sqrt(S))^2 + (1.96 u / sqrt(N))^2)``: s the standard
+        deviation over S seeds with Student's t, u that over N images of the seeds' mean difference.
+        With one seed the first part is left out, without common test images the second; None where
+        nothing is left.
+    """
+    mean = float(np.mean(values))
+    parts = []
+    if len(values) > 1:
+        deviation = float(np.std(values, ddof=1))
+        parts.append(student_t(len(values) - 1) * deviation / math.sqrt(len(values)))
+    if rights:
+        crcs = {crc for pair in rights for crc, _ in pair}
+        if len(crcs) == 1:
+            each = [a.astype(np.float64) - b.astype(np.float64) for (_, a), (_, b) in rights]
+            by_image = np.mean(each, axis=0)
+            if len(by_image) > 1:
+                parts.append(Z * float(by_image.std(ddof=1)) / math.sqrt(len(by_image)))
+    if not parts:
+        return None
+    half = math.hypot(*parts)
+    return mean - half, mean + half

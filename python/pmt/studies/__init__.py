@@ -1,0 +1,1 @@
+"""Studies: measurements of the method itself, each against the theory."""

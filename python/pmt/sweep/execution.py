@@ -1,0 +1,203 @@
+"""One run, from its images to its result; in any process of any machine that sees the folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pmt import _core, atomic_file
+from pmt.loading import load
+from pmt.model import Model
+from pmt.protocol import Split
+from pmt.result import RunResult
+from pmt.sweep.evaluation import Measured, measure
+from pmt.sweep.lock import RunLock
+from pmt.sweep.methods import make_trainer
+from pmt.sweep.run_data import at_size, checksums, load_split, pools
+from pmt.sweep.run_spec import RunSpec
+
+__all__ = ["RESULT", "Outcome", "execute", "read_result"]
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    ``found`` where it was finished already, ``busy`` where another process has it, whose name
+    ``text`` holds; of a failed one that is the error.
+    """
+
+    hash: str
+    state: Literal["finished", "found", "busy", "failed"]
+    text: str = ""
+
+
+def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
+    """Do a run, or go on with it, unless it is finished or another process does it.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        The run.
+    out : str
+        Folder of the sweep; the run's folder in it is ``spec.hash``.
+    threads : int
+        Threads to use.
+
+    Returns
+    -------
+    Outcome
+        A run that raises an error has failed, and the sweep goes on without it.
+    """
+    folder = Path(out) / spec.hash
+    lock = RunLock(Path(out) / f"{spec.hash}.lock")
+    try:
+        if read_result(folder) is not None:
+            return Outcome(spec.hash, "found")
+        if not lock.acquire():
+            return Outcome(spec.hash, "busy", lock.holder())
+        try:
+            if read_result(folder) is not None:
+                return Outcome(spec.hash, "found")
+            _run(spec, folder, threads, lock)
+        finally:
+            lock.release()
+    except Exception as error:
+        return Outcome(spec.hash, "failed", f"{type(error).__name__}: {error}")
+    return Outcome(spec.hash, "finished")
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """Return a run's result; None if it has none yet.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    path = folder / RESULT
+    try:
+        result = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(
+            f"{path}: {error}; remove the file, and the sweep makes it again"
+        ) from error
+    if not isinstance(result, dict) or "axes" not in result:
+        raise ValueError(f"{path}: is no result of a run; remove the file")
+    return result
+
+
+def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:
+    start = time.monotonic()
+    model = load(spec.model["path"], **{k: v for k, v in spec.model.items() if k != "path"})
+    _check_model(spec, model)
+    images = _images(spec, model)
+    before = _before(spec, model, images, threads)
+    folder.mkdir(parents=True, exist_ok=True)
+    training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
+    after = before
+    if spec.trains:
+        trainer = make_trainer(spec.base, threads, spec.options)
+        result = trainer.fit(
+            model,
+            at_size(images.train, model),
+            valid=at_size(images.held_out, model) if images.held_out is not None else None,
+            out=folder,
+            source=spec.source(),
+            progress=lambda step, record: lock.check(),
+            keep_best=True,
+        )
+        training = _training(spec, result)
+        after = _measured(result.best_model(), images, threads)
+        lock.check()
+    record = {
+        "hash": spec.hash,
+        "axes": spec.axes,
+        "order": dict(spec.order),
+        "base": spec.base,
+        "trainer": spec.trainer,
+        "options": dict(spec.options),
+        "contents": dict(spec.contents),
+        "protocol": dict(spec.protocol),
+        "model": spec.model["path"],
+        "data": spec.data["path"],
+        "images": {"train": len(images.train)},
+        **training,
+        "before": {name: found.to_record() for name, found in before.items()},
+        "after": {name: found.to_record() for name, found in after.items()},
+        "seconds": round(time.monotonic() - start, 2),
+        "threads": threads,
+        "pmt": _core.__version__,
+    }
+    atomic_file.write_text(folder / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def _check_model(spec: RunSpec, model: Model) -> None:
+    crc = _core.crc32(model.image())
+    if crc != spec.contents["model_crc32"]:
+        raise ValueError(
+            f"{spec.model['path']}: the model is not the one that the sweep was planned with "
+            f"(CRC-32 {crc}, planned {spec.contents['model_crc32']}); restore it, or start the "
+            "sweep again"
+        )
+
+
+def _training(spec: RunSpec, result: RunResult) -> dict[str, Any]:
+    last = result.epochs[-1]
+    return {
+        "macs": last["macs"],
+        "forwards": last["forwards"],
+        "steps": spec.steps,
+        "train_seconds": last["seconds"],
+        "chosen_epoch": result.best["epoch"],
+        "epochs": last["epoch"],
+    }
+
+
+# What the last run of this process used. Runs of one corruption follow each other.
+_LAST_IMAGES: dict[str, Split] = {}
+_LAST_BEFORE: dict[str, dict[str, Measured]] = {}
+
+
+def _images(spec: RunSpec, model: Model) -> Split:
+    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)]
+    key = json.dumps([*shift, spec.data["path"]], sort_keys=True)
+    if key not in _LAST_IMAGES:
+        pair = pools(spec.data, spec.corruption, spec.severity, model)
+        for name, crc in checksums(pair, spec.protocol).items():
+            if spec.contents[name] != crc:
+                raise ValueError(
+                    f"{spec.data['path']}: the images are not those that the sweep was planned "
+                    f"with ({name} {crc}, planned {spec.contents[name]}); restore them, or start "
+                    "the sweep again"
+                )
+        images = load_split(pair, spec.protocol)
+        _LAST_IMAGES.clear()
+        _LAST_IMAGES[key] = images
+    return _LAST_IMAGES[key]
+
+
+def _before(spec: RunSpec, model: Model, images: Split, threads: int) -> dict[str, Measured]:
+    """Measure the untrained model, once for the runs of one corruption."""
+    key = json.dumps([dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)])
+    if key not in _LAST_BEFORE:
+        measured = _measured(model, images, threads)
+        _LAST_BEFORE.clear()
+        _LAST_BEFORE[key] = measured
+    return _LAST_BEFORE[key]
+
+
+def _measured(model: Model, images: Split, threads: int) -> dict[str, Measured]:
+    parts = {"test": images.test, "clean": images.clean_test, "held_out": images.held_out}
+    return {
+        name: measure(model, data, threads=threads)
+        for name, data in parts.items()
+        if data is not None
+    }

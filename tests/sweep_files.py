@@ -1,0 +1,70 @@
+"""A grid of small runs on disk, and what its runs leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cli_files import write_data, write_model
+
+GRID = """
+[model]
+path = "{model}"
+[data]
+path = "{data}"
+[protocol]
+images = 40
+held_out = 8
+[budget]
+macs = {macs}
+[axes]
+methods = ["no_adaptation", "default", "paper"]
+corruptions = ["gaussian_noise", "contrast"]
+layers = ["B2"]
+seeds = {seeds}
+[options]
+batch = 8
+queries = 4
+"""
+RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
+# As `pmt`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
+SLOW = """
+import sys, time
+import pmt.training_run
+from pmt.cli import main
+from pmt.sweep.lock import RunLock
+pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+def slow(self, check=RunLock.check):
+    check(self)
+    time.sleep(0.1)
+RunLock.check = slow
+sys.exit(main(sys.argv[1:]))
+"""
+# What the time of day decides, or the machine.
+_OF_THE_MOMENT = ("seconds", "train_seconds", "threads", "model", "data")
+
+
+def write_grid(folder: Path, *, macs: float = 2.5e7, seeds: str = "[1, 2]") -> Path:
+    path = folder / "grid.toml"
+    model, data = write_model(folder), write_data(folder)
+    path.write_text(GRID.format(model=model, data=data, macs=macs, seeds=seeds))
+    return path
+
+
+def left_by(out: Path) -> dict[str, Any]:
+    """Everything that must be the same however a sweep came to its end, by run."""
+    found: dict[str, Any] = {}
+    for folder in sorted(path for path in out.iterdir() if path.is_dir()):
+        result = json.loads((folder / "result.json").read_text())
+        for key in _OF_THE_MOMENT:
+            del result[key]
+        models = [p.read_bytes() for p in sorted(folder.glob("*.pmt"))]
+        found[folder.name] = result, models, _metrics(folder)
+    return found
+
+
+def _metrics(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "metrics.jsonl"
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]

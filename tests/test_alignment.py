@@ -1,0 +1,153 @@
+"""Channel statistics on clean images, and their restoration on other ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt import corruptions, datasets
+from pmt.alignment import align, measure_statistics, stored_statistics, with_statistics
+from pmt.cli.program import main
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return datasets.bundled("train").take(128)
+
+
+@pytest.fixture(scope="module")
+def reference(clean):
+    return measure_statistics(pmt.load("fashion_mnist_dscnn"), clean.images)
+
+
+def contrast(count, split="train", seed=0):
+    return corruptions.corrupt(datasets.bundled(split).take(count), "contrast", 3, seed=seed)
+
+
+def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    test = contrast(500, "test", seed=1)
+    weights = [model.core.weights(layer.index) for layer in model.layers]
+    before = model.evaluate(test).accuracy
+    done = align(model, contrast(128).images, reference)
+    after = model.evaluate(test).accuracy
+    assert (before < 0.5, after > 0.75, after > before + 0.3) == (True, True, True)
+    assert (done.images, done.layers) == (128, len(model.layers) - 1)
+    assert done.forwards == 128 * done.layers
+    for layer, kept in zip(model.layers, weights, strict=True):
+        assert np.array_equal(model.core.weights(layer.index), kept)
+
+
+def test_aligned_channels_have_the_statistics_of_the_reference(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    images = contrast(128).images
+    align(model, images, reference)
+    for name, now in measure_statistics(model, images).items():
+        live = reference[name][1] > 0
+        wanted = reference[name][:, live]
+        assert np.all(np.abs(now[0, live] - wanted[0]) <= 0.1 * wanted[1]), name
+        assert np.all(np.abs(now[1, live] / wanted[1] - 1) <= 0.1), name
+
+
+def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    test = datasets.bundled("test").take(500)
+    before = model.evaluate(test).accuracy
+    align(model, clean.images, reference)
+    assert model.evaluate(test).accuracy == pytest.approx(before, abs=0.02)
+
+
+def test_threads_do_not_change_a_byte(reference):
+    images = contrast(32).images
+    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
+    for model, threads in zip(models, (1, 3), strict=True):
+        align(model, images, reference, threads=threads)
+    assert models[0].image() == models[1].image()
+
+
+def test_statistics_live_in_the_model(reference, tmp_path):
+    model = pmt.load("fashion_mnist_dscnn")
+    assert stored_statistics(model) is None
+    with pytest.raises(ValueError, match="holds no channel statistics of clean images to align to"):
+        align(model, contrast(4).images)
+    with_statistics(model, reference, 128).save(tmp_path / "m.pmt")
+    stored = stored_statistics(pmt.load(tmp_path / "m.pmt"))
+    assert sorted(stored) == sorted(layer.name for layer in model.layers[:-1])
+    assert all(np.array_equal(stored[name], reference[name]) for name in reference)
+
+
+def test_what_does_not_fit_is_refused(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    first = model.layers[0].name
+    with pytest.raises(ValueError, match=f"no statistics of layer '{first}'"):
+        align(model, contrast(4).images, {})
+    wrong = {**reference, first: np.zeros((2, 3), np.float32)}
+    with pytest.raises(ValueError, match=r"must have shape \(2, \d+\)"):
+        align(model, contrast(4).images, wrong)
+    nan = {**reference, first: np.full_like(reference[first], np.nan)}
+    with pytest.raises(ValueError, match="must be finite; channel 0 is not"):
+        align(model, contrast(4).images, nan)
+
+
+@pytest.mark.parametrize("stored", [{}, {"layers": {"a": "!"}}, {"layers": {"a": "AAA="}}, 3])
+def test_damaged_statistics_are_one_clear_error(stored):
+    graph = pmt.load("fashion_mnist_dscnn").to_graph()
+    graph.metadata = {**graph.metadata, "channel_statistics": stored}
+    with pytest.raises(ValueError, match="the model's channel_statistics are damaged"):
+        stored_statistics(pmt.Model.from_graph(graph))
+
+
+def test_the_commands_store_statistics_and_align(tmp_path, capsys):
+    data = ["--data", "bundled"]
+    stored, aligned = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
+    assert (
+        main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"])
+        == 0
+    )
+    assert "layers on 64 train images of bundled" in capsys.readouterr().out
+    options = [
+        *data,
+        "--corruption",
+        "contrast",
+        "--severity",
+        "3",
+        "--images",
+        "64",
+        "--json",
+        "-",
+    ]
+    assert main(["align", str(stored), *options, "--out", str(aligned)]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    model = pmt.load(aligned)
+    assert figures["layers"] == len(model.layers) - 1
+    assert figures["forwards"] == 64 * figures["layers"]
+    assert model.evaluate(contrast(200, "test", seed=1)).accuracy > 0.7
+
+
+def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
+    start = with_statistics(pmt.load("fashion_mnist_dscnn"), reference, 128)
+    data, valid = contrast(128), contrast(100, "test", seed=1)
+    trainer = pmt.ZOTrainer(
+        layers="B1", queries=2, batch=64, epochs=1, align_images=64, learning_rate=0.05
+    )
+    whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
+    assert whole.before["valid_accuracy"] < 0.5
+    assert whole.epochs[-1]["valid_accuracy"] > 0.7
+    plain = pmt.ZOTrainer(layers="B1", queries=2, batch=64, epochs=1, learning_rate=0.05)
+    without = plain.fit(start.copy(), data, progress=False)
+    aligned = start.copy()
+    work = align(aligned, data.images[:64])
+    assert whole.epochs[-1]["macs"] == without.epochs[-1]["macs"] + work.macs
+    assert whole.epochs[-1]["forwards"] == without.epochs[-1]["forwards"] + work.forwards
+
+    def stop(step, record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "cut", progress=stop)
+    resumed = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "cut", progress=False)
+    assert resumed.model.image() == whole.model.image()
+    assert resumed.epochs[-1]["macs"] == whole.epochs[-1]["macs"]

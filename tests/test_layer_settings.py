@@ -1,0 +1,268 @@
+"""Settings of layers from measurements: the formulas, the budget, and runs that use them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network, smooth_network
+
+import pmt
+from pmt import _core
+from pmt.costs.probe_work import probe_work
+from pmt.costs.zeroth_order_work import zeroth_order_work
+from pmt.datasets import Dataset
+from pmt.layer_settings import describe_layers, settings_from_array, settings_to_array
+
+MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}
+RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, **MEASURED}
+
+
+def data(count=12, seed=0):
+    model = residual_network()
+    return Dataset(pixels(model, count, seed), labels(model, count, seed), tuple("abcd"), "random")
+
+
+def core_trainer(model, layers, batch, threads=1, **changes):
+    options = pmt.preset("default", **changes).to_core()
+    return _core.Trainer(model.core, options, model.select_layers(layers), batch, threads)
+
+
+def calibrated(model, layers, count, **changes):
+    trainer = core_trainer(model, layers, count, **changes)
+    return trainer.calibrate(model.prepare(pixels(model, count)), labels(model, count), 0)
+
+
+def test_variance_along_signs_is_the_squared_norm_of_the_gradient():
+    # The loss is smooth in the head's weights: no rounding noise, and a gradient that is exact.
+    model = smooth_network()
+    images, y = model.prepare(pixels(model, 6)), labels(model, 6)
+    exact = core_trainer(model, "head", 1, rule="by_dimension")
+    gradients = [
+        exact.estimate(images[i : i + 1], y[i : i + 1], 0, 0)[0].astype(np.float64)
+        for i in range(6)
+    ]
+    squares = np.mean([np.sum(g**2) for g in gradients])
+    options = {"rule": "weight", "train_bias": False, "mu": "calibrated", "probe_queries": 512}
+    found = calibrated(model, "head", 6, **options)
+    at_one, at_four = found["measurements"][0]["weight_variance"]
+    # 6 * 512 draws of nearly normal differences: 2.6 % standard deviation.
+    assert at_one == pytest.approx(squares, rel=0.12)
+    assert at_four == pytest.approx(16 * squares, rel=0.12)
+    assert [s.mu_weight for s in found["settings"]] == [1]
+
+
+@pytest.mark.parametrize("rule", ["weight", "node"])
+def test_the_error_is_that_of_the_estimates(rule):
+    # Of one layer's gradient by the real weights: over many steps, around their mean.
+    model, count, queries = residual_network(), 5, 12
+    images, y = model.prepare(pixels(model, count)), labels(model, count)
+    options = {"rule": rule, "allocation": "variance", "queries": queries, "probe_queries": 200}
+    layers = model.select_layers("B1,B2")
+    found = calibrated(model, "B1,B2", count, **options)
+    trainer = core_trainer(model, "B1,B2", count, **options)
+    for index, op in enumerate(layers):
+        scales = model.core.weight_scales(op).astype(np.float64)
+        weights = model.core.weights(op)
+        depthwise = model.core.ops()[op]["kind"] == "depthwise_conv2d"
+        by_weight = np.broadcast_to(
+            scales if depthwise else scales.reshape(-1, *[1] * (weights.ndim - 1)), weights.shape
+        ).reshape(-1)
+        estimates = np.stack(
+            [trainer.estimate(images, y, step, index)[0] / by_weight for step in range(40)]
+        ).astype(np.float64)
+        spread = np.sum(np.var(estimates, axis=0, ddof=1))
+        predicted = found["measurements"][index]["error"] / queries
+        assert predicted == pytest.approx(spread, rel=0.35)
+
+
+def test_the_measured_rule_takes_the_smaller_error():
+    model = residual_network()
+    # Small steps of the nodes drown in rounding noise, so that some layer's weights win.
+    shared = {"allocation": "variance", "probe_queries": 64, "mu_weight": 32, "mu_node": 1}
+    errors = [
+        [m["error"] for m in calibrated(model, "all", 4, rule=rule, **shared)["measurements"]]
+        for rule in ("weight", "node")
+    ]
+    found = calibrated(model, "all", 4, rule="measured", **shared)
+    names = [_core.Estimator.weight_perturbation, _core.Estimator.node_perturbation]
+    chosen = [s.estimator for s in found["settings"]]
+    assert chosen[-1] == _core.Estimator.closed_form
+    expected = [names[int(n < w)] for w, n in zip(*errors, strict=True)][:-1]
+    assert chosen[:-1] == expected
+    assert set(chosen[:-1]) == set(names)  # the network has layers of both kinds
+
+
+def test_allocation_follows_the_root_of_error_over_cost():
+    assert _core.allocate_queries([(1.0, 1), (1.0, 4)], 60) == [100, 50]
+    assert _core.allocate_queries([(0.0, 1), (0.0, 4)], 60) == [60, 60]
+
+
+def test_the_budget_of_uniform_queries_holds():
+    model = residual_network()
+    layers = model.select_layers("all")
+    options = pmt.preset("default", queries=50, rule="weight", allocation="variance").to_core()
+    found = calibrated(model, "all", 4, queries=50, rule="weight", allocation="variance")
+    uniform = zeroth_order_work(model.core, options, layers).queries
+    own = zeroth_order_work(model.core, options, layers, found["settings"]).queries
+    assert 0.99 * uniform < own <= uniform
+    assert len({s.queries for s in found["settings"]}) > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mu": "calibrated"},
+        {"allocation": "variance", "rule": "node"},
+        {"rule": "measured"},
+        dict(MEASURED),
+    ],
+)
+def test_probes_are_counted(options):
+    model = residual_network()
+    found = calibrated(model, "all", 3, **options)
+    work = probe_work(
+        model.core, pmt.preset("default", **options).to_core(), model.select_layers("all")
+    )
+    assert (found["forwards"], found["macs"]) == (3 * work.forwards, 3 * work.macs)
+    assert found["forwards"] > 0
+
+
+def test_each_layer_estimates_with_its_own_settings():
+    # Equal to a trainer whose options say the same for all.
+    model = residual_network()
+    images, y = model.prepare(pixels(model, 3)), labels(model, 3)
+    layers = model.select_layers("B1,B2")
+    settings = [
+        _core.LayerSettings(
+            queries=4 + 3 * i, mu_weight=1 + i, mu_node=2 + i, estimator=_core.Estimator(i % 2)
+        )
+        for i in range(len(layers))
+    ]
+    own = core_trainer(model, "B1,B2", 3)
+    own.configure(settings)
+    for i, one in enumerate(settings):
+        same = core_trainer(
+            model,
+            "B1,B2",
+            3,
+            queries=one.queries,
+            mu_weight=one.mu_weight,
+            mu_node=one.mu_node,
+            rule=("weight", "node")[one.estimator],
+        )
+        for a, b in zip(own.estimate(images, y, 7, i), same.estimate(images, y, 7, i), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_threads_do_not_change_a_byte():
+    images = []
+    for threads in (1, 3):
+        model = residual_network()
+        pmt.ZOTrainer(threads=threads, mu_per_channel=True, calibration_steps=2, **RUN).fit(
+            model, data(), progress=False
+        )
+        images.append(model.image())
+    assert images[0] == images[1]
+
+
+class Stop(BaseException):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4, 5])
+def test_a_run_is_resumed_across_a_measurement_bit_for_bit(tmp_path, stop):
+    def callback(done, record):
+        if done == stop:
+            raise Stop
+
+    whole = residual_network()
+    options = {**RUN, "calibration_steps": 4}
+    straight = pmt.ZOTrainer(**options).fit(whole, data(), out=tmp_path / "whole", progress=False)
+    with pytest.raises(Stop):
+        pmt.ZOTrainer(**options).fit(
+            residual_network(), data(), out=tmp_path / "run", progress=callback
+        )
+    model = residual_network()
+    resumed = pmt.ZOTrainer(**options).fit(model, data(), out=tmp_path / "run", progress=False)
+    assert model.image() == whole.image()
+    for name in ("train_loss", "layers", "forwards", "macs"):
+        assert [r[name] for r in resumed.epochs] == [r[name] for r in straight.epochs]
+
+
+def test_records_tell_the_settings_and_what_the_probes_took(tmp_path):
+    model = residual_network()
+    trainer = pmt.ZOTrainer(**RUN, calibration_steps=9)
+    bound = trainer.cost(model)
+    result = trainer.fit(model, data(), out=tmp_path / "run", progress=False)
+    text = (tmp_path / "run" / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert steps[0]["macs"] > steps[1]["macs"] == steps[8]["macs"]
+    last = result.epochs[-1]
+    assert last["macs"] == sum(step["macs"] for step in steps)
+    assert last["macs"] <= 9 * bound.macs
+    assert last["forwards"] == sum(step["forwards"] for step in steps)
+    layers = last["layers"]
+    assert set(layers) == {layer.name for layer in model.layers}
+    assert layers["head"] == {"estimator": "closed_form"}
+    others = [one for name, one in layers.items() if name != "head"]
+    assert all(one["mu"] in (1, 2, 4, 8) and one["queries"] % 2 == 0 for one in others)
+
+
+def test_without_measurements_nothing_is_added():
+    model = residual_network()
+    result = pmt.ZOTrainer(layers="B3,head", epochs=1, batch=4, queries=6).fit(
+        model, data(), progress=False
+    )
+    assert "layers" not in result.epochs[0]
+
+
+def test_settings_go_through_an_array():
+    settings = [
+        _core.LayerSettings(queries=6, mu_weight=2, mu_node=3, estimator=_core.Estimator(e))
+        for e in range(3)
+    ]
+    array = settings_to_array(settings)
+    assert array.tolist() == [[6, 2, 3, 0], [6, 2, 3, 1], [6, 2, 3, 2]]
+    again = settings_from_array(array, 3)
+    assert [s.pack() for s in again] == [s.pack() for s in settings]
+    with pytest.raises(ValueError, match=r"must be int32 \(2, 4\), a row for each layer"):
+        settings_from_array(array, 2)
+    with pytest.raises(ValueError, match="is not a valid Estimator"):
+        settings_from_array(array + np.array([0, 0, 0, 3], np.int32), 3)
+
+
+def test_layers_are_described_by_what_they_perturb():
+    both = {"queries": 6, "mu_weight": 2, "mu_node": 3}
+    layers = [
+        {"name": "a", "estimator": "weight_perturbation", **both},
+        {"name": "b", "estimator": "node_perturbation", **both},
+        {"name": "c", "estimator": "closed_form", **both},
+    ]
+    assert describe_layers(layers) == {
+        "a": {"estimator": "weight_perturbation", "queries": 6, "mu": 2},
+        "b": {"estimator": "node_perturbation", "queries": 6, "mu": 3},
+        "c": {"estimator": "closed_form"},
+    }
+
+
+@pytest.mark.parametrize("changes", [{name: value} for name, value in MEASURED.items()])
+def test_model_wise_cannot_be_measured(changes):
+    with pytest.raises(ValueError, match="scope='model_wise' perturbs all layers at once"):
+        pmt.preset("default", scope="model_wise", **changes)
+
+
+def test_wrong_settings_are_refused_and_the_old_ones_stay():
+    model = residual_network()
+    trainer = core_trainer(model, "B1", 2)
+    before = trainer.layers()
+    wrong = _core.LayerSettings(
+        queries=0, mu_weight=1, mu_node=1, estimator=_core.Estimator.weight_perturbation
+    )
+    with pytest.raises(ValueError, match=r"a layer's queries must be 1\.\.4096"):
+        trainer.configure([wrong] * len(before))
+    with pytest.raises(ValueError, match="settings must be given for every layer"):
+        trainer.configure([wrong] * (len(before) + 1))
+    assert trainer.layers() == before

@@ -1,0 +1,205 @@
+"""A sweep's runs: what they leave, and that nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+
+import pytest
+from cli_files import program
+from sweep_files import RUNS, SLOW, left_by, write_grid
+
+import pmt
+from pmt.cli import main
+from pmt.cli.sources import DataSource
+from pmt.protocol import split
+from pmt.sweep import plan, read_grid, run_all
+from pmt.sweep.evaluation import pack, unpack
+
+
+@pytest.fixture
+def grid(tmp_path):
+    return write_grid(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a sweep leaves that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    out = folder / "out"
+    assert run_all(plan(read_grid(write_grid(folder))).runs, out, jobs=1).failed == {}
+    return left_by(out)
+
+
+def wait_until(condition, process, seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_run_is_what_python_would_do(grid, tmp_path):
+    runs = [r for r in plan(read_grid(grid)).runs if r.axes["seed"] != 2]
+    told: list[str] = []
+    assert run_all(runs, tmp_path / "out", jobs=1, tell=told.append).failed == {}
+    (spec,) = [r for r in runs if (r.method, r.corruption) == ("default", "contrast")]
+    result = json.loads((tmp_path / "out" / spec.hash / "result.json").read_text())
+
+    model = pmt.load(spec.model["path"])
+    source = DataSource(spec.data["path"], "contrast", 5)
+    images = split(
+        "default", source.pool("train", model), source.pool("test", model), images=40, held_out=8
+    )
+    before = model.evaluate(images.test)
+    trainer = pmt.ZOTrainer(layers="B2", batch=8, queries=4, seed=1, macs=25_000_000)
+    fitted = trainer.fit(model, images.train, valid=images.held_out, keep_best=True, progress=False)
+    best = fitted.best_model()
+    for part, data in (
+        ("test", images.test), ("clean", images.clean_test), ("held_out", images.held_out)
+    ):  # fmt: skip
+        after = best.evaluate(data)
+        assert result["after"][part]["accuracy"] == after.accuracy
+        assert result["after"][part]["loss"] == after.loss
+        right = best.logits(data.images).argmax(axis=1) == data.labels
+        assert unpack(result["after"][part]["right"], after.n).tolist() == right.tolist()
+    assert result["before"]["test"]["loss"] == before.loss
+    assert result["macs"] == fitted.epochs[-1]["macs"] == spec.macs
+    assert result["forwards"] == fitted.epochs[-1]["forwards"] == spec.forwards
+    assert result["chosen_epoch"] == fitted.best["epoch"]
+    assert result["axes"] == {
+        "method": "default", "corruption": "contrast", "severity": 5, "layers": "B2", "seed": 1
+    }  # fmt: skip
+    assert told[0].startswith("1/6  no_adaptation, gaussian_noise 5: accuracy 0.")
+    assert re.fullmatch(
+        r"6/6  paper, contrast 5, B2, seed 1: accuracy 0\.\d{4} -> 0\.\d{4}, loss \d\.\d{4} -> "
+        r"\d\.\d{4}, \d+ s",
+        told[5],
+    )
+
+
+def test_a_finished_sweep_does_nothing_more(grid, tmp_path, capsys):
+    command = ["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    assert main(command) == 0
+    assert capsys.readouterr().out.startswith(f"{RUNS} runs, 0 finished, {RUNS} left\n")
+    files = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")}
+    assert main([*command, "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == (
+        f"{RUNS} runs, {RUNS} finished, 0 left\n"
+        f"{RUNS} of {RUNS} runs are finished; `pmt report {tmp_path / 'out'}`\n"
+    )
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")} == files
+    figures = json.loads(printed.out)
+    assert len(figures["already"]) == len(figures["runs"]) == RUNS
+    assert figures["finished"] == []
+    assert figures["failed"] == {}
+
+
+def test_shards_together_are_the_whole(grid, tmp_path, whole):
+    for number in (1, 2, 3):
+        out = str(tmp_path / "out")
+        assert main(["sweep", str(grid), "--out", out, "--shard", f"{number}/3", "--jobs=1"]) == 0
+    assert left_by(tmp_path / "out") == whole
+
+
+def test_killed_in_mid_run_it_ends_with_the_same_bytes(grid, tmp_path, whole, capsys):
+    out = tmp_path / "out"
+    process = program("sweep", grid, "--out", out, "--jobs", "1", code=SLOW)
+
+    def in_the_third_run():
+        begun = [p for p in out.glob("*/metrics.jsonl") if not (p.parent / "DONE").exists()]
+        results = len(list(out.glob("*/result.json")))
+        return results >= 2 and any(p.read_text().count('"kind": "step"') > 2 for p in begun)
+
+    wait_until(in_the_third_run, process)
+    process.kill()
+    process.communicate()
+    assert len(list(out.glob("*.lock"))) == 1
+    assert main(["sweep", str(grid), "--out", str(out), "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith(f"{RUNS} runs, ")
+    assert left_by(out) == whole
+    assert list(out.glob("*.lock")) == []
+
+
+def test_ctrl_c_says_how_to_go_on(grid, tmp_path, whole, capsys):
+    out = tmp_path / "out"
+    process = program("sweep", grid, "--out", out, "--jobs", "1", code=SLOW)
+    wait_until(lambda: any(out.glob("*/metrics.jsonl")), process)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130
+    assert error == "pmt: interrupted; the same command goes on\n"
+    assert list(out.glob("*.lock")) == []
+    assert main(["sweep", str(grid), "--out", str(out), "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert left_by(out) == whole
+
+
+def test_two_processes_in_one_folder_share_the_runs(grid, tmp_path, whole):
+    out = tmp_path / "out"
+    both = [program("sweep", grid, "--out", out, "--jobs", "1", code=SLOW) for _ in range(2)]
+    printed = [process.communicate(timeout=600) for process in both]
+    assert [process.returncode for process in both] == [0, 0], printed
+    lines = [line for text, _ in printed for line in text.splitlines()]
+    assert sum("accuracy" in line for line in lines) == RUNS
+    assert left_by(out) == whole
+
+
+def test_a_run_that_fails_stops_no_other(grid, tmp_path, capsys):
+    runs = plan(read_grid(grid)).runs
+    train = tmp_path / "data" / "train.npz"
+    images = pmt.datasets.load(train)
+    pmt.datasets.save_npz(images.shuffled(1), train)
+    summary = run_all(runs[:2], tmp_path / "out", jobs=1)
+    assert summary.finished == []
+    assert len(summary.failed) == 2
+    for error in summary.failed.values():
+        assert "the images are not those that the sweep was planned with (train_crc32 " in error
+    assert not any(path.is_dir() for path in (tmp_path / "out").iterdir())
+
+
+def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
+    from pmt.sweep import execution
+
+    trainer = execution.make_trainer
+
+    def out_of_memory(base, threads, options):
+        if base == "paper":
+            raise MemoryError("not enough")
+        return trainer(base, threads, options)
+
+    monkeypatch.setattr(execution, "make_trainer", out_of_memory)
+    assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 1
+    printed = capsys.readouterr()
+    assert "paper, contrast 5, B2, seed 2: failed: MemoryError: not enough" in printed.out
+    assert f"6 of {RUNS} runs are finished" in printed.out
+    assert printed.err == "pmt: error: 4 runs failed, see above\n"
+    monkeypatch.undo()
+    assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+
+
+def test_a_damaged_result_is_named(grid, tmp_path, capsys):
+    run = plan(read_grid(grid)).runs[0]
+    folder = tmp_path / "out" / run.hash
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{")
+    assert main(["sweep", str(grid), "--out", str(tmp_path / "out")]) == 2
+    assert "remove the file, and the sweep makes it again" in capsys.readouterr().err
+
+
+def test_bits_are_packed_and_unpacked():
+    right = [True, False, True, True, False, False, False, False, True]
+    import numpy as np
+
+    assert pack(np.array(right)) == "sIA="
+    assert unpack("sIA=", 9).tolist() == right
+    with pytest.raises(ValueError, match="2 bytes do not hold 8 bits"):
+        unpack("sIA=", 8)
+
+
+def test_a_dask_cluster_has_its_own_workers(grid, tmp_path, capsys):
+    assert main(["sweep", str(grid), "--out", str(tmp_path), "--dask", "x", "--jobs", "2"]) == 2
+    assert "--jobs 2: the cluster of --dask has its own workers" in capsys.readouterr().err

@@ -1,0 +1,190 @@
+"""Updates that remember: measured shrinkage, momentum, Adam, and biases alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network, smooth_network
+
+import pmt
+from pmt import _core
+from pmt.datasets import Dataset
+
+OPTIONS = {"layers": "B2,B3", "epochs": 2, "batch": 4, "queries": 6}
+KINDS = [
+    {"optimiser": "momentum"},
+    {"optimiser": "adam", "step": "gradient", "learning_rate": 0.01},
+    {"gradient_norm_scaling": "measured"},
+    {"gradient_norm_scaling": "measured", "optimiser": "adam", "train_weights": False},
+]
+
+
+def data(count: int = 12, seed: int = 0) -> Dataset:
+    model = residual_network()
+    return Dataset(pixels(model, count, seed), labels(model, count, seed), tuple("abcd"), "random")
+
+
+class Stop(BaseException):
+    pass
+
+
+def stop_at(step: int):
+    def callback(done, record):
+        if done == step:
+            raise Stop
+
+    return callback
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_resumes_with_what_its_updates_remember(tmp_path, kind):
+    options = {**OPTIONS, **kind}
+    whole = residual_network()
+    pmt.ZOTrainer(**options).fit(whole, data(), out=tmp_path / "whole", progress=False)
+    with pytest.raises(Stop):
+        pmt.ZOTrainer(**options).fit(
+            residual_network(), data(), out=tmp_path / "run", progress=stop_at(2)
+        )
+    with np.load(tmp_path / "run" / "checkpoint-2.npz") as state:
+        assert state.files == ["update"]
+        assert state["update"][0] == 2.0
+    model = residual_network()
+    pmt.ZOTrainer(**options).fit(model, data(), out=tmp_path / "run", progress=False)
+    for name in ("checkpoint.pmt", "checkpoint-6.npz"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert model.image() == whole.image()
+
+
+def test_plain_descent_leaves_nothing_beside_the_model(tmp_path):
+    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path, progress=False)
+    assert not list(tmp_path.glob("*.npz"))
+
+
+def test_memories_are_float32_in_a_documented_order():
+    model = residual_network()
+    weights = [model.core.weights(op).size for op in (2, 3)]
+    biases = [16, 8]
+
+    def count(**changes) -> int:
+        options = pmt.preset("default", queries=2, **changes).to_core()
+        return _core.Trainer(model.core, options, [2, 3], 1).memories().size
+
+    assert count() == 0
+    assert count(gradient_norm_scaling="measured") == 1 + 2
+    assert count(optimiser="momentum") == 1 + sum(weights) + sum(biases)
+    assert count(optimiser="adam", gradient_norm_scaling="measured") == 1 + sum(
+        1 + 2 * (w + b) for w, b in zip(weights, biases, strict=True)
+    )
+    assert count(optimiser="adam", train_weights=False) == 1 + 2 * sum(biases)
+    assert count(optimiser="momentum", train_bias=False) == 1 + sum(weights)
+
+
+def test_memories_of_another_training_are_refused(tmp_path):
+    model = residual_network()
+    options = pmt.preset("default", queries=2, optimiser="momentum").to_core()
+    trainer = _core.Trainer(model.core, options, [2], 1)
+    values = trainer.memories()
+    for wrong in (values[:-1], np.full_like(values, np.nan), np.full_like(values, -1.0)):
+        with pytest.raises(ValueError, match="what the updates remember is damaged or of another"):
+            trainer.restore_memories(wrong)
+    assert (trainer.memories() == values).all()
+    with pytest.raises(TypeError, match="values must be a C-contiguous NumPy array of float32"):
+        trainer.restore_memories(values.astype(np.float64))
+
+
+def test_the_device_counts_its_memories():
+    model = residual_network()
+
+    def arena(**changes) -> int:
+        options = pmt.preset("default", queries=2, rule="weight", **changes).to_core()
+        return _core.DeviceMemory(model.core, options, [2, 3], 1).arena_bytes
+
+    values = 1 + 144 + 16 + 128 + 8
+    assert arena(optimiser="momentum") == arena() + (4 * values + 15) // 16 * 16
+    # Without the sums of the largest layer's weights, in int64, and its perturbed weights.
+    assert arena(train_weights=False) <= arena() - 8 * 144 - 144
+
+
+def head_estimates(queries: int, trials: int):
+    """Yield the exact gradient of the head's weights, an estimate, and its share of noise."""
+    model = smooth_network(size=2)
+    images = model.prepare(pixels(model, 8, 3))
+    chosen = labels(model, 8, 3)
+    exact = _core.Trainer(model.core, pmt.preset("default").to_core(), [1], 8)
+    truth = exact.estimate(images, chosen, 0, 0)[0].astype(np.float64)
+    options = pmt.preset(
+        "default",
+        rule="weight",
+        mu_weight=1,
+        queries=queries,
+        gradient_norm_scaling="measured",
+        shrinkage_memory=0.0,
+        train_bias=False,
+        optimiser="momentum",
+        momentum=0.0,
+        quantisation_aware_scaling=False,
+    ).to_core()
+    trainer = _core.Trainer(model.core, options, [1], 8)
+    for step in range(trials):
+        trainer.step(images, chosen, step, 0.0)
+        values = trainer.memories().astype(np.float64)
+        yield truth, values[2:], values[1]
+
+
+@pytest.mark.parametrize("queries", [4, 16])
+def test_the_shrinkage_makes_the_squared_error_smallest(queries):
+    true, raw, shrunk = [], [], []
+    share = np.mean([noise for _, _, noise in head_estimates(queries, 60)])
+    for truth, estimate, _ in head_estimates(queries, 60):
+        true.append(truth @ truth)
+        raw.append(((estimate - truth) ** 2).sum())
+        shrunk.append((((1 - share) * estimate - truth) ** 2).sum())
+    # Noise of the estimate beside its squared norm, which the core has only the losses to tell by.
+    assert share == pytest.approx(np.mean(raw) / (np.mean(raw) + np.mean(true)), rel=0.1)
+    assert np.mean(shrunk) < 0.8 * np.mean(raw)
+
+
+def test_biases_alone_leave_the_weights_and_learn():
+    model = residual_network()
+    before = model.copy()
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 80)
+    images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
+    images += (y * 60).astype(np.uint8)[:, None, None, None]
+    bright = Dataset(images, y, tuple("abcd"), "brightness")
+    trainer = pmt.ZOTrainer(train_weights=False, epochs=8, batch=20, queries=16)
+    result = trainer.fit(model, bright, valid=bright, progress=False)
+    assert result.epochs[-1]["valid_loss"] < 0.85 * result.before["valid_loss"]
+    for layer in model.layers:
+        assert (model.core.weights(layer.index) == before.core.weights(layer.index)).all()
+        assert (model.core.bias(layer.index) != before.core.bias(layer.index)).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
+        ({"adam_beta2": -0.1}, "adam_beta2=-0.1 must be 0 <= x < 1"),
+        ({"shrinkage_memory": float("nan")}, "shrinkage_memory=nan must be 0 <= x < 1"),
+        ({"optimiser": "lion"}, "optimiser='lion' is unknown; choose one of sgd, momentum, adam"),
+        (
+            {"train_weights": False, "train_bias": False},
+            "train_weights=False, train_bias=False train nothing; set one of them to True",
+        ),
+    ],
+)
+def test_bad_options_name_argument_value_and_rule(change, message):
+    with pytest.raises(ValueError, match=message):
+        pmt.ZOTrainer(**change)
+
+
+def test_the_core_checks_options_itself():
+    model = residual_network()
+    options = pmt.preset("default").to_core()
+    options.train_weights = options.train_bias = 0
+    with pytest.raises(ValueError, match="neither weights nor biases are trained"):
+        _core.Trainer(model.core, options, [0], 1)
+    options = pmt.preset("default").to_core()
+    options.adam_beta2 = 1.0
+    with pytest.raises(ValueError, match="momentum, beta 2 and the shrinkage's memory must be 0"):
+        _core.Trainer(model.core, options, [0], 1)
