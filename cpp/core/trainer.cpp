@@ -132,34 +132,6 @@ Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
   return {};
 }
 
-int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
-
-// Queries that a table holds for each sample; none for a layer whose gradient is exact.
-int32_t Trainer::table_queries(int32_t table) const {
-  const bool exact = options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form;
-  return exact ? 0 : query_count(estimation_, layers_[table]);
-}
-
-int32_t Trainer::most_table_queries() const {
-  int32_t most = 0;
-  for (int32_t t = 0; t < table_count(); ++t) most = larger(most, table_queries(t));
-  return most;
-}
-
-// Lays the tables out, one behind another; returns their entries.
-int64_t Trainer::open_table() {
-  int64_t entries = 0;
-  for (int32_t t = 0; t < table_count(); ++t) {
-    starts_[t] = entries;
-    entries += int64_t{table_queries(t)} * (adds_up(t) ? setup_.executor.workers : setup_.batch);
-  }
-  return entries;
-}
-
-int32_t* Trainer::losses(int32_t table, int32_t row) const {
-  return losses_ + starts_[table] + static_cast<int64_t>(row) * table_queries(table);
-}
-
 GradientSums Trainer::sums_of(int32_t worker) const {
   int64_t* start = sums_ + static_cast<int64_t>(worker) * (largest_layer_ + most_channels_);
   return {options_.train_weights != 0 ? start : nullptr, start + largest_layer_};

@@ -1,5 +1,5 @@
-// The trainer's tables where weights are moved one by one: a sum over the batch of each coordinate's
-// loss difference, in every worker's own row.
+// The trainer's tables of losses: a row of queries for each sample or, where weights are moved one by
+// one, the sum over the batch of each coordinate's loss difference, in every worker's own row.
 #include "core/arithmetic.hpp"
 #include "core/trainer.hpp"
 
@@ -9,6 +9,34 @@ namespace {
 constexpr int32_t most_at_once = 64;
 
 }  // namespace
+
+int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
+
+// Queries that a table holds for each sample; none for a layer whose gradient is exact.
+int32_t Trainer::table_queries(int32_t table) const {
+  const bool exact = options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form;
+  return exact ? 0 : query_count(estimation_, layers_[table]);
+}
+
+int32_t Trainer::most_table_queries() const {
+  int32_t most = 0;
+  for (int32_t t = 0; t < table_count(); ++t) most = most < table_queries(t) ? table_queries(t) : most;
+  return most;
+}
+
+// Lays the tables out, one behind another; returns their entries.
+int64_t Trainer::open_table() {
+  int64_t entries = 0;
+  for (int32_t t = 0; t < table_count(); ++t) {
+    starts_[t] = entries;
+    entries += int64_t{table_queries(t)} * (adds_up(t) ? setup_.executor.workers : setup_.batch);
+  }
+  return entries;
+}
+
+int32_t* Trainer::losses(int32_t table, int32_t row) const {
+  return losses_ + starts_[table] + static_cast<int64_t>(row) * table_queries(table);
+}
 
 bool Trainer::adds_up(int32_t table) const {
   return is_coordinate_wise() && layers_[table].estimator == Estimator::weight_perturbation;
