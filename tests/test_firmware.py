@@ -94,6 +94,21 @@ def check_same_bytes(
             "-O2",
         ),
         (
+            {"rule": "node", "directions": "hadamard", "hadamard_index": "running"},
+            {"node_perturbation", "closed_form"},
+            "-O2",
+        ),
+        (
+            {"rule": "weight", "directions": "hadamard", "pairs": "antithetic", "sparsity": 0.3},
+            {"weight_perturbation"},
+            "-O2",
+        ),
+        (
+            {"rule": "weight", "directions": "coordinate", "sparsity": 0.8, "mask_interval": 2},
+            {"weight_perturbation"},
+            "-O2",
+        ),
+        (
             {"scope": "model_wise", "rule": "weight", "int8_logits": True},
             {"weight_perturbation"},
             "-O1",

@@ -25,12 +25,17 @@ VARIANTS = [
     {"scope": "model_wise", "sharing": "batch", "rule": "weight"},
     {"generator": "xorshift32", "mu_weight": 1, "gradient_norm_scaling": "queries_and_samples"},
     {"int8_logits": True, "train_bias": False},
+    {"directions": "hadamard", "rule": "weight"},
+    {"directions": "hadamard", "rule": "node", "hadamard_index": "running"},
+    {"directions": "hadamard", "scope": "model_wise", "pairs": "antithetic", "queries": 10},
+    {"directions": "coordinate", "sparsity": 0.9, "mask_interval": 2},
+    {"sparsity": 0.5, "pairs": "antithetic", "queries": 8, "generator": "xorshift32"},
 ]
 
 
 def train(variant: dict, *, threads: int = 1, tile: int = 1 << 16, batch: int = 3) -> bytes:
     model = residual_network()
-    options = preset("default", queries=9, batch=batch, **variant)
+    options = preset("default", batch=batch, **{"queries": 9, **variant})
     core = options.to_core()
     core.weight_tile_bytes = tile
     trainer = _core.Trainer(model.core, core, model.select_layers("all"), batch, threads)
@@ -91,7 +96,7 @@ def test_all_kernels_train_the_same_bytes(size, width, classes, seed, variant):
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("PMT_ISA", kernels)
             model = residual_network(size=size, width=width, classes=classes, seed=seed)
-            options = preset("default", queries=3, batch=2, **variant)
+            options = preset("default", batch=2, **{"queries": 3, **variant})
             layers = model.select_layers("all")
             trainer = _core.Trainer(model.core, options.to_core(), layers, 2, 1)
             samples = model.prepare(pixels(model, 2))
@@ -110,7 +115,20 @@ def test_unknown_kernels_are_refused(monkeypatch):
         residual_network()
 
 
-KNOWN_CRCS = [400267781, 93616380, 2298220121, 3513753920, 3865338055, 1531329608, 4043235363]
+KNOWN_CRCS = [
+    400267781,
+    93616380,
+    2298220121,
+    3513753920,
+    3865338055,
+    1531329608,
+    4043235363,
+    136236879,
+    2043115551,
+    2734912295,
+    3820864332,
+    3663961423,
+]
 
 
 def test_philox_signs_are_the_counter_s_bits():

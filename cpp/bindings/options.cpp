@@ -12,6 +12,19 @@ void register_options(py::module_& m) {
       .value("philox", Generator::philox)
       .value("xorshift32", Generator::xorshift32)
       .finalize();
+  py::native_enum<Directions>(m, "Directions", "enum.IntEnum")
+      .value("rademacher", Directions::rademacher)
+      .value("hadamard", Directions::hadamard)
+      .value("coordinate", Directions::coordinate)
+      .finalize();
+  py::native_enum<Pairs>(m, "Pairs", "enum.IntEnum")
+      .value("one_sided", Pairs::one_sided)
+      .value("antithetic", Pairs::antithetic)
+      .finalize();
+  py::native_enum<HadamardIndex>(m, "HadamardIndex", "enum.IntEnum")
+      .value("per_sample", HadamardIndex::per_sample)
+      .value("running", HadamardIndex::running)
+      .finalize();
   py::native_enum<Scope>(m, "Scope", "enum.IntEnum")
       .value("layer_wise", Scope::layer_wise)
       .value("model_wise", Scope::model_wise)
@@ -85,6 +98,11 @@ void register_options(py::module_& m) {
       .def_readwrite("mu_weight", &TrainerOptions::mu_weight)
       .def_readwrite("mu_node", &TrainerOptions::mu_node)
       .def_readwrite("generator", &TrainerOptions::generator)
+      .def_readwrite("directions", &TrainerOptions::directions)
+      .def_readwrite("pairs", &TrainerOptions::pairs)
+      .def_readwrite("hadamard_index", &TrainerOptions::hadamard_index)
+      .def_readwrite("sparsity", &TrainerOptions::sparsity)
+      .def_readwrite("mask_interval", &TrainerOptions::mask_interval)
       .def_readwrite("scope", &TrainerOptions::scope)
       .def_readwrite("baseline", &TrainerOptions::baseline)
       .def_readwrite("rule", &TrainerOptions::rule)

@@ -1,37 +1,28 @@
 #include "core/gradient.hpp"
 
+#include "core/direction_sums.hpp"
 #include "core/kernels/patch.hpp"
 #include "core/loss.hpp"
 
 namespace pmt {
 namespace {
 
-void open_streams(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
-                  Purpose purpose) {
-  const int32_t queries = query_count(estimation, layer);
-  for (int32_t q = 0; q < queries; ++q) {
-    const QueryId id = {static_cast<uint32_t>(q), sample};
-    workspace.streams[q] =
-        SignStream(estimation.options->generator, perturbation_stream(estimation, layer, id, purpose));
-  }
-}
-
-// sign_sums[i] = sum_q differences[q] * signs_q[i] for the next `count` signs of every stream.
-void next_sign_sums(const Kernels& kernels, const Workspace& workspace, const int32_t* differences, int32_t queries,
-                    int32_t count) {
-  for (int32_t i = 0; i < count; ++i) workspace.sign_sums[i] = 0;
-  for (int32_t q = 0; q < queries; ++q) {
-    workspace.streams[q].next(kernels, count, workspace.signs);
-    kernels.accumulate_signs(workspace.signs, count, differences[q], workspace.sign_sums);
-  }
-}
-
-void add_stream_sums(const Kernels& kernels, const Workspace& workspace, const int32_t* differences, int32_t queries,
-                     int32_t count, int64_t* sums) {
+void add_direction_sums(DirectionSums& directions, const Workspace& workspace, int32_t count, int64_t* sums) {
   for (int32_t done = 0; done < count; done += gradient_chunk) {
     const int32_t chunk = count - done < gradient_chunk ? count - done : gradient_chunk;
-    next_sign_sums(kernels, workspace, differences, queries, chunk);
+    directions.next(chunk);
     for (int32_t i = 0; i < chunk; ++i) sums[done + i] += workspace.sign_sums[i];
+  }
+}
+
+// Each difference belongs to one weight or bias.
+void add_coordinates(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                     const int32_t* differences, const GradientSums& sums) {
+  const int32_t queries = query_count(estimation, layer);
+  for (int32_t q = 0; q < queries; ++q) {
+    const Coordinate moved = coordinate_of(estimation, workspace, layer, q);
+    int64_t* sum = moved.purpose == Purpose::bias_signs ? sums.bias : sums.weights;
+    sum[moved.index] += static_cast<int64_t>(moved.sign) * differences[q];
   }
 }
 
@@ -84,16 +75,19 @@ void add_outer_products(const Network& network, const Layer& layer, const int8_t
 
 void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums) {
-  const int32_t queries = query_count(estimation, layer);
-  const Kernels& kernels = *estimation.network->kernels;
+  if (estimation.options->directions == Directions::coordinate) {
+    add_coordinates(estimation, workspace, layer, differences, sums);
+    return;
+  }
+  DirectionSums directions(estimation, workspace, layer, sample, differences);
   if (sums.weights != nullptr) {
-    open_streams(estimation, workspace, layer, sample, Purpose::weight_signs);
-    add_stream_sums(kernels, workspace, differences, queries, layer.weight_count, sums.weights);
+    directions.open(Purpose::weight_signs);
+    add_direction_sums(directions, workspace, layer.weight_count, sums.weights);
   }
   if (estimation.options->train_bias == 0) return;
   // The signs of a bias were drawn as one run over all channels, as they are here.
-  open_streams(estimation, workspace, layer, sample, Purpose::bias_signs);
-  add_stream_sums(kernels, workspace, differences, queries, layer.channels, sums.bias);
+  directions.open(Purpose::bias_signs);
+  add_direction_sums(directions, workspace, layer.channels, sums.bias);
 }
 
 void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
@@ -105,10 +99,10 @@ void add_node_gradient(const Estimation& estimation, const Workspace& workspace,
   const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output);
   auto* patches = reinterpret_cast<int16_t*>(workspace.scratch);
   const int32_t row = out.width * out.channels;
-  const int32_t queries = query_count(estimation, layer);
-  open_streams(estimation, workspace, layer, sample, Purpose::node_signs);
+  DirectionSums directions(estimation, workspace, layer, sample, differences);
+  directions.open(Purpose::node_signs);
   for (int32_t y = 0; y < out.height; ++y) {
-    next_sign_sums(*estimation.network->kernels, workspace, differences, queries, row);
+    directions.next(row);
     for (int32_t i = 0; i < row; ++i) {
       const int8_t node = nodes[y * row + i];
       if (node <= op.clamp_min || node >= op.clamp_max) workspace.sign_sums[i] = 0;

@@ -31,10 +31,12 @@ LayerSettings default_settings(const Model& model, int32_t op, const TrainerOpti
 }
 
 Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings) {
+  const bool counted = options.directions == Directions::coordinate;
   const bool queries = options.scope == Scope::model_wise
                            ? settings.queries == options.queries
                            : inside(settings.queries, least_queries(options), most_queries);
-  if (!queries) return {Code::layer_queries, op};
+  if (!queries && !counted) return {Code::layer_queries, op};
+  if (options.pairs == Pairs::antithetic && settings.queries % 2 != 0) return {Code::layer_queries, op};
   if (!inside(settings.mu_weight, 1, largest_mu) || !inside(settings.mu_node, 1, largest_mu)) {
     return {Code::option_mu, op};
   }

@@ -21,6 +21,8 @@ struct LayerSettings {
 };
 static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
 
+constexpr int32_t largest_weight = 127;  // weights are symmetric
+
 struct Layer {
   int32_t op;
   Estimator estimator;
@@ -29,7 +31,7 @@ struct Layer {
   int32_t channels;    // output channels
   int8_t* weights;     // writable parameters, which the network also reads
   int32_t* bias;
-  int32_t queries;
+  int32_t queries;  // the settings', or the coordinates moved one by one
   int32_t mu_weight;
   int32_t mu_node;
   float mean_scale;  // of the live channels' weights; 0 where all channels have the same mu

@@ -10,6 +10,21 @@ bool inside(Enumeration value, Enumeration last) {
   return static_cast<uint32_t>(value) <= static_cast<uint32_t>(last);
 }
 
+Status check_directions(const TrainerOptions& o) {
+  const bool enumerations = inside(o.directions, Directions::coordinate) && inside(o.pairs, Pairs::antithetic) &&
+                            inside(o.hadamard_index, HadamardIndex::running);
+  if (!enumerations) return {Code::option_value};
+  const bool coordinate = o.directions == Directions::coordinate;
+  const bool uneven = o.queries % 2 != 0 || o.allocation != Allocation::uniform;
+  if (o.pairs == Pairs::antithetic && (coordinate || uneven)) return {Code::option_pairs};
+  const bool running = o.hadamard_index == HadamardIndex::running;
+  if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
+  const bool measured = is_measured(o) || o.gradient_norm_scaling == GradientNormScaling::measured;
+  if (coordinate && (o.scope == Scope::model_wise || measured)) return {Code::option_coordinate};
+  if (!(o.sparsity >= 0.0f && o.sparsity < 1.0f) || o.mask_interval < 1) return {Code::option_sparsity};
+  return {};
+}
+
 bool fades(float memory) { return memory >= 0.0f && memory < 1.0f; }
 
 Status check_update(const TrainerOptions& o) {
@@ -37,6 +52,7 @@ Status check_options(const TrainerOptions& o) {
     return {Code::option_mu};
   }
   if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
+  PMT_RETURN_IF_ERROR(check_directions(o));
   const bool enumerations = inside(o.generator, Generator::xorshift32) && inside(o.scope, Scope::model_wise) &&
                             inside(o.baseline, Baseline::leave_one_out) && inside(o.rule, EstimatorRule::measured) &&
                             inside(o.node_dimension, NodeDimension::input) && inside(o.sharing, Sharing::batch) &&

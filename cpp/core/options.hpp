@@ -13,6 +13,19 @@ enum class Scope : uint32_t { layer_wise = 0, model_wise = 1 };
 // What stands for the loss at the unperturbed point.
 enum class Baseline : uint32_t { clean = 0, leave_one_out = 1 };
 
+// Directions of a layer's queries. rademacher: independent random signs. hadamard: rows of a Hadamard
+// matrix times one set of random signs, orthogonal to one another. coordinate: one weight, bias or
+// node a query (coordinate-wise gradient estimation); `queries` does not count, and the losses are
+// compared with the clean one.
+enum class Directions : uint32_t { rademacher = 0, hadamard = 1, coordinate = 2 };
+
+// antithetic: queries 2k and 2k + 1 take direction k, forwards and backwards.
+enum class Pairs : uint32_t { one_sided = 0, antithetic = 1 };
+
+// Hadamard rows of a sample. per_sample: from row 0, with signs of its own. running: from where the
+// sample before it stopped, with the signs of all; the batch's directions are then orthogonal too.
+enum class HadamardIndex : uint32_t { per_sample = 0, running = 1 };
+
 // Which estimator a layer gets. by_dimension: node perturbation where
 // node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
 // whose squared error is smaller, by probing.
@@ -49,6 +62,11 @@ struct TrainerOptions {
   int32_t mu_weight = 1;  // perturbation size in weight steps
   int32_t mu_node = 1;    // in output steps
   Generator generator = Generator::philox;
+  Directions directions = Directions::rademacher;
+  Pairs pairs = Pairs::one_sided;
+  HadamardIndex hadamard_index = HadamardIndex::per_sample;
+  float sparsity = 0.0f;      // share of a layer's weights that a step leaves out, 0 .. below 1
+  int32_t mask_interval = 1;  // steps from one draw of what is left out to the next
   Scope scope = Scope::layer_wise;
   Baseline baseline = Baseline::clean;
   EstimatorRule rule = EstimatorRule::by_dimension;
@@ -73,7 +91,7 @@ struct TrainerOptions {
   float adam_beta2 = 0.999f;      // 0 .. below 1
   float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step; 0 .. below 1
 };
-static_assert(sizeof(TrainerOptions) == 112, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 132, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;

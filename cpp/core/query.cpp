@@ -1,12 +1,11 @@
 #include "core/query.hpp"
 
 #include "core/arithmetic.hpp"
+#include "core/direction.hpp"
 #include "core/loss.hpp"
 
 namespace pmt {
 namespace {
-
-constexpr int32_t largest_weight = 127;  // weights are symmetric
 
 class Queries {
  public:
@@ -73,9 +72,9 @@ class Queries {
 
   bool logits_from_accumulators() const { return options_.int8_logits == 0 && has_linear_head(model_); }
 
-  SignStream stream(const Layer& layer, int32_t query, Purpose purpose) const {
+  Direction direction(const Layer& layer, int32_t query, Purpose purpose) const {
     const QueryId id = {static_cast<uint32_t>(queries_.first + query), queries_.sample};
-    return {options_.generator, perturbation_stream(estimation_, layer, id, purpose)};
+    return {estimation_, workspace_, layer, id, purpose};
   }
 
   struct Nodes {
@@ -88,7 +87,7 @@ class Queries {
     const TensorRecord& out = model_.output_of(op);
     const int32_t row = out.width * out.channels;
     for (int32_t i = 0; i < images.images; ++i) {
-      SignStream signs = stream(layer, i, Purpose::node_signs);
+      Direction signs = direction(layer, i, Purpose::node_signs);
       const int8_t* clean = nodes.first + i * nodes.stride;
       int8_t* perturbed = images.output + i * images.output_stride;
       for (int32_t y = 0; y < out.height; ++y) {
@@ -99,8 +98,8 @@ class Queries {
     }
   }
 
-  void perturb_bias(const Layer& layer, const OpRecord& op, SignStream& stream, int32_t begin, int32_t end) {
-    if (options_.train_bias != 0) stream.next(*network_.kernels, end - begin, workspace_.signs);
+  void perturb_bias(const Layer& layer, const OpRecord& op, Direction& direction, int32_t begin, int32_t end) {
+    if (options_.train_bias != 0) direction.next(*network_.kernels, end - begin, workspace_.signs);
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
       if (options_.train_bias != 0) {
@@ -137,8 +136,8 @@ class Queries {
   }
 
   // The perturbed weights and biases of channels begin .. end-1.
-  LayerInput perturb_tile(const Layer& layer, const OpRecord& op, SignStream& weights, SignStream& biases,
-                          int32_t begin, int32_t end) {
+  LayerInput perturb_tile(const Layer& layer, const OpRecord& op, Direction& weights, Direction& biases, int32_t begin,
+                          int32_t end) {
     const Kernels& kernels = *network_.kernels;
     if (options_.train_weights == 0) {  // a tile is all the channels
       perturb_bias(layer, op, biases, begin, end);
@@ -166,8 +165,8 @@ class Queries {
   void run_perturbed_weights(const Layer& layer, const OpRecord& op, const OpImages& images, bool to_logits) {
     const int32_t tile = weight_tile_channels(network_, layer, options_);
     for (int32_t i = 0; i < images.images; ++i) {
-      SignStream weights = stream(layer, i, Purpose::weight_signs);
-      SignStream biases = stream(layer, i, Purpose::bias_signs);
+      Direction weights = direction(layer, i, Purpose::weight_signs);
+      Direction biases = direction(layer, i, Purpose::bias_signs);
       OpImages image = images;
       image.images = 1;
       image.input[0] += i * images.input_stride[0];
@@ -199,12 +198,6 @@ class Queries {
 }  // namespace
 
 int32_t query_count(const Estimation&, const Layer& layer) { return layer.queries; }
-
-StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose) {
-  const TrainerOptions& options = *estimation.options;
-  const bool shared = options.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
-  return {options.seed, estimation.step, static_cast<uint32_t>(layer.op), id.query, shared ? 0u : id.sample, purpose};
-}
 
 void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
                   const QueryBatch& queries, int32_t* losses) {

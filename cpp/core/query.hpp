@@ -36,9 +36,6 @@ struct QueryBatch {
 // Queries of each sample that a layer's estimate takes; model-wise, the same for every layer.
 int32_t query_count(const Estimation& estimation, const Layer& layer);
 
-// The stream of a layer's perturbation in a query.
-StreamId perturbation_stream(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose);
-
 // Writes one loss per query, fixed-point (see loss.hpp). Needs the main pass up to and including the
 // first layer's op.
 void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,

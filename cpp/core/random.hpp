@@ -6,7 +6,15 @@
 
 namespace pmt {
 
-enum class Purpose : uint32_t { weight_signs = 0, bias_signs = 1, node_signs = 2, rounding = 3, bias_rounding = 4 };
+enum class Purpose : uint32_t {
+  weight_signs = 0,
+  bias_signs = 1,
+  node_signs = 2,
+  rounding = 3,
+  bias_rounding = 4,
+  hadamard_shift = 5,
+  mask = 6
+};
 
 struct StreamId {
   uint32_t seed;

@@ -27,6 +27,12 @@ const char* message(Code code) {
     case Code::option_mu: return "mu must be 1..64";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
     case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
+    case Code::option_pairs:
+      return "antithetic pairs need an even number of queries, the same for all layers, and no coordinate directions";
+    case Code::option_index: return "a running index needs Hadamard directions, per sample";
+    case Code::option_coordinate:
+      return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
+    case Code::option_sparsity: return "the sparsity must be 0 <= sparsity < 1, the mask interval at least 1";
     case Code::option_nothing_trained: return "neither weights nor biases are trained";
     case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
     case Code::option_memory: return "momentum, beta 2 and the shrinkage's memory must be 0 <= x < 1";
@@ -36,7 +42,8 @@ const char* message(Code code) {
     case Code::layer_not_trainable: return "the op has no weights to train";
     case Code::layer_settings: return "settings must be given for every layer";
     case Code::layer_queries:
-      return "a layer's queries must be 1..4096, at least 2 with leave-one-out; model-wise, the options'";
+      return "a layer's queries must be 1..4096, at least 2 with leave-one-out, even with antithetic pairs; "
+             "model-wise, the options'";
     case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
     case Code::update_memory: return "what the updates remember is damaged or of another training";

@@ -32,6 +32,10 @@ enum class Code : int32_t {
   option_nothing_trained,  // neither weights nor biases
   option_measured,         // biases alone, with settings that are measured on weights
   option_memory,           // momentum, Adam's beta 2 or the shrinkage's memory outside 0..1 (excluded)
+  option_pairs,            // antithetic pairs with odd or allocated queries, or coordinate directions
+  option_index,            // a running index without Hadamard directions of each sample
+  option_coordinate,       // coordinate directions model-wise, or with something measured
+  option_sparsity,         // a sparsity outside 0..1 (excluded), or a mask interval below 1
   option_value,            // an enumeration outside its range
   option_scope,            // what is measured layer by layer needs the scope layer_wise
   option_probe,            // probe_samples below 1, or probe_queries outside 2..4096

@@ -44,7 +44,7 @@ size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
   measure.take<int32_t>(Plan::table_size(model));
   measure.take<Layer>(layer_count);
   measure.take<int32_t>(layer_count);
-  measure.take<int32_t>(layer_count);
+  measure.take<int64_t>(layer_count);
   measure.take<LayerSettings>(layer_count);
   return measure.used();
 }
@@ -62,7 +62,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
   layers_ = arena_.take<Layer>(setup.layer_count);
   layer_ops_ = arena_.take<int32_t>(setup.layer_count);
-  starts_ = arena_.take<int32_t>(setup.layer_count);
+  starts_ = arena_.take<int64_t>(setup.layer_count);
   settings_ = arena_.take<LayerSettings>(setup.probing ? setup.layer_count : 0);
   if (!arena_.fits()) return {Code::arena_too_small};
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
@@ -72,8 +72,9 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   plan_.make(model, layer_ops_, setup.layer_count, queries, plan_table);
 
   const int32_t probed = setup.probing ? options_.probe_queries : 0;
-  losses_ = arena_.take<int32_t>(static_cast<int64_t>(larger(open_table(), table_count() * probed)) * setup.batch);
-  averages_ = arena_.take<int32_t>(larger(most_table_queries(), probed));
+  const int64_t entries = open_table(), probe_entries = int64_t{table_count()} * probed * setup.batch;
+  losses_ = arena_.take<int32_t>(entries > probe_entries ? entries : probe_entries);
+  averages_ = arena_.take<int32_t>(is_coordinate_wise() ? 0 : larger(most_table_queries(), probed));
   samples_ = arena_.take<SampleState>(setup.batch);
   sums_ = arena_.take<int64_t>(static_cast<int64_t>(setup.executor.workers) * (largest_layer_ + most_channels_));
   open_memories();
@@ -123,40 +124,12 @@ Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
            settings.mu_weight,
            settings.mu_node,
            options_.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  if (is_coordinate_wise()) layer.queries = coordinate_count(options_, layer);
   layer_ops_[index] = op;
   network_.parameters[op] = {layer.weights, layer.bias};
   largest_layer_ = larger(largest_layer_, trained_weights(options_, layer));
   most_channels_ = larger(most_channels_, out.channels);
   return {};
-}
-
-int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
-
-// Queries that a table holds for each sample; none for a layer whose gradient is exact.
-int32_t Trainer::table_queries(int32_t table) const {
-  const bool exact = options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form;
-  return exact ? 0 : query_count(estimation_, layers_[table]);
-}
-
-int32_t Trainer::most_table_queries() const {
-  int32_t most = 0;
-  for (int32_t t = 0; t < table_count(); ++t) most = larger(most, table_queries(t));
-  return most;
-}
-
-// Lays the tables out, one behind another; returns the entries of one sample.
-int32_t Trainer::open_table() {
-  int32_t entries = 0;
-  for (int32_t t = 0; t < table_count(); ++t) {
-    starts_[t] = entries;
-    entries += table_queries(t);
-  }
-  return entries;
-}
-
-int32_t* Trainer::losses(int32_t table, int32_t sample) const {
-  return losses_ + static_cast<int64_t>(starts_[table]) * setup_.batch +
-         static_cast<int64_t>(sample) * table_queries(table);
 }
 
 GradientSums Trainer::sums_of(int32_t worker) const {
@@ -165,7 +138,8 @@ GradientSums Trainer::sums_of(int32_t worker) const {
 }
 
 bool Trainer::shares_perturbations(Estimator estimator) const {
-  return options_.sharing == Sharing::batch && estimator == Estimator::weight_perturbation;
+  const bool weights = estimator == Estimator::weight_perturbation;
+  return options_.sharing == Sharing::batch && weights && !is_coordinate_wise();
 }
 
 Status Trainer::read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) {
@@ -182,6 +156,14 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t 
   int32_t label = 0;
   statuses_[worker] = read_sample(*job.source, sample, worker, &label);
   if (!statuses_[worker].ok()) return;
+  int32_t clean = 0;
+  if (is_coordinate_wise()) {  // every table needs it, and may have no row for every sample
+    const SampleState state = evaluate_clean(label, 0, worker);
+    clean = state.loss;
+    if (chunk == 0) samples_[sample] = state;
+    statuses_[worker] = read_sample(*job.source, sample, worker, &label);
+    if (!statuses_[worker].ok()) return;
+  }
   int32_t done = 0;
   const bool layer_wise = options_.scope == Scope::layer_wise;
   for (int32_t table = 0; table < table_count(); ++table) {
@@ -199,21 +181,30 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t 
         return;
       }
       const QueryBatch queries = {q, q + at_once < end ? at_once : end - q, static_cast<uint32_t>(sample), label};
-      query_losses(estimation_, workspace, perturbed, queries, losses(table, sample) + q);
+      if (adds_up(table)) {
+        add_differences(table, queries, clean, worker);
+      } else {
+        query_losses(estimation_, workspace, perturbed, queries, losses(table, sample) + q);
+      }
     }
   }
-  if (chunk != 0) return;  // the clean loss is the first chunk's
+  if (chunk == 0 && !is_coordinate_wise()) samples_[sample] = evaluate_clean(label, done, worker);
+}
+
+// The rest of the main pass, from op `done` on.
+Trainer::SampleState Trainer::evaluate_clean(int32_t label, int32_t done, int32_t worker) const {
+  const Workspace& workspace = workspaces_[worker];
   forward(network_, plan_, workspace, 1, done, setup_.model->op_count() - 1);
   main_logits(network_, plan_, workspace, 1, options_.int8_logits != 0);
   const int32_t classes = setup_.model->classes();
-  samples_[sample].loss = cross_entropy(workspace.logits, classes, label);
-  samples_[sample].correct = arg_max(workspace.logits, classes) == label ? 1 : 0;
+  return {cross_entropy(workspace.logits, classes, label), arg_max(workspace.logits, classes) == label ? 1 : 0};
 }
 
 Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& source) {
   estimation_.step = step;
   const int32_t chunks = chunks_for(setup_.executor.workers, samples, most_table_queries());
   Job job = {this, &source, 0, chunks};
+  clear_added();
   for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
@@ -225,16 +216,21 @@ Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& sou
   return first_error(statuses_, setup_.executor.workers);
 }
 
-// loss -> loss - baseline, bounded so that a sum over the queries fits int32.
+// loss -> loss - baseline, bounded so that a sum over the queries fits int32. Coordinates have no sum, and
+// no baseline but the clean loss.
 void Trainer::to_differences(int32_t samples) {
   for (int32_t table = 0; table < table_count(); ++table) {
     const int32_t queries = table_queries(table);
     if (queries == 0) continue;
-    const int32_t bound = INT32_MAX / queries;
+    if (adds_up(table)) {
+      join_added(table);
+      continue;
+    }
+    const int32_t bound = is_coordinate_wise() ? INT32_MAX : INT32_MAX / queries;
     for (int32_t n = 0; n < samples; ++n) {
       int32_t* row = losses(table, n);
       int64_t baseline = samples_[n].loss;
-      if (options_.baseline == Baseline::leave_one_out) {
+      if (options_.baseline == Baseline::leave_one_out && !is_coordinate_wise()) {
         baseline = 0;
         for (int32_t q = 0; q < queries; ++q) baseline += row[q];
         baseline = divide_rounded(baseline, queries);
@@ -294,13 +290,15 @@ Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource
     Job& j = *static_cast<Job*>(argument);
     if (j.trainer->statuses_[worker].ok()) j.trainer->add_gradient(j, index, worker);
   };
-  const int32_t tasks = shared ? 1 : samples;
+  const int32_t table = options_.scope == Scope::layer_wise ? layer : 0;
+  const int32_t tasks = shared || adds_up(table) ? 1 : samples;
   setup_.executor.run(setup_.executor.context, tasks, task, &job, false);
   for (int32_t w = 1; w < workers; ++w) {
     const GradientSums other = sums_of(w), total = sums_of(0);
     for (int32_t i = 0; i < trained_weights(options_, layers_[layer]); ++i) total.weights[i] += other.weights[i];
     for (int32_t c = 0; c < layers_[layer].channels; ++c) total.bias[c] += other.bias[c];
   }
+  leave_out_inactive(layer);
   return first_error(statuses_, workers);
 }
 

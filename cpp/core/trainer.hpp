@@ -104,11 +104,16 @@ class Trainer {
 
   Status open_layers();
   Status open_layer(int32_t index, const LayerSettings& settings);
-  int32_t open_table();
+  int64_t open_table();
   int32_t table_count() const;
   int32_t table_queries(int32_t table) const;
   int32_t most_table_queries() const;
-  int32_t* losses(int32_t table, int32_t sample) const;
+  // Weights moved one by one: the differences of a batch are added up, in a row of each worker, for
+  // there may be a hundred thousand of them.
+  bool adds_up(int32_t table) const;
+  bool is_coordinate_wise() const { return options_.directions == Directions::coordinate; }
+  // The row of a sample, or of a worker where the table adds up.
+  int32_t* losses(int32_t table, int32_t row) const;
   GradientSums sums_of(int32_t worker) const;
   bool shares_perturbations(Estimator estimator) const;
 
@@ -116,6 +121,11 @@ class Trainer {
   float loss_variance(int32_t layer, int32_t samples);
   Status evaluate(uint32_t step, int32_t samples, const SampleSource& source);
   void evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t worker);
+  SampleState evaluate_clean(int32_t label, int32_t done, int32_t worker) const;
+  void clear_added();
+  void add_differences(int32_t table, const QueryBatch& queries, int32_t clean, int32_t worker);
+  void join_added(int32_t table);
+  void leave_out_inactive(int32_t layer);
   void to_differences(int32_t samples);
   void average_over_batch(int32_t table, int32_t samples);
   Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
@@ -135,8 +145,8 @@ class Trainer {
   Layer* layers_ = nullptr;
   int32_t* layer_ops_ = nullptr;
   LayerSettings* settings_ = nullptr;  // in force, while others are probed
-  int32_t* losses_ = nullptr;          // [table][sample][query]; becomes the differences
-  int32_t* starts_ = nullptr;          // of the tables, in queries of one sample: their numbers differ
+  int32_t* losses_ = nullptr;          // [table][sample or worker][query]; becomes the differences
+  int64_t* starts_ = nullptr;          // of the tables in losses_
   int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]

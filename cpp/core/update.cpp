@@ -1,12 +1,12 @@
 #include "core/update.hpp"
 
 #include "core/arithmetic.hpp"
+#include "core/direction.hpp"
 #include "core/loss.hpp"
 
 namespace pmt {
 namespace {
 
-constexpr int32_t largest_weight = 127;
 constexpr float largest_update = 16384.0f;  // keeps Q15.16 inside int32
 
 // 16 random bits for each element of a layer.
@@ -139,8 +139,8 @@ class LayerUpdate {
       const float bias = bias_update(c, direction.bias) * in_output_steps;
       bias_squares += bias * bias;
     }
-    const float taps = static_cast<float>(layer_.weight_count / layer_.channels);
-    return {normalise(weight_squares, static_cast<float>(live) * taps),
+    const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
+    return {normalise(weight_squares, static_cast<float>(live) * active),
             normalise(bias_squares, static_cast<float>(live))};
   }
 
@@ -192,20 +192,27 @@ class LayerUpdate {
   const bool remembers_;
 };
 
+// Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
+// difference away, except from pairs, in which any baseline cancels.
+int32_t difference_divisor(const Estimation& estimation, const Layer& layer) {
+  const TrainerOptions& options = *estimation.options;
+  if (options.directions == Directions::coordinate) return 1;
+  const bool one_less = options.baseline == Baseline::leave_one_out && options.pairs == Pairs::one_sided;
+  return query_count(estimation, layer) - (one_less ? 1 : 0);
+}
+
 }  // namespace
 
 ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
                                 int32_t channel) {
   const Model& model = *estimation.network->model;
   const OpRecord& op = model.op(layer.op);
-  const TrainerOptions& options = *estimation.options;
   const float accumulator_scale = model.input_of(op).scale * model.weight_scales(op)[channel];
   if (layer.estimator == Estimator::closed_form) {
     const float mean = accumulator_scale / (loss_one * static_cast<float>(input.samples));
     return {mean, mean};
   }
-  const int32_t queries = query_count(estimation, layer);
-  const int32_t divisor = options.baseline == Baseline::leave_one_out ? queries - 1 : queries;
+  const int32_t divisor = difference_divisor(estimation, layer);
   const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
   if (layer.estimator == Estimator::node_perturbation) {
     const float per_node = mean / static_cast<float>(layer.mu_node);
@@ -221,13 +228,15 @@ float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, in
   const TrainerOptions& options = *estimation.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
   const bool off = mode == GradientNormScaling::none || mode == GradientNormScaling::measured;
-  if (off || layer.estimator == Estimator::closed_form) return 1.0f;
-  float queries = static_cast<float>(query_count(estimation, layer));
-  if (mode == GradientNormScaling::queries_and_samples) queries *= static_cast<float>(samples);
+  const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
+  if (off || exact) return 1.0f;
+  float directions = static_cast<float>(direction_count(estimation, layer));
+  if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = layer.estimator == Estimator::node_perturbation;
-  const int32_t moved = options.train_weights != 0 ? layer.weight_count : layer.channels;
+  const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
   const float dimension = static_cast<float>(node ? layer.node_count : moved);
-  return queries / (queries + dimension - 1.0f);
+  if (options.directions == Directions::hadamard) return directions < dimension ? directions / dimension : 1.0f;
+  return directions / (directions + dimension - 1.0f);
 }
 
 int32_t round_update(float update, Rounding rounding, uint32_t random) {

@@ -24,7 +24,8 @@ struct ChannelFactors {
 ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
                                 int32_t channel);
 
-// Gradient-norm scaling k / (k + d - 1); 1 where it is off, measured, or the gradient is exact.
+// Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
+// is off, measured, or the gradient is exact.
 float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples);
 
 // Rounds an update in steps, either to the nearest integer (half to even) or up or down at random so

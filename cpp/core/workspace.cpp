@@ -1,12 +1,14 @@
 #include "core/workspace.hpp"
 
 #include "core/arithmetic.hpp"
+#include "core/direction_sums.hpp"
 
 namespace pmt {
 namespace {
 
 struct Sizes {
-  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, queries = 0, images = 1;
+  int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, transforms = 0,
+          queries = 0, images = 1;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
@@ -35,7 +37,8 @@ void add_weight_perturbation(Sizes& sizes, const WorkspaceSetup& setup, const La
 }
 
 void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
-  grow(sizes.streams, layer.queries);
+  if (setup.options->directions == Directions::rademacher) grow(sizes.streams, layer.queries);
+  if (setup.options->directions == Directions::hadamard) grow(sizes.transforms, 2 * hadamard_block(layer.queries));
   const int32_t at_once = queries_at_once(*setup.plan, layer, setup.query_bytes);
   grow(sizes.images, at_once);
   if (setup.plan->query_memory() == QueryMemory::apart) {
@@ -59,6 +62,14 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   Layer probe = layer;
   probe.queries = setup.probe_queries;
   add_queries(sizes, setup, probe);
+}
+
+Masks take_masks(Arena& arena, const WorkspaceSetup& setup) {
+  if (setup.layer_count == 0) return {};
+  const int32_t keys = Masks::keys(*setup.options, setup.layer_count);
+  auto* masks = arena.take<int8_t>(Masks::bytes(*setup.options, setup.layers, setup.layer_count));
+  auto* places = arena.take<uint64_t>(keys);
+  return arena.fits() && !arena.measuring() ? Masks(setup.layers, keys, masks, places) : Masks();
 }
 
 }  // namespace
@@ -94,6 +105,8 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
   workspace.sign_sums = arena.take<int32_t>(sizes.sign_sums, alignment);
   workspace.streams = arena.take<SignStream>(sizes.streams);
+  workspace.transforms = arena.take<int32_t>(sizes.transforms);
+  workspace.masks = take_masks(arena, setup);
   workspace.logits = arena.take<float>(static_cast<int64_t>(model.classes()) * sizes.images);
   workspace.head_gradient = arena.take<int32_t>(model.classes());
   return workspace;

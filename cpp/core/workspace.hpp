@@ -4,6 +4,7 @@
 #include "core/arena.hpp"
 #include "core/layer.hpp"
 #include "core/plan.hpp"
+#include "core/sparsity.hpp"
 
 namespace pmt {
 
@@ -15,7 +16,9 @@ struct Workspace {
   int32_t* bias_tile;      // perturbed biases
   int8_t* signs;           // one tile, one row of nodes or one chunk of weights
   int32_t* sign_sums;      // one row of nodes or one chunk of weights
-  SignStream* streams;     // one per query
+  SignStream* streams;     // Rademacher: one per direction
+  int32_t* transforms;     // Hadamard: two of a block of rows each
+  Masks masks;             // of random sparsity
   float* logits;           // one per class, of every image at once
   int32_t* head_gradient;  // one per class
 

@@ -9,21 +9,12 @@
 #include "reference/calibration.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"
-#include "reference/rademacher.hpp"
 #include "tests/linear_case.hpp"
 
 namespace pmt::tests {
 namespace {
 
 double halves_away_from_zero(double value) { return std::round(value); }
-
-// mu output steps in bias steps; at least 1, and 0 for a dead channel.
-double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t mu) {
-  const float weight_scale = model.weight_scales(op)[channel];
-  if (weight_scale < 1e-6f) return 0.0;
-  const float steps = static_cast<float>(mu) * model.output_of(op).scale / (model.input_of(op).scale * weight_scale);
-  return std::max(1.0, static_cast<double>(std::nearbyint(steps)));
-}
 
 template <typename Values>
 std::vector<double> in_order(const Values& values) {
@@ -41,6 +32,13 @@ void add(Sums& total, const Sums& more) {
 
 }  // namespace
 
+double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t mu) {
+  const float weight_scale = model.weight_scales(op)[channel];
+  if (weight_scale < 1e-6f) return 0.0;
+  const float steps = static_cast<float>(mu) * model.output_of(op).scale / (model.input_of(op).scale * weight_scale);
+  return std::max(1.0, static_cast<double>(std::nearbyint(steps)));
+}
+
 ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samples, uint32_t step)
     : trainer_(trainer),
       model_(*trainer.network().model),
@@ -57,11 +55,6 @@ ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samp
   }
 }
 
-StreamId ReferenceEstimate::stream(const Layer& layer, const QueryId& id, Purpose purpose) const {
-  const bool shared = options_.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
-  return {options_.seed, step_, static_cast<uint32_t>(layer.op), id.query, shared ? 0 : id.sample, purpose};
-}
-
 std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRange& perturbed,
                                                                   const QueryId& id) const {
   std::vector<OpParameters> parameters = parameters_;
@@ -71,8 +64,7 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
     const OpRecord& op = model_.op(one.op);
     OpParameters& own = parameters[static_cast<size_t>(one.op)];
     if (options_.train_weights != 0) {
-      const auto signs =
-          reference::rademacher(options_.generator, stream(one, id, Purpose::weight_signs), one.weight_count);
+      const auto signs = direction(one, id, Purpose::weight_signs, one.weight_count);
       const auto weights = tensor_of<reference::Vector<int8_t>>(own.weights, {own.weights.size()});
       const auto moved = options_.mu_per_channel == 0
                              ? reference::perturb(weights, signs, one.mu_weight, -127, 127)
@@ -81,8 +73,7 @@ std::vector<OpParameters> ReferenceEstimate::perturbed_parameters(const LayerRan
       std::copy(moved.begin(), moved.end(), own.weights.begin());
     }
     if (options_.train_bias == 0) continue;
-    const auto bias_signs =
-        reference::rademacher(options_.generator, stream(one, id, Purpose::bias_signs), one.channels);
+    const auto bias_signs = direction(one, id, Purpose::bias_signs, one.channels);
     for (size_t c = 0; c < own.bias.size(); ++c) {
       const double bias = own.bias[c] + bias_signs(c) * bias_step(model_, op, c, one.mu_weight);
       own.bias[c] = static_cast<int32_t>(std::clamp<double>(bias, INT_MIN, INT_MAX));
@@ -99,8 +90,7 @@ reference::Vector<int32_t> ReferenceEstimate::channel_mu(const Layer& layer) con
 
 void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const {
   const OpRecord& op = model_.op(layer.op);
-  const auto signs =
-      reference::rademacher(options_.generator, stream(layer, id, Purpose::node_signs), layer.node_count);
+  const auto signs = direction(layer, id, Purpose::node_signs, layer.node_count);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
   const auto moved = reference::perturb(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());
@@ -136,7 +126,7 @@ Sums ReferenceEstimate::weight_sums(int32_t index, uint32_t sample, const std::v
   const auto sums_over = [&](Purpose purpose, int32_t count) {
     xt::xtensor<int8_t, 2> signs = xt::zeros<int8_t>({queries, static_cast<size_t>(count)});
     for (uint32_t q = 0; q < queries; ++q) {
-      xt::view(signs, q) = reference::rademacher(options_.generator, stream(one, {q, sample}, purpose), count);
+      xt::view(signs, q) = direction(one, {q, sample}, purpose, count);
     }
     const auto factors = tensor_of<reference::Vector<double>>(differences, {queries});
     return in_order(reference::weight_gradient(factors, signs));
@@ -183,8 +173,7 @@ Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vec
   xt::xtensor<int8_t, 4> signs =
       xt::zeros<int8_t>({differences.size(), nodes.shape(0), nodes.shape(1), nodes.shape(2)});
   for (uint32_t q = 0; q < differences.size(); ++q) {
-    const auto drawn =
-        reference::rademacher(options_.generator, stream(one, {q, sample}, Purpose::node_signs), one.node_count);
+    const auto drawn = direction(one, {q, sample}, Purpose::node_signs, one.node_count);
     std::copy(drawn.begin(), drawn.end(), signs.begin() + static_cast<std::ptrdiff_t>(q * drawn.size()));
   }
   const auto factors = tensor_of<reference::Vector<double>>(differences, {differences.size()});
@@ -210,11 +199,11 @@ std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sampl
   const bool layer_wise = options_.scope == Scope::layer_wise;
   const LayerRange perturbed = layer_wise ? LayerRange{index, index} : LayerRange{0, trainer_.layer_count() - 1};
   std::vector<double> losses;
-  for (uint32_t q = 0; q < static_cast<uint32_t>(layer(index).queries); ++q) {
+  for (uint32_t q = 0; q < static_cast<uint32_t>(query_count(layer(index))); ++q) {
     losses.push_back(query_loss(perturbed, {q, sample}));
   }
   double baseline = clean_loss(sample);
-  if (options_.baseline == Baseline::leave_one_out) {
+  if (options_.baseline == Baseline::leave_one_out && options_.directions != Directions::coordinate) {
     baseline = 0.0;
     for (const double loss : losses) baseline += loss;
     baseline = halves_away_from_zero(baseline / layer(index).queries);
@@ -223,12 +212,13 @@ std::vector<double> ReferenceEstimate::differences(int32_t index, uint32_t sampl
   return losses;
 }
 
-Sums ReferenceEstimate::sums(int32_t index) const {
+Sums ReferenceEstimate::all_sums(int32_t index) const {
   const Layer& one = layer(index);
   const auto samples = static_cast<uint32_t>(samples_.count());
-  const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation;
+  const bool shared = options_.sharing == Sharing::batch && one.estimator == Estimator::weight_perturbation &&
+                      options_.directions != Directions::coordinate;
   Sums total;
-  std::vector<double> together(static_cast<size_t>(one.queries), 0.0);
+  std::vector<double> together(static_cast<size_t>(query_count(one)), 0.0);
   for (uint32_t n = 0; n < samples; ++n) {
     if (one.estimator == Estimator::closed_form) {
       add(total, head_sums(index, n));
@@ -243,5 +233,15 @@ Sums ReferenceEstimate::sums(int32_t index) const {
   for (double& sum : together) sum = halves_away_from_zero(sum / samples);
   return weight_sums(index, 0, together);
 }
+
+Sums ReferenceEstimate::active(int32_t index, const Sums& sums) const {
+  Sums active = {std::vector<double>(sums.weights.size(), 0.0), sums.bias};
+  for (const int32_t weight : active_weights(layer(index))) {
+    active.weights[static_cast<size_t>(weight)] = sums.weights[static_cast<size_t>(weight)];
+  }
+  return active;
+}
+
+Sums ReferenceEstimate::sums(int32_t index) const { return active(index, all_sums(index)); }
 
 }  // namespace pmt::tests

@@ -13,6 +13,9 @@ struct Sums {
   std::vector<double> weights, bias;
 };
 
+// mu output steps in bias steps; at least 1, and 0 for a dead channel.
+double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t mu);
+
 class ReferenceEstimate {
  public:
   // The trainer gives the layers, their estimators and the options; nothing is computed by it.
@@ -37,6 +40,9 @@ class ReferenceEstimate {
   // A layer's output in the main pass.
   const reference::Image& clean_nodes(int32_t layer, uint32_t sample) const;
 
+  // The sums without those of weights that are left out.
+  Sums active(int32_t layer, const Sums& sums) const;
+
   // What Trainer::estimate leaves in its sums: queries, baseline, and the sum over the batch.
   Sums sums(int32_t layer) const;
 
@@ -44,11 +50,18 @@ class ReferenceEstimate {
   using Tensors = std::vector<reference::Image>;
 
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
-  StreamId stream(const Layer& layer, const QueryId& id, Purpose purpose) const;
+  uint32_t owner(const Layer& layer, uint32_t sample) const;
+  int32_t query_count(const Layer& layer) const;
+  int32_t mu_of_weight(const Layer& layer, size_t weight) const;
+  std::vector<int32_t> active_weights(const Layer& layer) const;
+  reference::Vector<int8_t> direction(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
+  reference::Vector<int8_t> hadamard(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
+  reference::Vector<int8_t> coordinate(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;
   reference::Vector<int32_t> channel_mu(const Layer& layer) const;
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
+  Sums all_sums(int32_t layer) const;  // of weights left out, too
   int32_t loss_of(const std::vector<float>& logits, uint32_t sample) const;
 
   const Trainer& trainer_;

@@ -6,6 +6,7 @@
 
 #include "core/trainer.hpp"
 #include "tests/random_dag.hpp"
+#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
@@ -30,6 +31,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.rounding = static_cast<Rounding>(random.integer(0, 1));
   options.step = Step::normalised;
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
+  random_directions(random, options);
   options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
   options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
   return options;
@@ -121,6 +123,10 @@ TEST_CASE("every combination of estimator, scope, generator, rounding and sharin
     options.generator = static_cast<Generator>(choice / 4 % 2);
     options.rounding = static_cast<Rounding>(choice / 2 % 2);
     options.sharing = static_cast<Sharing>(choice % 2);
+    options.directions = static_cast<Directions>(choice % 3);
+    options.pairs = static_cast<Pairs>(choice / 3 % 2);
+    options.hadamard_index = HadamardIndex::running;
+    make_consistent(options);
     const std::vector<int32_t> expected = setting.trained(options, sequential_executor());
     ShuffledExecutor reversed(choice, 5, TaskOrder::reversed), shuffled(choice, 5);
     CHECK(setting.trained(options, reversed.executor()) == expected);

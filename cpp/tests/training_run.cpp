@@ -87,6 +87,7 @@ std::vector<LayerSettings> random_settings(RandomSource& random, const Model& mo
   for (const int32_t op : layers) {
     LayerSettings one = default_settings(model, op, options);
     if (options.scope == Scope::layer_wise) one.queries = random.integer(2, 9);
+    if (options.pairs == Pairs::antithetic) one.queries += one.queries % 2;
     one.mu_weight = random.integer(1, 8);
     one.mu_node = random.integer(1, 8);
     if (one.estimator != Estimator::closed_form) one.estimator = static_cast<Estimator>(random.integer(0, 1));

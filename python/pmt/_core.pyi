@@ -13,6 +13,19 @@ class Generator(IntEnum):
     philox = 0
     xorshift32 = 1
 
+class Directions(IntEnum):
+    rademacher = 0
+    hadamard = 1
+    coordinate = 2
+
+class Pairs(IntEnum):
+    one_sided = 0
+    antithetic = 1
+
+class HadamardIndex(IntEnum):
+    per_sample = 0
+    running = 1
+
 class Scope(IntEnum):
     layer_wise = 0
     model_wise = 1
@@ -87,6 +100,11 @@ class Options:
     mu_weight: int
     mu_node: int
     generator: Generator
+    directions: Directions
+    pairs: Pairs
+    hadamard_index: HadamardIndex
+    sparsity: float
+    mask_interval: int
     scope: Scope
     baseline: Baseline
     rule: EstimatorRule

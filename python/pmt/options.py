@@ -42,6 +42,21 @@ class TrainingOptions:
         Size of a perturbation in weight steps, in output steps; 1..64.
     generator : {"philox", "xorshift32"}
         Random numbers of the perturbations.
+    directions : {"rademacher", "hadamard", "coordinate"}
+        Directions of a layer's queries: independent random signs; rows of a Hadamard matrix times
+        one set of random signs, which are orthogonal; or one weight, bias or node a query
+        (coordinate-wise gradient estimation), which takes as many queries as there are of them,
+        whatever ``queries`` and ``baseline`` say.
+    pairs : {"one_sided", "antithetic"}
+        ``antithetic`` queries every direction forwards and backwards; ``queries`` must be even.
+    hadamard_index : {"per_sample", "running"}
+        Rows of a sample with ``directions="hadamard"``: from the first, with signs of its own; or
+        from where the sample before it stopped, with the signs of the whole batch.
+    sparsity : float
+        Share of a layer's weights, drawn at random, that a step neither perturbs nor changes;
+        0 <= sparsity < 1.
+    mask_interval : int
+        Steps from one draw of those weights to the next.
     scope : {"layer_wise", "model_wise"}
         Perturb one layer at a time, or all of them in every query.
     baseline : {"clean", "leave_one_out"}
@@ -108,6 +123,11 @@ class TrainingOptions:
     mu_weight: int = 4
     mu_node: int = 4
     generator: Literal["philox", "xorshift32"] = "philox"
+    directions: Literal["rademacher", "hadamard", "coordinate"] = "rademacher"
+    pairs: Literal["one_sided", "antithetic"] = "one_sided"
+    hadamard_index: Literal["per_sample", "running"] = "per_sample"
+    sparsity: float = 0.0
+    mask_interval: int = 1
     scope: Literal["layer_wise", "model_wise"] = "layer_wise"
     baseline: Literal["clean", "leave_one_out"] = "leave_one_out"
     mu: Literal["fixed", "calibrated"] = "fixed"
@@ -145,6 +165,7 @@ class TrainingOptions:
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
             ("mu_weight", 1, 64, ""),
             ("mu_node", 1, 64, ""),
+            ("mask_interval", 1, 10**6, ""),
             ("calibration_steps", 1, 10**6, ""),
             ("probe_samples", 1, 10**6, ""),
             ("probe_queries", 2, 4096, "a variance needs two"),
@@ -182,6 +203,39 @@ class TrainingOptions:
             raise ValueError(
                 "scope='model_wise' perturbs all layers at once, so that none can be measured; use "
                 "scope='layer_wise', or mu='fixed', allocation='uniform' and another rule"
+            )
+        self._check_directions()
+
+    def _check_directions(self) -> None:
+        if not 0.0 <= self.sparsity < 1.0:
+            raise ValueError(
+                f"sparsity={self.sparsity!r} must be 0 <= sparsity < 1, the share of weights that "
+                "a step leaves out"
+            )
+        coordinate = self.directions == "coordinate"
+        measured = self.is_measured or self.gradient_norm_scaling == "measured"
+        if coordinate and (self.scope == "model_wise" or measured):
+            raise ValueError(
+                "directions='coordinate' moves one coordinate of one layer at a time, with nothing "
+                "to measure; use scope='layer_wise', mu='fixed', allocation='uniform', another "
+                "rule and another gradient_norm_scaling"
+            )
+        if self.pairs == "antithetic":
+            if coordinate:
+                raise ValueError(
+                    "pairs='antithetic' does not go with directions='coordinate', which moves each "
+                    "coordinate one way; use pairs='one_sided'"
+                )
+            if self.queries % 2 != 0 or self.allocation != "uniform":
+                raise ValueError(
+                    f"pairs='antithetic' takes two queries a direction: queries={self.queries} "
+                    f"must be even and allocation={self.allocation!r} 'uniform'"
+                )
+        shared = self.sharing == "batch"
+        if self.hadamard_index == "running" and (self.directions != "hadamard" or shared):
+            raise ValueError(
+                "hadamard_index='running' numbers the Hadamard rows of all samples; use it with "
+                "directions='hadamard' and sharing='per_sample'"
             )
 
     @property
@@ -230,12 +284,17 @@ _NUMBERS = (
     "mu_weight",
     "mu_node",
     "node_ratio",
+    "sparsity",
+    "mask_interval",
     "probe_samples",
     "probe_queries",
 )
 
 _ENUMERATIONS: dict[str, Any] = {
     "generator": _core.Generator,
+    "directions": _core.Directions,
+    "pairs": _core.Pairs,
+    "hadamard_index": _core.HadamardIndex,
     "scope": _core.Scope,
     "baseline": _core.Baseline,
     "mu": _core.MuRule,

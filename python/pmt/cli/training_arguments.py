@@ -43,6 +43,22 @@ _HELP: dict[str, tuple[str, str]] = {
     "mu_weight": ("M", "size of a weight perturbation, in weight steps, 1..64"),
     "mu_node": ("M", "size of a node perturbation, in output steps, 1..64"),
     "generator": ("NAME", "random numbers of the perturbations: philox or xorshift32"),
+    "directions": (
+        "NAME",
+        "directions of the queries: random signs, orthogonal rows, or one coordinate each: "
+        "rademacher, hadamard or coordinate",
+    ),
+    "pairs": (
+        "NAME",
+        "query each direction forwards, or forwards and backwards: one_sided or antithetic",
+    ),
+    "hadamard_index": (
+        "NAME",
+        "Hadamard rows of an image: from the first, or on from the image before: per_sample or "
+        "running",
+    ),
+    "sparsity": ("X", "share of a layer's weights that a step leaves out at random, 0 <= X < 1"),
+    "mask_interval": ("N", "steps from one draw of the weights left out to the next"),
     "scope": ("NAME", "perturb one layer at a time or all of them: layer_wise or model_wise"),
     "baseline": (
         "NAME",

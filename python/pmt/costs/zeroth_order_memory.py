@@ -66,11 +66,17 @@ def zeroth_order_memory(
 def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: int) -> int:
     """Losses of every query, their average over the batch, states of samples and of signs."""
     trained = _core.Trainer(model.core, options, list(layers), 1, 1).layers()
+    queried = [x for x in trained if x["estimator"] != "closed_form"]
+    if options.directions == _core.Directions.coordinate:  # weights: a sum over the batch
+        rows = {"weight_perturbation": 1, "node_perturbation": batch}
+        losses = sum(rows[x["estimator"]] * x["queries"] for x in queried)
+        return _LOSS * losses + _SAMPLE * batch
     queries = options.queries
     if options.scope == _core.Scope.layer_wise:
-        queries = sum(x["queries"] for x in trained if x["estimator"] != "closed_form")
+        queries = sum(x["queries"] for x in queried)
     average = options.queries if queries > 0 else 0
-    return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * options.queries
+    streams = options.queries if options.directions == _core.Directions.rademacher else 0
+    return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * streams
 
 
 def _image_at_the_peak(plan: list[dict[str, Any]], image: int) -> int:
