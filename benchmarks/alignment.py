@@ -9,6 +9,7 @@ bundled models were not trained on) and another noise falls on the test images. 
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -54,13 +55,12 @@ def main() -> None:
         f"{options.model}, {len(test):,} test images, severity {SEVERITY}, aligned to "
         f"{options.images} images without labels, {options.seeds} seeds; accuracy in %"
     )
-    rows, names = [], ["clean", *corruptions.names()]
-    for name in names:
-        found = [
-            aligned(options.model, name, fresh, test, options.images, s)
-            for s in range(options.seeds)
-        ]
+    rows = []
+    for name in ("clean", *corruptions.names()):
+        seeds = range(options.seeds)
+        found = [aligned(options.model, name, fresh, test, options.images, s) for s in seeds]
         rows.append(row(name, np.array(found)))
+        print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     titles = ["images", "before", "aligned", "range", "paper before", "paper adapted"]
     print(table(titles, rows, left=["images"]))
 
