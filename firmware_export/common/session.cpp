@@ -7,7 +7,7 @@
 namespace pmt::firmware {
 
 // `pmt export` counts the arena with these sizes.
-static_assert(sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 40 && sizeof(LayerStorage) == 8,
+static_assert(sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 56 && sizeof(LayerStorage) == 8,
               "python/pmt/costs/arena.py must hold the same sizes");
 
 bool Session::fail(const char* what, const Status& status) {

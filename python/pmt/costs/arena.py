@@ -19,7 +19,7 @@ _ALIGNMENT = 16
 # them, and with pointers of 8 bytes.
 _PARAMETERS = {4: 8, 8: 16}
 _LAYER = {4: 44, 8: 56}
-_WORKSPACE = {4: 40, 8: 80}
+_WORKSPACE = {4: 56, 8: 112}
 _LAYER_STORAGE_32 = 8
 _LAYER_SETTINGS = 16
 
