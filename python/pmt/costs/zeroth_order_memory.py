@@ -69,7 +69,7 @@ def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: 
     queried = [x for x in trained if x["estimator"] != "closed_form"]
     if options.directions == _core.Directions.coordinate:  # weights: a sum over the batch
         rows = {"weight_perturbation": 1, "node_perturbation": batch}
-        losses = sum(rows[x["estimator"]] * x["queries"] for x in queried)
+        losses = sum(rows[x["estimator"]] * int(x["queries"]) for x in queried)
         return _LOSS * losses + _SAMPLE * batch
     queries = options.queries
     if options.scope == _core.Scope.layer_wise:
