@@ -1,10 +1,10 @@
 #include "core/status.hpp"
 
 namespace pmt {
+namespace {
 
-const char* message(Code code) {
+const char* image_message(Code code) {
   switch (code) {
-    case Code::ok: return "ok";
     case Code::image_too_short: return "the image is shorter than its header says";
     case Code::image_magic: return "not a .pmt image";
     case Code::image_version: return "a .pmt version that this core does not read";
@@ -21,8 +21,12 @@ const char* message(Code code) {
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
     case Code::block_layer: return "a block names an op that has no weights";
     case Code::name_range: return "a name lies outside the name section";
-    case Code::arena_alignment: return "the arena does not start at a 16-byte boundary";
-    case Code::arena_too_small: return "the arena is smaller than the plan needs";
+    default: return nullptr;
+  }
+}
+
+const char* option_message(Code code) {
+  switch (code) {
     case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
     case Code::option_mu: return "mu must be 1..64";
     case Code::option_seed: return "XORShift32 needs a seed other than 0";
@@ -39,6 +43,15 @@ const char* message(Code code) {
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
     case Code::option_probe: return "probe_samples must be at least 1, probe_queries 2..4096";
+    default: return nullptr;
+  }
+}
+
+const char* training_message(Code code) {
+  switch (code) {
+    case Code::ok: return "ok";
+    case Code::arena_alignment: return "the arena does not start at a 16-byte boundary";
+    case Code::arena_too_small: return "the arena is smaller than the plan needs";
     case Code::layer_not_trainable: return "the op has no weights to train";
     case Code::layer_settings: return "settings must be given for every layer";
     case Code::layer_queries:
@@ -51,8 +64,17 @@ const char* message(Code code) {
     case Code::label_range: return "a label is outside 0..classes-1";
     case Code::sample_unreadable: return "a sample could not be read";
     case Code::cancelled: return "cancelled; the weights are as before the step";
+    default: return nullptr;
   }
-  return "unknown status";
+}
+
+}  // namespace
+
+const char* message(Code code) {
+  const char* text = image_message(code);
+  if (text == nullptr) text = option_message(code);
+  if (text == nullptr) text = training_message(code);
+  return text != nullptr ? text : "unknown status";
 }
 
 }  // namespace pmt

@@ -48,12 +48,11 @@ def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None)
     ValueError
         A file is truncated or not idx, the two differ in length, or a label has no name.
     """
-    _, images = _read_file(folder, split, "images", 3)
+    image_path, images = _read_file(folder, split, "images", 3)
     label_path, labels = _read_file(folder, split, "labels", 1)
     if len(images) != len(labels):
-        raise damaged(
-            label_path, f"{len(labels)} labels for {len(images)} images", f"{REMEDY}, both files"
-        )
+        problem = f"{len(labels)} labels for {len(images)} images in {image_path.name}"
+        raise damaged(label_path, problem, f"{REMEDY}, both files")
     return Dataset(
         images=images[..., None],
         labels=labels.astype(np.int64),
