@@ -131,8 +131,9 @@ Sums ReferenceEstimate::weight_sums(int32_t index, uint32_t sample, const std::v
     const auto factors = tensor_of<reference::Vector<double>>(differences, {queries});
     return in_order(reference::weight_gradient(factors, signs));
   };
-  Sums sums = {sums_over(Purpose::weight_signs, one.weight_count),
+  Sums sums = {std::vector<double>(static_cast<size_t>(one.weight_count), 0.0),
                std::vector<double>(static_cast<size_t>(one.channels), 0.0)};
+  if (trained_weights(options_, one) > 0) sums.weights = sums_over(Purpose::weight_signs, one.weight_count);
   if (options_.train_bias != 0) sums.bias = sums_over(Purpose::bias_signs, one.channels);
   return sums;
 }
