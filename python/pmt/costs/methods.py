@@ -8,6 +8,7 @@ from typing import Any
 from pmt.backprop import presets
 from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.profile import Profile, profile
+from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.model import Model
 from pmt.sparse_update.scheme import head_layer
 from pmt.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
@@ -16,13 +17,12 @@ from pmt.training_run import Trainer
 
 __all__ = ["METHODS", "OWN_LAYERS", "profile_method"]
 
+_COMPARED = (
+    *("paper", "default", "weight_layer_wise", "weight_model_wise"),
+    *("node_layer_wise", "node_model_wise"),
+)
 _ZEROTH_ORDER: dict[str, dict[str, Any]] = {
-    "paper": {"preset": "paper"},
-    "default": {},
-    "weight_layer_wise": {"preset": "paper", "rule": "weight"},
-    "weight_model_wise": {"preset": "paper", "rule": "weight", "scope": "model_wise"},
-    "node_layer_wise": {"preset": "paper", "rule": "node"},
-    "node_model_wise": {"preset": "paper", "rule": "node", "scope": "model_wise"},
+    name: {"preset": ZEROTH_ORDER[name].preset, **ZEROTH_ORDER[name].options} for name in _COMPARED
 }
 METHODS = (*_ZEROTH_ORDER, *presets.PRESETS, "mcutrain", "tinytrain")
 # Those that do not train whatever layers they are told.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ class _SparseTrainer(BackpropTrainer):
         """Return what a run on ``model`` trains, channels and all."""
         return UpdateScheme.from_json(json.loads(self.options.chosen), model)
 
+    @abstractmethod
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return what a run on ``model`` and ``data`` trains."""
-        raise NotImplementedError
 
     def fit(self, model: Model, data: Dataset, **arguments: Any) -> RunResult:
         """Choose what to train, and train; see :meth:`pmt.ZOTrainer.fit`.
