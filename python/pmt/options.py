@@ -103,7 +103,10 @@ class TrainingOptions:
         The loss sees the int8 output instead of the last layer's accumulators.
     align_images : int
         Align the model to that many training images before the first step, 0..100,000 (see
-        :mod:`pmt.alignment`); 0 does not.
+        :mod:`pmt.alignment`); 0 does not, and a model that holds no statistics of clean images is
+        left as it is.
+    align_windows : bool
+        Align windows too; without, channels alone.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -148,7 +151,8 @@ class TrainingOptions:
     train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
-    align_images: int = 0
+    align_images: int = 256
+    align_windows: bool = True
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -325,6 +329,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "gradient_norm_scaling": "queries_and_samples",
         "rounding": "nearest",
         "step": "gradient",
+        "align_images": 0,
     },
 }
 

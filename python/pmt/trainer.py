@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.alignment import align, alignment_cost
+from pmt.clean_statistics import CleanStatistics, stored_statistics
 from pmt.core_stepper import CoreStepper
 from pmt.cost import Cost
 from pmt.costs.probe_work import probe_work
@@ -104,15 +105,33 @@ class ZOTrainer(Trainer):
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
         """Count the work of the alignment before the first step."""
-        if self.options.align_images == 0:
+        statistics = self._reference(model)
+        if statistics is None:
             return Cost(0, 0)
-        return alignment_cost(model, min(self.options.align_images, samples))
+        return alignment_cost(
+            model,
+            min(self.options.align_images, samples),
+            windows=self.options.align_windows and bool(statistics.windows),
+        )
 
     def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
         """Align the model to ``align_images`` of the training images, without their labels."""
+        statistics = self._reference(model)
+        if statistics is None:
+            return
         count = min(self.options.align_images, len(images))
         order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
-        align(model, images[np.sort(order[:count])], threads=self.threads)
+        align(
+            model,
+            images[np.sort(order[:count])],
+            statistics,
+            windows=self.options.align_windows,
+            threads=self.threads,
+        )
+
+    def _reference(self, model: Model) -> CleanStatistics | None:
+        """Return what the model is aligned to; None where it is not."""
+        return stored_statistics(model) if self.options.align_images > 0 else None
 
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""

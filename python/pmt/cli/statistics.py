@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt.alignment import measure_statistics, with_statistics
+from pmt.clean_statistics import measure_statistics, with_statistics
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
@@ -13,11 +13,11 @@ from pmt.cli.sources import data_source, load_model
 from pmt.progress import ProgressLine
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
-SUMMARY = "store the statistics of a model's channels on clean images in it"
+SUMMARY = "store in a model what its channels and windows see on clean images"
 DESCRIPTION = """\
-Measure mean and deviation of every channel before its activation, on images as the model was
-trained on, and store them in the model: `pmt align` and training with --align-images give the
-channels these statistics on other images. 8 bytes a channel in a device's flash."""
+Measure, on images as the model was trained on, mean and deviation of every channel before its
+activation and the covariances in the windows of spatial layers, and store them in the model: `pmt
+align`, and training at its start, give the model these statistics on other images."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,14 +73,20 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         )
     finally:
         line.clear()
-    with_statistics(model, found, len(data)).save(path)
-    channels = sum(values.shape[1] for values in found.values())
+    with_statistics(model, found).save(path)
+    channels = sum(values.shape[1] for values in found.channels.values())
     output.text(
-        f"{channels:,} channels of {len(found)} layers on {len(data):,} {arguments.split} images "
-        f"of {source.description(arguments.split)}"
+        f"{channels:,} channels of {len(found.channels)} layers and the windows of "
+        f"{len(found.windows)} on {len(data):,} {arguments.split} images of {source.description(arguments.split)}"
     )
     output.text(f"the model is {path}")
     output.figures(
-        {"out": str(path), "images": len(data), "layers": len(found), "channels": channels}
+        {
+            "out": str(path),
+            "images": len(data),
+            "layers": len(found.channels),
+            "channels": channels,
+            "windows": len(found.windows),
+        }
     )
     return 0

@@ -118,8 +118,10 @@ _HELP: dict[str, tuple[str, str]] = {
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
     "align_images": (
         "N",
-        "first align the model to N training images, as `pmt align` does, without their labels",
+        "first align the model to N training images, as `pmt align` does, without their labels; "
+        "0: do not",
     ),
+    "align_windows": ("", "align windows too, not channels alone"),
 }
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
+from pmt.clean_statistics import without_statistics
 from pmt.export.card import Step
 from pmt.layer_settings import settings_for_step
 from pmt.loading import load
@@ -67,16 +68,15 @@ def make_task(
     """
     model, run_options, first, memories = _read_source(source)
     chosen = options or run_options or TrainingOptions()
-    if chosen.align_images > 0 and first == 0:
-        raise ValueError(
-            f"align_images={chosen.align_images}: a target cannot align yet; align the model first "
-            "(`pmt align`) and export the result without it"
-        )
     if batch is not None:
         chosen = chosen.replace(batch=batch)
     if steps < 1:
         raise ValueError(f"steps={steps!r} must be at least 1")
     model.check_classes(dataset)
+    if first == 0:
+        model = model.copy()
+        ZOTrainer(chosen).prepare(model, dataset.images)
+    model = without_statistics(model)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]

@@ -53,11 +53,11 @@ ZEROTH_ORDER: dict[str, Method] = {
     "bias_only": Method(
         "biases alone, by perturbing them",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
-        options={"train_weights": False},
+        options={"train_weights": False, "align_images": 0},
     ),
     "last_layer": Method(
         "the last linear layer, by its exact gradient",
         "softmax regression on the features of the network",
-        options={"layers": "head"},
+        options={"layers": "head", "align_images": 0},
     ),
 }
