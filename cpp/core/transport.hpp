@@ -11,7 +11,7 @@ namespace pmt {
 // nothing from being blown up.
 constexpr float transport_ridge = 0.003f;
 
-constexpr int64_t transport_floats(int64_t n) { return 4 * n * n; }
+constexpr int64_t transport_floats(int64_t n) { return 4 * n * n + n; }
 
 // map = found^-1/2 (found^1/2 reference found^1/2)^1/2 found^-1/2, symmetric; all n x n. Both
 // covariances have a mean variance of 1. `scratch` takes transport_floats(n).

@@ -140,7 +140,9 @@ class TrainingOptions:
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
-    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = "none"
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = (
+        "measured"
+    )
     shrinkage_memory: float = 0.9
     quantisation_aware_scaling: bool = True
     rounding: Literal["nearest", "stochastic"] = "stochastic"
