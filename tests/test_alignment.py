@@ -164,7 +164,10 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"])
         == 0
     )
-    assert "672 channels of 10 layers and the windows of 5 on 64 train images of bundled" in capsys.readouterr().out
+    assert (
+        "672 channels of 10 layers and the windows of 5 on 64 train images of bundled"
+        in capsys.readouterr().out
+    )
     options = [
         *data,
         "--corruption",

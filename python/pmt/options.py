@@ -107,6 +107,9 @@ class TrainingOptions:
         left as it is.
     align_windows : bool
         Align windows too; without, channels alone.
+    aligned_learning_rate : float
+        Fraction of ``learning_rate`` that is taken after an alignment, above 0 to 1: what is left
+        to learn is finer.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -153,8 +156,9 @@ class TrainingOptions:
     train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
-    align_images: int = 256
+    align_images: int = 1000
     align_windows: bool = True
+    aligned_learning_rate: float = 0.2
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -193,6 +197,11 @@ class TrainingOptions:
             raise ValueError(
                 "train_weights=False does not go with mu='calibrated', allocation='variance' or "
                 "rule='measured': they measure weights; leave them at their fixed values"
+            )
+        if not 0.0 < self.aligned_learning_rate <= 1.0:
+            raise ValueError(
+                f"aligned_learning_rate={self.aligned_learning_rate!r} must be above 0, at most 1, "
+                "a fraction of learning_rate"
             )
         if not 0.0 <= self.final_learning_rate <= 1.0:
             raise ValueError(

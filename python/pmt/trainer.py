@@ -133,6 +133,13 @@ class ZOTrainer(Trainer):
         """Return what the model is aligned to; None where it is not."""
         return stored_statistics(model) if self.options.align_images > 0 else None
 
+    def scheduled_options(self, model: Model) -> TrainingOptions:
+        """Return the options, with the learning rate of a run that begins with an alignment."""
+        if self._reference(model) is None:
+            return self.options
+        rate = self.options.learning_rate * self.options.aligned_learning_rate
+        return self.options.replace(learning_rate=rate)
+
     def stepper(self, model: Model) -> Stepper:
         """Return what takes the steps of a run on ``model``."""
         layers = model.select_layers(self.options.layers)

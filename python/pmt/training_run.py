@@ -68,7 +68,12 @@ class Trainer(ABC):
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
-        return Schedule(self.options, samples, macs, self.preparation_cost(model, samples).macs)
+        options = self.scheduled_options(model)
+        return Schedule(options, samples, macs, self.preparation_cost(model, samples).macs)
+
+    def scheduled_options(self, model: Model) -> RunOptions:
+        """Return the options that the schedule of a run on a model is made of."""
+        return self.options
 
     def open_folder(
         self, folder: RunFolder, model: Model, source: dict[str, Any], keep_best: bool

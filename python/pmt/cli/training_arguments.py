@@ -122,6 +122,7 @@ _HELP: dict[str, tuple[str, str]] = {
         "0: do not",
     ),
     "align_windows": ("", "align windows too, not channels alone"),
+    "aligned_learning_rate": ("X", "fraction of the learning rate after an alignment"),
 }
 
 

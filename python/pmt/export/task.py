@@ -76,8 +76,8 @@ def make_task(
     if first == 0:
         model = model.copy()
         ZOTrainer(chosen).prepare(model, dataset.images)
-    model = without_statistics(model)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
+    model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
