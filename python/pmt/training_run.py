@@ -54,8 +54,8 @@ class Trainer(ABC):
         """Count one step's work, for the options' batch or another number of samples."""
 
     @abstractmethod
-    def stepper(self, model: Model) -> Stepper:
-        """Return what takes the steps of a run on ``model``."""
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples."""
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
         """Count the work of :meth:`prepare` on so many training samples; by default none."""
@@ -187,7 +187,7 @@ class _Run:
         state = self._open_folder(source)
         if self.folder is not None and self.folder.done:
             return self._result(self._before())
-        self.stepper = self.trainer.stepper(self.model)
+        self.stepper = self.trainer.stepper(self.model, len(self.data))
         self._load_state(state)
         self.first = self.step
         before = self._before()

@@ -86,7 +86,7 @@ def make_task(
         raise ValueError(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
-    core_options = chosen.to_core()
+    core_options = chosen.for_samples(len(dataset)).to_core()
     core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
     trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:

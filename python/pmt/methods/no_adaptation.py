@@ -78,7 +78,7 @@ class NoAdaptation(Trainer):
         """Return a cost of nothing."""
         return Cost(forwards=0, macs=0)
 
-    def stepper(self, model: Model) -> Stepper:
+    def stepper(self, model: Model, samples: int) -> Stepper:
         """Raise: there are no steps.
 
         Raises
