@@ -7,6 +7,7 @@ it does from a microcontroller's memory. So a perturbation is a few bytes writte
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,7 @@ class _Places:
         self._flatbuffer: Any = tflite.Model.GetRootAs(content, 0)
         self._content = np.frombuffer(content, np.uint8)
         self._unmatched = [op for op in self._file.ops if op.kind in _LAYER_OPERATORS]
+        self._owners: dict[int, str] = {}  # of buffers
 
     def of(
         self,
@@ -178,6 +180,7 @@ class _Places:
             if not self._holds(operator.inputs[2], bias):
                 break
             del self._unmatched[: position + 1]
+            self._own(name, operator.inputs[1:3])
             return _Stored(
                 self._view(operator.inputs[1], content, np.dtype("<i1")).reshape(weights.shape),
                 self._view(operator.inputs[2], content, np.dtype("<i4")),
@@ -203,8 +206,20 @@ class _Places:
     def _view(
         self, tensor: int, content: npt.NDArray[np.uint8], item: np.dtype[Any]
     ) -> npt.NDArray[Any]:
-        buffer = self._flatbuffer.Subgraphs(0).Tensors(tensor).Buffer()
-        return self._at(self._flatbuffer.Buffers(buffer).DataAsNumpy(), content).view(item)
+        stored = self._flatbuffer.Buffers(self._buffer(tensor)).DataAsNumpy()
+        return self._at(stored, content).view(item)
+
+    def _buffer(self, tensor: int) -> int:
+        return int(self._flatbuffer.Subgraphs(0).Tensors(tensor).Buffer())
+
+    def _own(self, name: str, tensors: Sequence[int]) -> None:
+        for buffer in map(self._buffer, tensors):
+            other = self._owners.setdefault(buffer, name)
+            if other != name:
+                raise ValueError(
+                    f"path={str(self._path)!r}: layers {other!r} and {name!r} share weights or "
+                    "biases in the file, and would be trained as one; write it anew with Model.save"
+                )
 
     def _at(self, part: npt.NDArray[Any], content: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         start = part.ctypes.data - self._content.ctypes.data
