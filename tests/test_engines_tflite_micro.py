@@ -152,6 +152,19 @@ def test_files_that_cannot_serve_are_refused(tmp_path, dscnn_file, monkeypatch):
         TFLiteMicroEngine(dscnn_file)
 
 
+def test_arrays_that_do_not_fit_are_refused(tmp_path):
+    _, micro = saved(rounding_free_network(), tmp_path)
+    weights, bias = micro.parameters(2)
+    with pytest.raises(ValueError, match=r"layer=1 must be a layer's op index, one of 0, 2"):
+        micro.parameters(1)
+    with pytest.raises(ValueError, match=r"bias of layer 2 must be int32 \(4,\); got int64 \(4,\)"):
+        micro.set_parameters(2, weights, bias.astype(np.int64))
+    with pytest.raises(
+        ValueError, match=r"images must be int8 \(N, 6, 6, 3\); got int8 \(6, 6, 3\)"
+    ):
+        micro.logits(np.zeros((6, 6, 3), np.int8))
+
+
 def test_parameters_that_layers_share_are_refused(tmp_path):
     import tflite
 

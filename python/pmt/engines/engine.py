@@ -45,7 +45,22 @@ class Engine(Protocol):
     def set_parameters(
         self, layer: int, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
     ) -> None:
-        """Replace a layer's weights and biases, of the types and shapes of :meth:`parameters`."""
+        """Replace a layer's weights and biases.
+
+        Parameters
+        ----------
+        layer : int
+            Op index.
+        weights : ndarray of int8
+            As of :meth:`parameters`.
+        bias : ndarray of int32, shape (channels,)
+            As of :meth:`parameters`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer, or a type or shape is another.
+        """
 
     def losses(
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]

@@ -80,14 +80,20 @@ class TFLiteMicroEngine:
 
     def parameters(self, layer: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
         """Return copies of a layer's weights and biases, see :class:`Engine`."""
-        stored = self._layers[layer]
+        stored = self._stored(layer)
         return stored.weights.copy(), stored.bias.copy()
 
     def set_parameters(
         self, layer: int, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
     ) -> None:
         """Replace a layer's weights and biases, see :class:`Engine`."""
-        stored = self._layers[layer]
+        stored = self._stored(layer)
+        for name, old, new in (("weights", stored.weights, weights), ("bias", stored.bias, bias)):
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise ValueError(
+                    f"{name} of layer {layer} must be {old.dtype} {old.shape}; got {new.dtype} "
+                    f"{new.shape}"
+                )
         stored.weights[...] = weights
         stored.bias[...] = bias
 
@@ -103,7 +109,17 @@ class TFLiteMicroEngine:
         -------
         ndarray of float32, shape (n, classes)
             The int8 logits, less their zero point, times their scale.
+
+        Raises
+        ------
+        ValueError
+            If the images are not int8 or of another size.
         """
+        if images.dtype != np.int8 or images.shape[1:] != self.model.input_shape:
+            raise ValueError(
+                f"images must be int8 (N, {', '.join(map(str, self.model.input_shape))}); got "
+                f"{images.dtype} {images.shape}"
+            )
         logits = np.empty((len(images), self.model.classes), np.int32)
         for image, row in zip(images, logits, strict=True):
             self._interpreter.set_input(np.ascontiguousarray(image[None]), 0)
@@ -117,6 +133,12 @@ class TFLiteMicroEngine:
     ) -> tuple[npt.NDArray[np.int32], int]:
         """Run the network, see :class:`Engine`."""
         return _core.cross_entropy(self.logits(images), labels)
+
+    def _stored(self, layer: int) -> _Stored:
+        if layer not in self._layers:
+            known = ", ".join(map(str, self._layers))
+            raise ValueError(f"layer={layer!r} must be a layer's op index, one of {known}")
+        return self._layers[layer]
 
     def to_model(self) -> Model:
         """Return a model of the core with the engine's weights."""
