@@ -104,6 +104,14 @@ def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
 
 
+def test_no_adaptation_takes_no_steps_whatever_it_is_told():
+    model = residual_network()
+    trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)
+    result = trainer.fit(model, random_data(), progress=False)
+    assert [(r["epoch"], r["changed"], r["forwards"]) for r in result.epochs] == [(0, 0, 0)]
+    assert "train_loss" not in result.epochs[0]
+
+
 def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
     trainer = methods.trainer("zo_adam", layers="B3", epochs=1, batch=4, queries=2, threads=1)
     trainer.fit(residual_network(), random_data(), out=tmp_path / "run", progress=False)
