@@ -8,9 +8,9 @@ adaptive batch normalisation (Li et al. 2016, arXiv:1603.04779; Schneider et al.
 arXiv:2006.16971). An int8 network has biases and one weight scale a channel instead, and these can
 be set to the same effect.
 
-Windows: of a layer that looks at a window, the linear map that gives the window's values their clean
-covariances and moves them least (the optimal transport between normal distributions) goes into
-the layer's weights. It is the alignment of second-order statistics (Sun, Saenko 2016,
+Windows: of a layer that looks at a window, the linear map that gives the window's values their
+clean covariances and moves them least (the optimal transport between normal distributions) goes
+into the layer's weights. It is the alignment of second-order statistics (Sun, Saenko 2016,
 arXiv:1607.01719) for filters.
 
 Both take forward passes alone, no labels and no perturbations.

@@ -57,6 +57,8 @@ class TrainingOptions:
         0 <= sparsity < 1.
     mask_interval : int
         Steps from one draw of those weights to the next.
+    mask_epochs : int
+        Epochs from one draw to the next, instead of ``mask_interval``; 0 leaves it in force.
     scope : {"layer_wise", "model_wise"}
         Perturb one layer at a time, or all of them in every query.
     baseline : {"clean", "leave_one_out"}
@@ -134,6 +136,7 @@ class TrainingOptions:
     hadamard_index: Literal["per_sample", "running"] = "per_sample"
     sparsity: float = 0.0
     mask_interval: int = 1
+    mask_epochs: int = 0
     scope: Literal["layer_wise", "model_wise"] = "layer_wise"
     baseline: Literal["clean", "leave_one_out"] = "leave_one_out"
     mu: Literal["fixed", "calibrated"] = "fixed"
@@ -176,6 +179,7 @@ class TrainingOptions:
             ("mu_weight", 1, 64, ""),
             ("mu_node", 1, 64, ""),
             ("mask_interval", 1, 10**6, ""),
+            ("mask_epochs", 0, 10**6, ""),
             ("calibration_steps", 1, 10**6, ""),
             ("probe_samples", 1, 10**6, ""),
             ("probe_queries", 2, 4096, "a variance needs two"),
@@ -259,8 +263,15 @@ class TrainingOptions:
         measured = (self.mu, self.allocation, self.rule)
         return any(value in measured for value in ("calibrated", "variance", "measured"))
 
+    def for_samples(self, samples: int) -> TrainingOptions:
+        """Return the options with ``mask_epochs`` counted in steps, for a training set's size."""
+        if self.mask_epochs == 0:
+            return self
+        steps = self.mask_epochs * max(samples // self.batch, 1)
+        return self.replace(mask_interval=min(steps, 10**6), mask_epochs=0)
+
     def to_core(self) -> _core.Options:
-        """Return the core's option block."""
+        """Return the core's option block; for steps, of options that are :meth:`for_samples`."""
         options = _core.Options()
         for name in (*_NUMBERS, *_FRACTIONS):
             setattr(options, name, getattr(self, name))

@@ -18,7 +18,6 @@ from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
-from pmt.stepper import Stepper
 from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
@@ -140,16 +139,12 @@ class ZOTrainer(Trainer):
         rate = self.options.learning_rate * self.options.aligned_learning_rate
         return self.options.replace(learning_rate=rate)
 
-    def stepper(self, model: Model) -> Stepper:
-        """Return what takes the steps of a run on ``model``."""
-        layers = model.select_layers(self.options.layers)
-        return CoreStepper(self._core_trainer(model), self.options, model, layers)
-
-    def _core_trainer(self, model: Model) -> _core.Trainer:
-        layers = model.select_layers(self.options.layers)
-        return _core.Trainer(
-            model.core, self.options.to_core(), layers, self.options.batch, self.threads
-        )
+    def stepper(self, model: Model, samples: int) -> CoreStepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples."""
+        options = self.options.for_samples(samples)
+        layers = model.select_layers(options.layers)
+        core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
+        return CoreStepper(core, options, model, layers)
 
 
 def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:

@@ -9,8 +9,7 @@ from pmt.cli.arguments import add_data, add_json, add_model, add_threads
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
-from pmt.cli.statistics import add_images, add_out, checked_out
-from pmt.progress import ProgressLine
+from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics alone"
@@ -43,17 +42,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     source = data_source(arguments)
     model = load_model(arguments)
     data = source.load(arguments.split, model, limit=arguments.images)
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
+    with layer_line(model, "aligning") as progress:
         done = align(
             model,
             data.images,
             windows=arguments.windows,
             threads=arguments.threads,
-            progress=lambda layers, _: line.update(layers, "aligning"),
+            progress=progress,
         )
-    finally:
-        line.clear()
     model.save(path)
     output.text(
         f"{done.layers} layers aligned to {done.images:,} {arguments.split} images of "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pmt.clean_statistics import measure_statistics, with_statistics
@@ -10,6 +12,7 @@ from pmt.cli.arguments import add_data, add_json, add_model, add_threads, intege
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
+from pmt.model import Model
 from pmt.progress import ProgressLine
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
@@ -57,27 +60,30 @@ def checked_out(out: str) -> Path:
     return path
 
 
+@contextmanager
+def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress line over the model's layers while something is done with each."""
+    line = ProgressLine(len(model.layers) - 1, unit="layer")
+    try:
+        yield lambda layers, _: line.update(layers, what)
+    finally:
+        line.clear()
+
+
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
     source = data_source(arguments)
     model = load_model(arguments)
     data = source.load(arguments.split, model, limit=arguments.images)
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
-        found = measure_statistics(
-            model,
-            data.images,
-            threads=arguments.threads,
-            progress=lambda layers, _: line.update(layers, "measuring"),
-        )
-    finally:
-        line.clear()
+    with layer_line(model, "measuring") as progress:
+        found = measure_statistics(model, data.images, threads=arguments.threads, progress=progress)
     with_statistics(model, found).save(path)
     channels = sum(values.shape[1] for values in found.channels.values())
     output.text(
         f"{channels:,} channels of {len(found.channels)} layers and the windows of "
-        f"{len(found.windows)} on {len(data):,} {arguments.split} images of {source.description(arguments.split)}"
+        f"{len(found.windows)} on {len(data):,} {arguments.split} images of "
+        f"{source.description(arguments.split)}"
     )
     output.text(f"the model is {path}")
     output.figures(

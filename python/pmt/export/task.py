@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.clean_statistics import without_statistics
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
-from pmt.clean_statistics import without_statistics
 from pmt.export.card import Step
 from pmt.layer_settings import settings_for_step
 from pmt.loading import load
@@ -86,7 +86,7 @@ def make_task(
         raise ValueError(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
-    core_options = chosen.to_core()
+    core_options = chosen.for_samples(len(dataset)).to_core()
     core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
     trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:
