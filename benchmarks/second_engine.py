@@ -80,6 +80,8 @@ def main() -> None:
     compare_logits(core, micro, images)
 
     options = pmt.TrainingOptions(
+        gradient_norm_scaling="none",
+        align_images=0,
         layers=a.layers,
         rule="weight",
         sharing="batch",

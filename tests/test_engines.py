@@ -12,7 +12,15 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt.engines import CoreEngine, EngineTrainer
 
-WEIGHT = pmt.TrainingOptions(rule="weight", queries=6, batch=5, mu_weight=3, seed=7)
+WEIGHT = pmt.TrainingOptions(
+    gradient_norm_scaling="none",
+    align_images=0,
+    rule="weight",
+    queries=6,
+    batch=5,
+    mu_weight=3,
+    seed=7,
+)
 STEPS = [
     {},
     {"baseline": "clean"},

@@ -13,7 +13,15 @@ from required import need
 import pmt
 from pmt.engines import CoreEngine, EngineTrainer, TFLiteMicroEngine
 
-WEIGHT = pmt.TrainingOptions(rule="weight", queries=6, mu_weight=1, int8_logits=True, seed=3)
+WEIGHT = pmt.TrainingOptions(
+    gradient_norm_scaling="none",
+    align_images=0,
+    rule="weight",
+    queries=6,
+    mu_weight=1,
+    int8_logits=True,
+    seed=3,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
