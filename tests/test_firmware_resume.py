@@ -14,6 +14,7 @@ from networks import residual_network
 import pmt
 from pmt.export import export, read_card
 from pmt.export.card_format import CardHeader
+from pmt.monitor import TrainingLog
 
 STEPS = 7
 
@@ -41,9 +42,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     ok, log = emulate(folder)
     assert ok, log
-    assert [line for line in log if line.startswith("checkpoint")][-1].startswith(
-        f"checkpoint 4: {STEPS} steps done, "
-    )
+    read = TrainingLog()
+    for line in log:
+        read.read(line)
+    assert (len(read.steps), read.total, read.checkpoints) == (STEPS, STEPS, 4)
+    assert (read.unreadable, read.errors, read.equal) == (0, [], True)
+    assert set(read.memory) == {"arena", "stack"}
     return folder
 
 

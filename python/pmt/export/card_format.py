@@ -79,7 +79,8 @@ class CardHeader(NamedTuple):
         """Read the bytes; nothing is checked."""
         values = _CARD.unpack_from(payload)
         table = iter(values[16:])
-        return cls(*values[:16], {name: Section(next(table), next(table)) for name in SECTIONS})
+        sections = {name: Section(next(table), next(table)) for name in SECTIONS}
+        return cls._make([*values[:16], sections])
 
 
 class SlotHeader(NamedTuple):
