@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import sources
 from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
+from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
 from pmt.export.task import Task, make_task
@@ -46,6 +47,8 @@ def export(
     flash: str | int | None = None,
     stack: str | int | None = None,
     force: bool = False,
+    arguments: Mapping[str, Any] | None = None,
+    lock: Lock | None = None,
 ) -> ExportReport:
     """Write a firmware project that trains the model on a board.
 
@@ -84,6 +87,10 @@ def export(
         of the linker script: what does not fit does not link.
     force : bool
         Overwrite a folder that is no earlier export.
+    arguments : mapping, optional
+        What the command line said, for the folder's ``pmt.lock``.
+    lock : Lock, optional
+        Of an earlier export that this one must equal: every input, and every byte it writes.
 
     Returns
     -------
@@ -93,7 +100,8 @@ def export(
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the training cannot fit the budgets.
+        If an argument is outside its range, the training cannot fit the budgets, or an input or a
+        file is not the one of ``lock``.
     FileExistsError
         If the folder holds something else.
     OSError
@@ -112,6 +120,10 @@ def export(
         learning_rates=learning_rates,
         inferences=inferences,
     )
+    inputs = inputs_of(task)
+    if lock is not None:
+        check_inputs(lock, inputs)
+        arguments = lock.arguments  # where the inputs were found this time does not matter
     image = task.model.image()
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
@@ -165,10 +177,23 @@ def export(
         "card.img": card,
         "model/model.pmt": image,
         "expected.json": _json(_readable(task, expected, report)),
-        _MANIFEST: _json({"pmt": _core.__version__, **report.to_json()}),
+        _MANIFEST: _json(_manifest(report, board)),
     }
-    _write(out, board, report, files)
+
+    def finish(folder: Path) -> None:
+        if lock is not None:
+            lock.check_files(folder)
+        (folder / LOCK_NAME).write_bytes(make_lock(folder, arguments, inputs).to_bytes())
+
+    _write(out, board, report, files, finish)
     return report
+
+
+def _manifest(report: ExportReport, board: sources.Board) -> dict[str, Any]:
+    """Return what export.json says: nothing about where the folder is."""
+    figures = report.to_json()
+    del figures["path"]
+    return {"pmt": _core.__version__, **figures, "run": board.run}
 
 
 def _task_macs(task: Task) -> int:
@@ -240,12 +265,19 @@ def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]) -> None:
-    """Write the project aside and rename it into place."""
+def _write(
+    out: Path,
+    board: sources.Board,
+    report: ExportReport,
+    files: dict[str, bytes],
+    finish: Callable[[Path], None],
+) -> None:
+    """Write the project aside, finish it there, and rename it into place."""
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
     try:
         _fill(aside, board, report, files)
+        finish(aside)
         if (out / _MANIFEST).is_file() and (out / "app").is_dir():
             shutil.rmtree(aside / "app")
             shutil.copytree(out / "app", aside / "app")
