@@ -1,6 +1,8 @@
 // A whole training on a board that loses its power, and on one whose card fails.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -17,11 +19,21 @@ namespace {
 constexpr int32_t steps = 9;
 constexpr int32_t interval = 2;
 
+AlignedBytes small_network() {
+  RandomSource random(3);
+  return random_network(random, 2, Head::fully_connected);
+}
+
+AlignedBytes read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  REQUIRE(!bytes.empty());
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
 struct Board {
-  explicit Board(const TrainerOptions& options, uint64_t seed = 3)
-      : random(seed),
-        image(random_network(random, 2, Head::fully_connected)),
-        training(image, options, steps, interval, seed) {
+  explicit Board(const TrainerOptions& options, const AlignedBytes& model = small_network(), int32_t count = steps)
+      : image(model), training(image, options, count, interval, 3) {
     SimulatedCard::instance().reset(0);
     SimulatedCard::instance().bytes = training.blocks;
   }
@@ -45,7 +57,7 @@ struct Board {
     return all;
   }
 
-  RandomSource random;
+  RandomSource random = RandomSource(4);
   AlignedBytes image;
   TrainingCard training;
   AlignedBytes memory = AlignedBytes(1 << 20, 0xA5);
@@ -69,38 +81,58 @@ std::string last_line(const std::string& log) {
 
 }  // namespace
 
-TEST_CASE("training that power cuts interrupt ends with the bytes of one that none does") {
-  const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
+namespace {
+
+const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
+
+// From a new card, with a cut in write number `first` and others at random until the end; how many.
+int32_t train_with_cuts(Board& board, int64_t first, int64_t writes) {
   SimulatedCard& card = SimulatedCard::instance();
+  card.reset(0);
+  card.bytes = board.training.blocks;
+  card.cut_power(first, board.random.pick(all_torn), &board.random);
+  for (int32_t cuts = 0;;) {
+    try {
+      const int status = board.run();
+      REQUIRE(status == 0);
+      return cuts;
+    } catch (const PowerCut&) {
+      ++cuts;
+      card.power_on();
+      card.cut_power(board.random.integer(0, static_cast<int32_t>(writes)), board.random.pick(all_torn), &board.random);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training that power cuts interrupt ends with the bytes of one that none does") {
   for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::momentum, Optimiser::adam}) {
     for (const bool weights : {true, false}) {
       Board board(some_options(optimiser, weights));
       REQUIRE(board.run() == 0);
       CHECK(board.parameters() == board.training.expected);
-      const int64_t writes = card.writes;  // of the undisturbed training
+      const int64_t writes = SimulatedCard::instance().writes;  // of the undisturbed training
       REQUIRE(writes >= 10);
       int32_t cuts = 0;
       for (int64_t first = 0; first < writes; first += 1 + writes / 12) {
-        card.reset(0);
-        card.bytes = board.training.blocks;
-        card.cut_power(first, board.random.pick(all_torn), &board.random);
-        for (bool running = true; running;) {
-          try {
-            const int status = board.run();
-            REQUIRE(status == 0);
-            running = false;
-          } catch (const PowerCut&) {
-            ++cuts;
-            card.power_on();
-            card.cut_power(board.random.integer(0, static_cast<int32_t>(writes)), board.random.pick(all_torn),
-                           &board.random);
-          }
-        }
+        cuts += train_with_cuts(board, first, writes);
         CHECK(board.parameters() == board.training.expected);
       }
       CHECK(cuts >= 10);
     }
   }
+}
+
+TEST_CASE("so does the training of the bundled network") {
+  TrainerOptions options = some_options(Optimiser::momentum, true);
+  options.queries = 2;
+  Board board(options, read_file(PMT_BUNDLED_MODEL), 5);
+  REQUIRE(board.run() == 0);
+  CHECK(board.parameters() == board.training.expected);
+  const int64_t writes = SimulatedCard::instance().writes;
+  CHECK(train_with_cuts(board, writes / 2, writes) >= 1);
+  CHECK(board.parameters() == board.training.expected);
 }
 
 TEST_CASE("a card that fails for a while costs tries and nothing else") {
