@@ -76,9 +76,9 @@ void Verify::checkpoint(uint32_t crc32) {
               &checkpoints_);
 }
 
-void Verify::Tally::print(const char* what, const char* of) const {
+void Verify::Tally::print(const char* what) const {
   Line line;
-  line.text("verify: ").text(what).text(": ").number(compared).text(of);
+  line.text("verify: ").text(what).text(": ").number(compared);
   if (different == 0) {
     line.text(" equal").print();
   } else {
@@ -93,10 +93,10 @@ bool Verify::is_complete() const {
 
 bool Verify::report() {
   if (!is_complete()) failed("incomplete", "the program ended before everything was compared");
-  activations_.print("inference", " outputs of ops");
-  results_.print("steps", " losses, hits and counts of changed weights");
-  parameters_.print("parameters", " weights and biases of a layer after a step");
-  checkpoints_.print("trained model", " checkpoints");
+  activations_.print("outputs of ops");
+  results_.print("losses, hits, changes");
+  parameters_.print("weights, biases");
+  checkpoints_.print("trained model");
   if (!ok_) {
     first_.print();
     return false;

@@ -32,7 +32,7 @@ class Verify {
   struct Tally {
     int32_t compared = 0;
     int32_t different = 0;
-    void print(const char* what, const char* of) const;
+    void print(const char* what) const;
   };
 
   const char* op_name(int32_t op) const;

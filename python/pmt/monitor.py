@@ -32,7 +32,8 @@ _LINES = {
     "card": re.compile(r"card: (?P<retries>\d+) retr(?:y|ies)"),
     "error": re.compile(r"error: (?P<text>.+)"),
     "compared": re.compile(
-        r"verify: (?P<what>inference|steps|parameters|trained model): (?P<count>\d+) (?P<rest>.+)"
+        r"verify: (?:outputs of ops|losses, hits, changes|weights, biases|trained model): "
+        r"\d+ (?:equal|compared, \d+ differs?)"
     ),
     "verdict": re.compile(r"verify: (?P<text>.+)"),
 }
