@@ -40,8 +40,9 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
     names = {p.relative_to(tmp_path / "fw").as_posix() for p in (tmp_path / "fw").rglob("*")}
     assert names >= {
         "Makefile", "README.md", "app/main.cpp", "card.bin", "expected.json", "export.json",
-        f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", f"board/{TARGET}/startup.cpp",
-        "common/board.hpp", "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
+        f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", "drivers/cortex_m/startup.cpp",
+        "CMakeLists.txt", "CMakePresets.json", "toolchain.cmake", "common/board.hpp",
+        "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
     }  # fmt: skip
     root = str(sources.core_folder().parents[1])
     for path in (tmp_path / "fw").rglob("*"):
@@ -142,13 +143,13 @@ def test_a_failure_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_targets() -> None:
-    assert targets() == ("qemu-mps2-an500",)
+    assert targets() == ("generic", "qemu-mps2-an500", "stm32f746g-disco", "stm32h7b3i-dk")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": "stm32"}, "target='stm32' is unknown; choose one of qemu-mps2-an500"),
+        ({"target": "stm32"}, "target='stm32' is unknown; choose one of generic, qemu-mps2-an500"),
         ({"steps": 0}, "steps=0 must be at least 1"),
         ({"batch": 10}, "batch=10 is larger than the training set of 9 samples"),
         ({"layers": "B9"}, "'B9' is neither a block"),
@@ -159,6 +160,15 @@ def test_targets() -> None:
         ({"ram": "8K"}, "ram=8192 is too small: training needs [0-9]+ bytes"),
         ({"ram": "64M"}, "ram=67108864 is more than qemu-mps2-an500 has: 4194304 bytes"),
         ({"flash": "2K"}, "flash=2048 is too small: the model alone has 2864 bytes"),
+        ({"ram": 65537}, "ram=65537 must be a multiple of 1024 bytes: the MPU guards its end"),
+        (
+            {"like": "stm32f746g-disco", "ram": "512K"},
+            "ram=524288 is more than stm32f746g-disco has: 262144 bytes",
+        ),
+        (
+            {"target": "stm32f746g-disco", "like": "stm32h7b3i-dk"},
+            "as='stm32h7b3i-dk' has 2097152 bytes of flash, stm32f746g-disco only 1048576",
+        ),
         ({"stack": 1025}, "stack=1025 must be a multiple of 8"),
     ],
 )

@@ -39,7 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target",
         metavar="NAME",
         required=True,
-        help="board, for example qemu-mps2-an500; an unknown name lists them all",
+        help="board, for example stm32f746g-disco, or the path of a TOML file that describes one; "
+        "an unknown name lists them all",
+    )
+    parser.add_argument(
+        "--as",
+        dest="like",
+        metavar="NAME",
+        help="limit an emulated board to the flash and RAM of this one",
     )
     parser.add_argument(
         "--out",
@@ -86,6 +93,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     report = export(
         folder if is_run else model,
         target=arguments.target,
+        like=arguments.like,
         out=arguments.out,
         dataset=_images(arguments, folder if is_run else None, model),
         options=options,

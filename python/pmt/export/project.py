@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +13,11 @@ from pmt import _core
 from pmt.costs.arena import arena_bytes
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
-from pmt.export import sources
+from pmt.export import layout, sources
 from pmt.export.card import Expected, build_card, compute_expected
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
+from pmt.export.target import Target
 from pmt.export.task import Task, make_task
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -33,6 +33,7 @@ def export(
     model_or_run: Model | RunFolder | str | Path,
     *,
     target: str,
+    like: str | None = None,
     out: str | Path,
     dataset: Dataset,
     options: TrainingOptions | None = None,
@@ -58,7 +59,10 @@ def export(
         The model, a model file, or a run folder. A run goes on, with its own options, from its
         last step.
     target : str
-        A board, one of :func:`targets`.
+        A board: one of :func:`targets`, or the path of a TOML file that describes one.
+    like : str, optional
+        Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
+        and by the memory protection unit.
     out : str or pathlib.Path
         Folder to write: a new or empty one, or an earlier export, whose ``app/`` is kept.
     dataset : Dataset
@@ -95,7 +99,9 @@ def export(
     OSError
         If the folder cannot be written; what was there is unchanged.
     """
-    board = sources.board(target)
+    board = sources.find_target(target)
+    if like is not None:
+        board = board.limited_to(sources.find_target(like))
     out = Path(out)
     _check_folder(out, force)
     task = make_task(
@@ -113,13 +119,13 @@ def export(
     names = {layer.index: layer.name for layer in task.model.layers}
     report = ExportReport(
         path=out,
-        target=target,
+        target=board.name,
         layers=tuple(names[op] for op in task.layers),
         steps=len(task.steps),
         batch=task.batch,
         queries=task.options.queries,
-        flash_bytes=board.flash_bytes if flash is None else parse_size("flash", flash),
-        ram_bytes=board.ram_bytes if ram is None else parse_size("ram", ram),
+        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
+        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
         model_bytes=len(image),
         arena_bytes=arena_bytes(
             task.model.core, task.options, task.layers, task.batch, task.settings
@@ -183,13 +189,18 @@ def _check_folder(out: Path, force: bool) -> None:
     )
 
 
-def _check_budgets(report: ExportReport, board: sources.Board) -> None:
+def _check_budgets(report: ExportReport, board: Target) -> None:
     for name, size, most in (
-        ("ram", report.ram_bytes, board.ram_bytes),
-        ("flash", report.flash_bytes, board.flash_bytes),
+        ("ram", report.ram_bytes, board.ram.bytes),
+        ("flash", report.flash_bytes, board.flash.bytes),
     ):
         if size > most:
-            raise ValueError(f"{name}={size} is more than {board.name} has: {most} bytes")
+            name_of_limit = board.like or board.name
+            raise ValueError(f"{name}={size} is more than {name_of_limit} has: {most} bytes")
+        if size % 1024:
+            raise ValueError(
+                f"{name}={size} must be a multiple of 1024 bytes: the MPU guards its end"
+            )
     if report.stack_bytes % 8 or report.stack_bytes < 1024:
         raise ValueError(f"stack={report.stack_bytes} must be a multiple of 8, at least 1024 bytes")
     needed = report.arena_bytes + report.stack_bytes
@@ -235,7 +246,7 @@ def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]) -> None:
+def _write(out: Path, board: Target, report: ExportReport, files: dict[str, bytes]) -> None:
     """Write the project aside and rename it into place."""
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
@@ -264,14 +275,9 @@ def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[st
         old.unlink(missing_ok=True)
 
 
-def _fill(
-    folder: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]
-) -> None:
-    firmware = sources.firmware_folder()
+def _fill(folder: Path, board: Target, report: ExportReport, files: dict[str, bytes]) -> None:
     values = {
-        "TARGET": board.name,
-        "DESCRIPTION": board.description,
-        "RUN": board.run,
+        **layout.values_of(board),
         "MEMORY": report.memory_table(),
         "MODEL_BYTES": report.model_bytes,
         "ARENA_BYTES": report.arena_bytes,
@@ -280,38 +286,8 @@ def _fill(
         "STACK_BYTES": report.stack_bytes,
         "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
     }
-    shutil.copytree(sources.core_folder(), folder / "core", ignore=_only_sources)
-    shutil.copytree(firmware / "common", folder / "common", ignore=_only_sources)
-    template = firmware / "template"
-    copies = [
-        (template / "main.cpp", "app/main.cpp"),
-        (template / "image.S", "model/image.S"),
-        (template / "config.hpp.in", "model/config.hpp"),
-        (template / "Makefile.in", "Makefile"),
-        (template / "README.md.in", "README.md"),
-    ]
-    copies += [
-        (path, f"board/{board.name}/{path.name.removesuffix('.in')}")
-        for path in sorted(board.folder.iterdir())
-        if path.is_file() and path.suffix != ".json"
-    ]
-    for path, name in copies:
-        content = path.read_bytes()
-        files = {**files, name: _fill_in(content, values) if path.suffix == ".in" else content}
+    files = {**layout.source_files(board), **layout.build_files(board, values), **files}
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-
-
-def _only_sources(folder: str, names: list[str]) -> list[str]:
-    """Tell copytree to leave out what is no C++ source, such as the host's CMakeLists.txt."""
-    return [
-        name
-        for name in names
-        if not (Path(folder) / name).is_dir() and Path(name).suffix not in (".cpp", ".hpp")
-    ]
-
-
-def _fill_in(template: bytes, values: dict[str, Any]) -> bytes:
-    return re.sub(r"@([A-Z_]+)@", lambda m: str(values[m[1]]), template.decode()).encode()
