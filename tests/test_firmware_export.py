@@ -39,14 +39,14 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
     write(tmp_path / "fw")
     names = {p.relative_to(tmp_path / "fw").as_posix() for p in (tmp_path / "fw").rglob("*")}
     assert names >= {
-        "Makefile", "README.md", "app/main.cpp", "card.bin", "expected.json", "export.json",
+        "Makefile", "README.md", "app/main.cpp", "card.img", "expected.json", "export.json",
         f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", "drivers/cortex_m/startup.cpp",
         "CMakeLists.txt", "CMakePresets.json", "toolchain.cmake", "common/board.hpp",
         "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
     }  # fmt: skip
     root = str(sources.core_folder().parents[1])
     for path in (tmp_path / "fw").rglob("*"):
-        if path.is_file() and path.suffix not in (".bin", ".pmt", ".json"):
+        if path.is_file() and path.suffix not in (".img", ".pmt", ".json"):
             text = path.read_text()
             assert root not in text
             assert not re.search(r"@[A-Z_]+@", text), path
@@ -56,7 +56,7 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
 def test_equal_exports_are_equal(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / name)
-    for name in ("card.bin", "model/model.pmt", "model/config.hpp", "expected.json"):
+    for name in ("card.img", "model/model.pmt", "model/config.hpp", "expected.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -127,18 +127,18 @@ def test_another_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "fw")
-    card = (tmp_path / "fw" / "card.bin").read_bytes()
+    card = (tmp_path / "fw" / "card.img").read_bytes()
     write_bytes = Path.write_bytes
 
     def full(path: Path, data: bytes) -> int:
-        if path.name == "card.bin":
+        if path.name == "card.img":
             raise OSError(28, "No space left on device")
         return write_bytes(path, data)
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="what was there is unchanged"):
         write(tmp_path / "fw", steps=2)
-    assert (tmp_path / "fw" / "card.bin").read_bytes() == card
+    assert (tmp_path / "fw" / "card.img").read_bytes() == card
     assert [p.name for p in tmp_path.iterdir()] == ["fw"]
 
 

@@ -15,6 +15,7 @@ from pmt.cli.training_arguments import (
 )
 from pmt.datasets import Dataset
 from pmt.export import export
+from pmt.export.card import SAVE_INTERVAL
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
@@ -23,9 +24,9 @@ from pmt.run_folder import RunFolder
 USAGE = "pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]"
 SUMMARY = "a firmware project that trains the model on a microcontroller"
 DESCRIPTION = """\
-Write a project with the core's sources, the model, a board, and card.bin: the images and steps,
+Write a project with the core's sources, the model, a board, and card.img: the images and steps,
 and every result that the host computed from them. The firmware trains, compares with the host,
-and writes its checkpoint. For a run folder the options and the data are the run's, and its
+and writes checkpoints to the card. For a run folder the options and the data are the run's, and its
 training goes on from its last step. A board steps in small batches: --batch and --queries are
 4 and 10 unless you give them."""
 
@@ -64,6 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="training steps of the firmware (default: 5)",
     )
+    parser.add_argument(
+        "--save-interval",
+        metavar="N",
+        type=integer(1),
+        default=SAVE_INTERVAL,
+        help=f"steps from one checkpoint on the card to the next (default: {SAVE_INTERVAL})",
+    )
     for name, what in (("--ram", "RAM"), ("--flash", "flash")):
         parser.add_argument(
             name,
@@ -98,6 +106,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         dataset=_images(arguments, folder if is_run else None, model),
         options=options,
         steps=arguments.steps,
+        save_interval=arguments.save_interval,
         ram=arguments.ram,
         flash=arguments.flash,
         force=arguments.force,

@@ -14,7 +14,7 @@ from pmt.costs.arena import arena_bytes
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
-from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
 from pmt.export.target import Target
@@ -42,6 +42,7 @@ def export(
     batch: int | None = None,
     learning_rates: Sequence[float] | None = None,
     inferences: int = 2,
+    save_interval: int = SAVE_INTERVAL,
     ram: str | int | None = None,
     flash: str | int | None = None,
     stack: str | int | None = None,
@@ -50,8 +51,9 @@ def export(
     """Write a firmware project that trains the model on a board.
 
     The project holds the core's sources, the model, the board's files, an application, and
-    ``card.bin``: the samples, the steps, and every result that the host computed from them. Run on
-    the target it trains, compares, and leaves ``checkpoint.pmt``.
+    ``card.img``: the samples, the steps, and every result that the host computed from them. Run on
+    the target it trains, compares, and leaves checkpoints on the card, which
+    :func:`pmt.load` and :func:`read_card` read.
 
     Parameters
     ----------
@@ -79,6 +81,8 @@ def export(
         One for each step; by default the schedule's.
     inferences : int
         Samples whose activations are compared op by op, before training.
+    save_interval : int
+        Steps from one checkpoint to the next, at least 1; there is one after the last step, too.
     ram, flash, stack : str or int, optional
         Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's. They become regions
         of the linker script: what does not fit does not link.
@@ -160,10 +164,11 @@ def export(
         task.labels,
         expected,
         task.memories,
+        save_interval,
     )
     report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
     files = {
-        "card.bin": card,
+        "card.img": card,
         "model/model.pmt": image,
         "expected.json": _json(_readable(task, expected, report)),
         _MANIFEST: _json({"pmt": _core.__version__, **report.to_json()}),
