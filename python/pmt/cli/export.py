@@ -16,6 +16,7 @@ from pmt.cli.training_arguments import (
 from pmt.datasets import Dataset
 from pmt.export import export
 from pmt.export.card import SAVE_INTERVAL
+from pmt.export.formats import FORMATS
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
@@ -48,6 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="like",
         metavar="NAME",
         help="limit an emulated board to the flash and RAM of this one",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME",
+        choices=FORMATS,
+        default="make",
+        help="build system: make (with CMake), platformio for a board; zephyr or arduino for the "
+        "target generic (default: make)",
     )
     parser.add_argument(
         "--out",
@@ -102,6 +111,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         folder if is_run else model,
         target=arguments.target,
         like=arguments.like,
+        format=arguments.format,
         out=arguments.out,
         dataset=_images(arguments, folder if is_run else None, model),
         options=options,

@@ -9,7 +9,7 @@ from pathlib import Path
 from pmt.export import sources
 from pmt.export.target import Target
 
-__all__ = ["build_files", "source_files", "values_of"]
+__all__ = ["build_files", "fill_in", "source_files", "values_of"]
 
 # Name in the project -> template.
 _EVERY_PROJECT = {

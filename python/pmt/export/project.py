@@ -15,6 +15,8 @@ from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
 from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
+from pmt.export.formats import arrange, check_format
+from pmt.export.memory_parts import arena_parts, peak_op
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
 from pmt.export.target import Target
@@ -43,6 +45,7 @@ def export(
     learning_rates: Sequence[float] | None = None,
     inferences: int = 2,
     save_interval: int = SAVE_INTERVAL,
+    format: str = "make",
     ram: str | int | None = None,
     flash: str | int | None = None,
     stack: str | int | None = None,
@@ -83,6 +86,9 @@ def export(
         Samples whose activations are compared op by op, before training.
     save_interval : int
         Steps from one checkpoint to the next, at least 1; there is one after the last step, too.
+    format : str
+        Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
+        ``"arduino"`` for the target ``generic``.
     ram, flash, stack : str or int, optional
         Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's. They become regions
         of the linker script: what does not fit does not link.
@@ -106,6 +112,7 @@ def export(
     board = sources.find_target(target)
     if like is not None:
         board = board.limited_to(sources.find_target(like))
+    check_format(format, board)
     out = Path(out)
     _check_folder(out, force)
     task = make_task(
@@ -121,6 +128,7 @@ def export(
     image = task.model.image()
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
+    arena = arena_bytes(task.model.core, task.options, task.layers, task.batch, task.settings)
     report = ExportReport(
         path=out,
         target=board.name,
@@ -131,9 +139,9 @@ def export(
         flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
         ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
         model_bytes=len(image),
-        arena_bytes=arena_bytes(
-            task.model.core, task.options, task.layers, task.batch, task.settings
-        ),
+        arena_bytes=arena,
+        arena_parts=arena_parts(task, arena),
+        peak=peak_op(task),
         stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
         card_bytes=0,
         macs=macs,
@@ -173,7 +181,7 @@ def export(
         "expected.json": _json(_readable(task, expected, report)),
         _MANIFEST: _json({"pmt": _core.__version__, **report.to_json()}),
     }
-    _write(out, board, report, files)
+    _write(out, _project(board, format, report, files))
     return report
 
 
@@ -251,13 +259,17 @@ def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def _write(out: Path, board: Target, report: ExportReport, files: dict[str, bytes]) -> None:
+def _write(out: Path, files: dict[str, bytes]) -> None:
     """Write the project aside and rename it into place."""
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
     try:
-        _fill(aside, board, report, files)
-        if (out / _MANIFEST).is_file() and (out / "app").is_dir():
+        for name, content in files.items():
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        kept = (out / _MANIFEST).is_file() and (out / "app").is_dir()
+        if kept and (aside / "app").is_dir():
             shutil.rmtree(aside / "app")
             shutil.copytree(out / "app", aside / "app")
         if out.exists():
@@ -280,10 +292,13 @@ def _write(out: Path, board: Target, report: ExportReport, files: dict[str, byte
         old.unlink(missing_ok=True)
 
 
-def _fill(folder: Path, board: Target, report: ExportReport, files: dict[str, bytes]) -> None:
+def _project(
+    board: Target, build_system: str, report: ExportReport, files: dict[str, bytes]
+) -> dict[str, bytes]:
+    """Return all files of the project: name -> content."""
     values = {
         **layout.values_of(board),
-        "MEMORY": report.memory_table(),
+        "MEMORY": f"{report.memory_table()}\n\n{report.verdict()}.",
         "MODEL_BYTES": report.model_bytes,
         "ARENA_BYTES": report.arena_bytes,
         "FLASH_BYTES": report.flash_bytes,
@@ -292,7 +307,4 @@ def _fill(folder: Path, board: Target, report: ExportReport, files: dict[str, by
         "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
     }
     files = {**layout.source_files(board), **layout.build_files(board, values), **files}
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    return arrange(files, build_system, board, values)
