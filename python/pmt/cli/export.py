@@ -16,6 +16,7 @@ from pmt.cli.training_arguments import (
 from pmt.datasets import Dataset
 from pmt.export import export
 from pmt.export.card import SAVE_INTERVAL
+from pmt.export.formats import FORMATS
 from pmt.export.lock import Lock, read_lock
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
@@ -53,7 +54,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="NAME",
-        help="board, for example qemu-mps2-an500; an unknown name lists them all",
+        help="board, for example stm32f746g-disco, or the path of a TOML file that describes one; "
+        "an unknown name lists them all",
+    )
+    parser.add_argument(
+        "--as",
+        dest="like",
+        metavar="NAME",
+        help="limit an emulated board to the flash and RAM of this one",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME",
+        choices=FORMATS,
+        default="make",
+        help="build system: make (with CMake), platformio for a board; zephyr or arduino for the "
+        "target generic (default: make)",
     )
     parser.add_argument(
         "--out",
@@ -115,6 +131,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     report = export(
         folder if is_run else model,
         target=arguments.target,
+        like=arguments.like,
+        format=arguments.format,
         out=arguments.out,
         dataset=_images(arguments, folder if is_run else None, model),
         options=options,

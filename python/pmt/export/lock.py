@@ -52,7 +52,7 @@ class Lock:
         """Return the file."""
         return (json.dumps({"version": _VERSION, **asdict(self)}, indent=2) + "\n").encode()
 
-    def check_files(self, folder: Path) -> None:
+    def check_files(self, files: Mapping[str, bytes]) -> None:
         """Compare a folder that was made again.
 
         Raises
@@ -60,7 +60,7 @@ class Lock:
         ValueError
             If a file differs; the message names the files and both versions of pmt.
         """
-        here = _hashes(folder)
+        here = _hashes(files)
         names = sorted(here.keys() | self.files.keys())
         different = [name for name in names if here.get(name) != self.files.get(name)]
         if different:
@@ -126,23 +126,21 @@ def check_inputs(lock: Lock, inputs: Mapping[str, str]) -> None:
             )
 
 
-def make_lock(folder: Path, arguments: Mapping[str, Any] | None, inputs: Mapping[str, str]) -> Lock:
-    """Return the lock of a folder that is complete but for it."""
+def make_lock(
+    files: Mapping[str, bytes], arguments: Mapping[str, Any] | None, inputs: Mapping[str, str]
+) -> Lock:
+    """Return the lock of a folder's files, which are complete but for it."""
     return Lock(
         pmt=_core.__version__,
         arguments=None if arguments is None else dict(arguments),
         inputs=dict(inputs),
-        files=_hashes(folder),
+        files=_hashes(files),
     )
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
-    return {
-        path.as_posix(): _sha256((folder / path).read_bytes())
-        for path in paths
-        if path.parts[0] != _FREE and path.as_posix() != LOCK_NAME
-    }
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    names = (name for name in sorted(files) if not name.startswith(f"{_FREE}/"))
+    return {name: _sha256(files[name]) for name in names}
 
 
 def _sha256(content: bytes) -> str:
