@@ -55,7 +55,7 @@ bool Session::open_trainer(const board::Memory& arena) {
     taken = memory.used();
     if (memory.fits()) {
       TrainerSetup setup = {
-          &model_, &portable_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
+          &model_, &device_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
       setup.settings = settings;
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
