@@ -36,35 +36,53 @@ void pair_weights(const LinearArgs& args, int32_t channel, Pair* pairs) {
   }
 }
 
+// The two ways to compute a channel's rows.
+struct Convolve {
+  void (*blocks)(const Plane& plane);
+  void (*exactly)(const Plane& plane, const Range& range, int32_t width);
+};
+
+template <int32_t kernel_w>
+Convolve convolve_for(int32_t stride) {
+  if (stride == 1) return {convolve_plane<kernel_w, 1>, convolve_exactly<kernel_w, 1>};
+  return {convolve_plane<kernel_w, 2>, convolve_exactly<kernel_w, 2>};
+}
+
+Convolve convolve_for(const Window& window) {
+  switch (window.kernel_w) {
+    case 3: return convolve_for<3>(window.stride_w);
+    case 5: return convolve_for<5>(window.stride_w);
+    default: return convolve_for<7>(window.stride_w);
+  }
+}
+
 // `rows_after`: rows of the image behind the plane's.
-template <int32_t kernel_w, int32_t stride>
-void convolve(const Plane& plane, const LinearArgs& args, int32_t rows_after) {
+void compute_plane(const Convolve& convolve, const Plane& plane, const LinearArgs& args, int32_t rows_after) {
   const Range range = Range::of(args);
   const int32_t width = args.out.width;
   if (!range.is_whole()) {
-    convolve_exactly<kernel_w, stride>(plane, range, width);
+    convolve.exactly(plane, range, width);
     return;
   }
   // Whole blocks write into the next rows, which are written again later; behind the image's last row,
   // nothing may be written.
-  const int32_t too_many = round_up(width, plane_block(kernel_w)) - width;
+  const int32_t too_many = round_up(width, plane_block(args.window.kernel_w)) - width;
   const int32_t exact_rows = clamp((too_many + width - 1) / width - rows_after, 0, plane.out_rows);
   if (exact_rows == 0) {
-    convolve_plane<kernel_w, stride>(plane);
+    convolve.blocks(plane);
     return;
   }
   Plane part = plane;
   part.out_rows -= exact_rows;
-  if (part.out_rows > 0) convolve_plane<kernel_w, stride>(part);
+  if (part.out_rows > 0) convolve.blocks(part);
   part.rows += part.out_rows * part.step_bytes / 4;
   part.output += part.out_rows * part.row_outputs;
   part.out_rows = exact_rows;
-  convolve_exactly<kernel_w, stride>(part, range, width);
+  convolve.exactly(part, range, width);
 }
 
 // Four channels, from `first` on.
-template <int32_t kernel_w, int32_t stride>
-void compute_channels(const LinearArgs& args, Band& band, int32_t first) {
+void compute_channels(const LinearArgs& args, const Convolve& convolve, Band& band, int32_t first) {
   const int32_t channels = args.out.channels, row_outputs = args.out.width * channels;
   Pair* pairs = band.end();
   pair_weights(args, first, pairs);
@@ -73,7 +91,7 @@ void compute_channels(const LinearArgs& args, Band& band, int32_t first) {
   plane.stride = channels;
   plane.row_bytes = band.row_bytes();
   plane.step_bytes = args.window.stride_h * plane.row_bytes;
-  plane.span_bytes = round_up(args.out.width, plane_block(kernel_w)) * stride * 2;
+  plane.span_bytes = round_up(args.out.width, plane_block(args.window.kernel_w)) * args.window.stride_w * 2;
   plane.row_outputs = row_outputs;
   plane.kernel_h = args.window.kernel_h;
   for (int32_t y = 0; y < args.out.height; y += band.out_rows()) {
@@ -86,27 +104,18 @@ void compute_channels(const LinearArgs& args, Band& band, int32_t first) {
       plane.scale = args.scales[first + i];
       plane.bias = static_cast<float>(args.bias[first + i]);
       plane.rows = band.plane(i);
-      convolve<kernel_w, stride>(plane, args, left - rows);
+      compute_plane(convolve, plane, args, left - rows);
     }
   }
 }
 
-template <int32_t kernel_w, int32_t stride>
 void depthwise_image(const LinearArgs& args) {
-  Band band(args, plane_block(kernel_w));
+  Band band(args, plane_block(args.window.kernel_w));
+  const Convolve convolve = convolve_for(args.window);
   const int32_t channels = args.out.channels;
   for (int32_t c = 0; c < channels; c += Band::channels) {
     // Channels that are no multiple of four: the last ones are computed together with some before.
-    compute_channels<kernel_w, stride>(args, band, c + Band::channels <= channels ? c : channels - Band::channels);
-  }
-}
-
-template <int32_t kernel_w>
-void for_stride(const LinearArgs& args) {
-  if (args.window.stride_w == 1) {
-    for_each_image(args, depthwise_image<kernel_w, 1>);
-  } else {
-    for_each_image(args, depthwise_image<kernel_w, 2>);
+    compute_channels(args, convolve, band, c + Band::channels <= channels ? c : channels - Band::channels);
   }
 }
 
@@ -123,11 +132,7 @@ void depthwise_conv2d(const LinearArgs& args) {
     portable::depthwise_conv2d(args);
     return;
   }
-  switch (args.window.kernel_w) {
-    case 3: for_stride<3>(args); break;
-    case 5: for_stride<5>(args); break;
-    default: for_stride<7>(args); break;
-  }
+  for_each_image(args, depthwise_image);
 }
 
 }  // namespace pmt::arm_dsp

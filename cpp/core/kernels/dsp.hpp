@@ -8,7 +8,6 @@
 
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FP) && !defined(__aarch64__)
 #define PMT_ARM_DSP 1
-#include <arm_acle.h>
 #endif
 
 namespace pmt::dsp {
@@ -35,8 +34,12 @@ constexpr uint32_t four_bytes(int32_t value) { return (static_cast<uint32_t>(val
 
 #ifdef PMT_ARM_DSP
 
-// Bytes 0 and 2, or 1 and 3, as int16. GCC has no way to say the rotation but in assembly.
-inline Pair widen_even(uint32_t bytes) { return static_cast<Pair>(__sxtb16(static_cast<int8x4_t>(bytes))); }
+// Bytes 0 and 2, or 1 and 3, as int16.
+inline Pair widen_even(uint32_t bytes) {
+  Pair result;
+  asm("sxtb16 %0, %1" : "=r"(result) : "r"(bytes));
+  return result;
+}
 inline Pair widen_odd(uint32_t bytes) {
   Pair result;
   asm("sxtb16 %0, %1, ror #8" : "=r"(result) : "r"(bytes));
