@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.cost import Cost
+from pmt.engines.core_engine import CoreEngine
 from pmt.model import Model
 from pmt.schedule import Schedule
 from pmt.stepper import Stepper
@@ -84,11 +86,14 @@ class NoAdaptation(Trainer):
         return Schedule(none, samples)
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return what would take steps; a run takes none."""
-        return _NoSteps()
+        """Return what measures a batch and changes nothing; a run takes no such step."""
+        return _Unchanged(CoreEngine(model, threads=self.threads))
 
 
-class _NoSteps(Stepper):
+class _Unchanged(Stepper):
+    def __init__(self, engine: CoreEngine) -> None:
+        self.engine = engine
+
     def step(
         self,
         images: npt.NDArray[np.int8],
@@ -96,4 +101,8 @@ class _NoSteps(Stepper):
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]:
-        raise NotImplementedError("no adaptation takes no steps")
+        losses, correct = self.engine.losses(images, labels)
+        loss_sum = int(losses.sum(dtype=np.int64))
+        loss = loss_sum / _core.LOSS_ONE / len(labels)
+        self.steps_taken += 1
+        return {"loss": loss, "loss_sum": loss_sum, "correct": correct, "changed": 0}
