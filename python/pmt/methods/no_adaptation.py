@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt.cost import Cost
 from pmt.engines.core_engine import CoreEngine
 from pmt.model import Model
 from pmt.schedule import Schedule
-from pmt.stepper import Stepper
+from pmt.stepper import Stepper, batch_figures
 from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
@@ -102,7 +101,5 @@ class _Unchanged(Stepper):
         learning_rate: float,
     ) -> dict[str, Any]:
         losses, correct = self.engine.losses(images, labels)
-        loss_sum = int(losses.sum(dtype=np.int64))
-        loss = loss_sum / _core.LOSS_ONE / len(labels)
         self.steps_taken += 1
-        return {"loss": loss, "loss_sum": loss_sum, "correct": correct, "changed": 0}
+        return {**batch_figures(losses, correct), "changed": 0}
