@@ -15,7 +15,6 @@ from firmware_tools import (
     share_objects,
 )
 from networks import residual_network
-from required import need_tools
 from tflite_networks import GENERATED, generated
 from tiny_training_builder import FAMILY, saved
 
@@ -99,13 +98,3 @@ def test_the_bundled_model_links_for_a_board(
     built = make(out)
     assert built.returncode == 0, built.stdout
     assert (out / "build" / "fw.bin").stat().st_size > len(model.image())
-
-
-def test_the_bundled_model_links_with_the_port_of_any_board(tmp_path: Path) -> None:
-    need_tools("g++", packages="g++")
-    out = tmp_path / "fw"
-    data = pmt.datasets.bundled("train").take(100)
-    model = pmt.load("fashion_mnist_dscnn")
-    export(model, target="generic", out=out, dataset=data, options=pmt.preset("default", batch=8))
-    built = make(out, "build/fw")
-    assert built.returncode == 0, built.stdout
