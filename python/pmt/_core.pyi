@@ -223,6 +223,8 @@ class DeviceMemory:
         layers: list[int],
         batch: int,
         settings: list[LayerSettings] = ...,
+        *,
+        portable: bool = ...,
     ) -> None: ...
     def plan(self) -> list[dict[str, Any]]: ...
     @property

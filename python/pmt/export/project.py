@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.costs.arena import arena_bytes
+from pmt.costs.arena import arena_bytes, portable_arena_excess
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
@@ -140,7 +140,10 @@ def export(
     image = task.model.image()
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
-    arena = arena_bytes(task.model.core, task.options, task.layers, task.batch, task.settings)
+    training = (task.model.core, task.options, task.layers, task.batch, task.settings)
+    arena = arena_bytes(*training)
+    if not board.has_dsp:
+        arena += portable_arena_excess(*training)
     report = ExportReport(
         path=out,
         target=board.name,
