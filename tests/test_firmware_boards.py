@@ -159,7 +159,7 @@ def test_a_stack_that_overflows_faults(tmp_path, firmware_objects):
         (["flash", "FLASHER=jlink"], "FLASHER=jlink is unknown; choose st-flash, openocd or"),
         (
             ["PREFIX=none-", "build/none.o"],
-            "none-g++ was not found: apt-get install g++-arm-none-eabi",
+            "none-g++ was not found: apt-get install gcc-arm-none-eabi",
         ),
         (["monitor", "PORT=/dev/none"], "no board at /dev/none: connect it, or make monitor PORT="),
         (["verify", "PORT=/dev/none"], "no board at /dev/none: connect it, or make verify PORT="),

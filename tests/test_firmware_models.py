@@ -20,6 +20,7 @@ from tiny_training_builder import FAMILY, saved
 
 import pmt
 from pmt.export import export
+from pmt.export.memory_parts import CODE_BYTES
 from pmt.exporters.onnx_qdq import onnx_model
 from pmt.model import Model
 
@@ -93,8 +94,11 @@ def test_the_bundled_model_links_for_a_board(
     model = pmt.load("fashion_mnist_dscnn")
     data = pmt.datasets.bundled("train").take(100)
     out = tmp_path / "fw"
-    export(model, target=board, out=out, dataset=data, options=pmt.preset("default", batch=8))
+    options = pmt.preset("default", batch=8)
+    report = export(model, target=board, out=out, dataset=data, options=options)
     share_objects(firmware_objects, out)
     built = make(out)
     assert built.returncode == 0, built.stdout
-    assert (out / "build" / "fw.bin").stat().st_size > len(model.image())
+    linked = (out / "build" / "fw.bin").stat().st_size
+    assert report.flash_bytes > linked > report.model_bytes
+    assert abs(linked - report.model_bytes - CODE_BYTES) < CODE_BYTES / 8
