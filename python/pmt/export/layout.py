@@ -17,6 +17,8 @@ _EVERY_PROJECT = {
     "model/image.S": "image.S",
     "model/config.hpp": "config.hpp.in",
 }
+# Where the board chooses a block first.
+_SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
 _FIRMWARE = {
     **_EVERY_PROJECT,
     "Makefile": "Makefile.in",
@@ -60,11 +62,15 @@ def source_files(target: Target) -> dict[str, bytes]:
     return files
 
 
-def build_files(target: Target, values: Mapping[str, object]) -> dict[str, bytes]:
+def build_files(
+    target: Target, values: Mapping[str, object], *, selects: bool = False
+) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
     firmware = sources.firmware_folder()
     template = firmware / "template"
     templates = _FIRMWARE if target.linked else _LIBRARY
+    if selects:
+        templates = {**templates, **_SELECTING}
     origins = {name: template / path for name, path in templates.items()}
     if target.linked:
         own = target.folder / "link.ld.in"
