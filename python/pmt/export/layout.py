@@ -9,7 +9,7 @@ from pathlib import Path
 from pmt.export import sources
 from pmt.export.target import Target
 
-__all__ = ["build_files", "fill_in", "source_files", "values_of"]
+__all__ = ["build_files", "fill_in", "link_script", "source_files", "values_of"]
 
 # Name in the project -> template.
 _EVERY_PROJECT = {
@@ -95,6 +95,17 @@ def values_of(target: Target) -> dict[str, object]:
         "RAM_ORIGIN": f"0x{target.ram.origin:08X}",
         "CLOCK_HZ": target.clock_hz,
     }
+
+
+def link_script(target: Target) -> bytes:
+    """Return the linker script of a program that has all of a target's memory."""
+    template = sources.firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"
+    sizes = {
+        "FLASH_BYTES": target.flash.bytes,
+        "RAM_BYTES": target.ram.bytes,
+        "STACK_BYTES": 2 * target.stack_bytes,
+    }
+    return fill_in(template.read_bytes(), {**values_of(target), **sizes})
 
 
 def fill_in(template: bytes, values: Mapping[str, object]) -> bytes:
