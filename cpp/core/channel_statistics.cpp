@@ -110,8 +110,12 @@ void StatisticsMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
   forward(network_, plan_, workspace, 1, 0, job.op);
   const TensorRecord& out = model.output_of(op);
   int8_t* output = workspace.tensor(plan_, Pass::main, op.output);
-  const OpImages images = {
-      1, {workspace.tensor(plan_, Pass::main, op.input[0]), nullptr}, {0, 0}, output, element_count(out)};
+  const OpImages images = {1,
+                           {workspace.tensor(plan_, Pass::main, op.input[0]), nullptr},
+                           {0, 0},
+                           output,
+                           element_count(out),
+                           op_shape(model, op)};
   run_requantised(network_, job.op, images, {bias_, scales_}, workspace.scratch);
   ChannelSums* sums = sums_of(worker);
   const int32_t positions = out.height * out.width;

@@ -12,9 +12,14 @@
 // A device runs one query at a time, in the gaps of the main pass (QueryMemory::shared). A host runs
 // several in memory of their own (QueryMemory::apart), where only the first rule holds: with every
 // offset and size multiplied by their number, images of one tensor lie one behind another.
+//
+// A compact plan takes less. The main pass has come as far as a query needs and no further; the queries
+// of every layer have places of their own, found again when its turn comes; and runs of ops (segments)
+// go through line buffers, see stream.hpp, where that lowers the peak. What a segment makes and reads is
+// alive throughout it. A query of a layer inside begins with the segment.
 #pragma once
 
-#include "core/model.hpp"
+#include "core/segments.hpp"
 
 namespace pmt {
 
@@ -27,11 +32,39 @@ class Plan {
   // train, ascending; none for inference alone.
   void make(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table);
 
-  static int32_t table_size(const Model& model) { return 4 * model.tensor_count(); }
+  // Shared memory, as little as there is a plan for.
+  struct Compact {
+    const int32_t* perturbs_nodes;  // of each layer, 1 where queries start from its output, 0: from its input
+    const int32_t* scratch_bytes;   // of each op, what it needs beside its tensors
+    bool streams;                   // whether segments may stream
+  };
+  void make_compact(const Model& model, const int32_t* layers, int32_t layer_count, const Compact& compact,
+                    int32_t* table);
+
+  static int32_t table_size(const Model& model) {
+    return 4 * model.tensor_count() + 3 * model.op_count() + Segments::table_size(model);
+  }
+
+  // Compact: gives the tensors of a layer's queries their places, in which those of other layers' were.
+  void place_queries(int32_t layer);
+
+  // Segments: an op alone, or several that stream.
+  int32_t segment_begin(int32_t op) const { return segments_.begin(op); }
+  int32_t segment_end(int32_t op) const { return segments_.end(op); }
+  bool streams(int32_t op) const { return segments_.streams(op); }
+  int32_t band(int32_t op) const { return segments_.band(op); }
+
+  // The first op that a layer's queries run, and the op up to which the main pass must have come.
+  int32_t query_start(int32_t layer) const { return segments_.begin(layer); }
+  int32_t main_end(int32_t layer) const;
 
   // Offset of a tensor, -1 where the pass has no such buffer. Apart, queries count from 0 again.
   int32_t offset(Pass pass, int32_t tensor) const { return table_[static_cast<int32_t>(pass) * tensors_ + tensor]; }
   int32_t size(int32_t tensor) const;
+  // Compact: where an op's scratch is, shared by its segment.
+  int32_t scratch_offset(Pass pass, int32_t op) const;
+  int32_t scratch_size(int32_t op) const;
+  bool is_compact() const { return perturbs_nodes_ != nullptr; }
   QueryMemory query_memory() const { return memory_; }
   // Of the main pass; of everything where the queries share its memory.
   int32_t bytes() const { return bytes_; }
@@ -43,25 +76,56 @@ class Plan {
   // Index of the op that makes a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const { return table_[2 * tensors_ + static_cast<int32_t>(tensor)]; }
 
+  // The largest part of [0, bytes()) that no tensor of the main pass uses which is alive at an op. Bytes.
+  struct Gap {
+    int32_t offset, bytes;
+  };
+  Gap gap(int32_t op) const;
+  // Makes bytes() large enough for a gap of so many at an op.
+  void widen(int32_t op, int32_t bytes);
+
+  // Whether a tensor of the main pass outlives a layer's queries.
+  bool kept(int32_t tensor, int32_t layer) const;
+
   // True when no two conflicting buffers share a byte.
   bool is_free_of_overlaps() const;
 
  private:
   struct Buffer {
     Pass pass;
-    int32_t tensor;
+    int32_t item;  // a tensor, or behind them the scratch of an op
   };
+  int32_t entries() const { return 2 * (tensors_ + model_->op_count()); }
+  int32_t& place_of(int32_t entry) { return table_[entry < 2 * tensors_ ? entry : entry + 2 * tensors_]; }
+  int32_t place_of(int32_t entry) const { return table_[entry < 2 * tensors_ ? entry : entry + 2 * tensors_]; }
+  int32_t bytes_of(int32_t item) const { return item < tensors_ ? size(item) : scratch_size(item - tensors_); }
+  void lifetime_of(int32_t item, int32_t* first, int32_t* last) const;
+  void clear(Pass pass);
   bool exists(const Buffer& buffer) const;
   bool conflict(const Buffer& a, const Buffer& b) const;
-  bool overlap(const Buffer& a, const Buffer& b) const;
-  void place(const Buffer& buffer);
+  bool overlap(int32_t a, int32_t b) const;
+  bool is_alive(int32_t entry, int32_t op) const;
+  int32_t next_start(int32_t op, int32_t offset) const;
+  void place(int32_t entry);
+  void place_all();
+  void place_largest_first(Pass pass);
+  void size_scratch();
+  void leave_alone();
+  void widen_bands();
+  void start(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table);
   Buffer buffer_at(int32_t entry) const;
 
   const Model* model_ = nullptr;
   const int32_t* layers_ = nullptr;
   int32_t layer_count_ = 0;
   QueryMemory memory_ = QueryMemory::shared;
-  int32_t* table_ = nullptr;  // offsets of main and query buffers, producers, last uses
+  // Offsets of the tensors in the main pass and in queries, producers, last uses, offsets of the ops'
+  // scratch in either pass, its bytes, segments.
+  int32_t* table_ = nullptr;
+  const int32_t* perturbs_nodes_ = nullptr;  // of a compact plan
+  const int32_t* scratch_bytes_ = nullptr;
+  Segments segments_;
+  int32_t queried_ = -1;  // compact: the layer whose queries have a place
   int32_t tensors_ = 0;
   int32_t bytes_ = 0;
 };

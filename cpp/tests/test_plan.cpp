@@ -138,9 +138,9 @@ class StampedPass {
   bool whole_ = true;
 };
 
-// The first half of a plan's table.
-std::vector<int32_t> offsets(const std::vector<int32_t>& table) {
-  return {table.begin(), table.begin() + static_cast<std::ptrdiff_t>(table.size() / 2)};
+// Where the tensors of the main pass and of queries are.
+std::vector<int32_t> offsets(const Model& model, const std::vector<int32_t>& table) {
+  return {table.begin(), table.begin() + 2 * model.tensor_count()};
 }
 
 void check_plan(RandomSource& random, const AlignedBytes& image) {
@@ -153,7 +153,7 @@ void check_plan(RandomSource& random, const AlignedBytes& image) {
     plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), memory, table.data());
     CHECK(plan.is_free_of_overlaps());
     CHECK(StampedPass(model, plan, memory == QueryMemory::apart ? 3 : 1).run(layers));
-    for (const int32_t offset : offsets(table)) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
+    for (const int32_t offset : offsets(model, table)) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
   }
 }
 
@@ -167,12 +167,12 @@ TEST_CASE("the plan of a small net, byte for byte") {
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 256);
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
+  CHECK(offsets(model, table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
 
   const int32_t layers[] = {1};  // while op 1 is queried, its input and output stay
   plan.make(model, layers, 1, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 400);
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
+  CHECK(offsets(model, table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
   CHECK(plan.is_free_of_overlaps());
 }
 
@@ -184,14 +184,14 @@ TEST_CASE("the plan of a residual block, byte for byte") {
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   // The input stays beside both convolutions until the addition has read it.
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
+  CHECK(offsets(model, table) == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
   CHECK(plan.bytes() == 256);
 
   const int32_t layers[] = {0, 1};
   plan.make(model, layers, 2, QueryMemory::shared, table.data());
   // While op 1 is queried, the input, the wide tensor and the clean output of op 1 stay (256..319,
   // 0..127, 128..191); the queries' wide tensor is op 0's alone and may lie on that clean output.
-  CHECK(offsets(table) == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
+  CHECK(offsets(model, table) == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
   CHECK(plan.bytes() == 384);
   CHECK(plan.is_free_of_overlaps());
 }
@@ -205,7 +205,7 @@ TEST_CASE("queries apart from the main pass only need what their own suffix make
   Plan plan;
   plan.make(model, layers, 2, QueryMemory::apart, table.data());
   // The main pass as in inference; of the queries 4x4x8 twice, and 10 classes over the first.
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
+  CHECK(offsets(model, table) == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
   CHECK(plan.bytes() == 256);
   CHECK(plan.query_bytes(0) == 256);
   CHECK(plan.query_bytes(1) == 256);

@@ -42,6 +42,8 @@ TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std:
   settings_ = settings;
   if (!settings_.empty()) setup.settings = settings_.data();
   setup.probing = is_measured(options);
+  setup.compact = machine.compact;
+  setup.sum_bytes = machine.sum_bytes;
   AlignedBytes tables(Trainer::table_bytes(model, count));
   REQUIRE(trainer_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
   const size_t bytes = trainer_.bytes_needed();

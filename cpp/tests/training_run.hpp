@@ -28,6 +28,8 @@ struct Machine {
   Executor executor = sequential_executor();
   const Kernels* kernels = &portable_kernels();
   int32_t query_bytes = 0;
+  bool compact = false;
+  int32_t sum_bytes = 0;
 };
 
 class TrainingRun {
