@@ -3,6 +3,7 @@
 #include "common/checkpoint.hpp"
 #include "core/crc32.hpp"
 #include "core/loss.hpp"
+#include "core/stream_run.hpp"
 
 namespace pmt::firmware {
 
@@ -57,6 +58,7 @@ bool Session::open_trainer(const board::Memory& arena) {
       TrainerSetup setup = {
           &model_, &portable_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
       setup.settings = settings;
+      setup.compact = true;
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
     }
@@ -134,12 +136,14 @@ bool Session::check_activations() {
     int32_t label = 0;
     int8_t* input = workspace.tensor(trainer_.plan(), Pass::main, model_.header().input_tensor);
     if (!card_.sample(sample, input, &label)) return fail("inference", {Code::sample_unreadable});
-    for (int32_t i = 0; i < h.ops; ++i) {
-      forward(trainer_.network(), trainer_.plan(), workspace, 1, i, i + 1);
-      const OpRecord& op = model_.op(i);
-      const int8_t* output = workspace.tensor(trainer_.plan(), Pass::main, op.output);
-      const auto bytes = static_cast<size_t>(element_count(model_.output_of(op)));
-      verify_.activation(sample, i, crc32(reinterpret_cast<const uint8_t*>(output), bytes));
+    const Plan& plan = trainer_.plan();
+    for (int32_t i = 0; i < h.ops; i = plan.segment_end(i) + 1) {
+      uint32_t checksums[longest_stream] = {};
+      forward_rows(trainer_.network(), plan, workspace, i, [&](int32_t op, const int8_t* rows, int32_t bytes) {
+        const auto* first = reinterpret_cast<const uint8_t*>(rows);
+        checksums[op - i] = crc32(first, static_cast<size_t>(bytes), checksums[op - i]);
+      });
+      for (int32_t op = i; op <= plan.segment_end(i); ++op) verify_.activation(sample, op, checksums[op - i]);
     }
   }
   return true;

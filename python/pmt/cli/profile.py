@@ -6,14 +6,14 @@ import argparse
 
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.output import Output
-from pmt.cli.profile_report import memory_table, summary, work_table
+from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
 from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
 from pmt.costs.profile import Profile
 from pmt.model import Model
 
-USAGE = "pmt profile MODEL --method NAME [--layers SPEC] [--against all] [options]"
+USAGE = "pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]"
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
 Count what training takes on a device: forwards and multiply-accumulates for each image and step,
@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", help="draw the memory by part (.png, .svg or .pdf)"
     )
+    parser.add_argument(
+        "--plan", action="store_true", help="print where the method's activations live on a device"
+    )
     add_json(parser)
 
 
@@ -82,6 +85,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.text(summary(model, profiles))
     output.text("\n" + work_table(profiles))
     output.text("\n" + memory_table(profiles))
+    if arguments.plan:
+        output.text("\n" + _plan(model, first))
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
@@ -90,6 +95,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         plot_memory(profiles, arguments.plot)
     output.figures({"profiles": [p.to_json() for p in profiles], "left_out": omitted})
     return 0
+
+
+def _plan(model: Model, profile: Profile) -> str:
+    if profile.device is None:
+        raise ValueError(
+            f"--plan: {profile.method} is not trained by the core, which plans zeroth-order methods "
+            "alone; choose one of these as --method"
+        )
+    return plan_table(model, profile.device, profile.ops)
 
 
 def _names(method: str, against: str | None) -> list[str]:

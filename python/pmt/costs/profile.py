@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pmt import _core
 from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.costs.backward_work import backward_work
@@ -39,6 +40,10 @@ class Profile:
         Multiply-accumulates for one image.
     memory : Memory
         On a device, at the peak.
+    device : _core.DeviceMemory or None
+        The core's plan of it; None for back-propagation.
+    ops : tuple of int
+        Op indices of the layers; for a plan.
     """
 
     method: str
@@ -49,6 +54,8 @@ class Profile:
     queries: int
     work: Work
     memory: Memory
+    device: _core.DeviceMemory | None = None
+    ops: tuple[int, ...] = ()
 
     @property
     def step_macs(self) -> int:
@@ -106,6 +113,7 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
     chosen = model.select_layers(options.layers)
     trained = [layer for layer in model.layers if layer.index in chosen]
     core = options.to_core()
+    memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
     return Profile(
         method=method,
         layers=tuple(layer.name for layer in trained),
@@ -114,7 +122,9 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         batch=options.batch,
         queries=options.queries,
         work=zeroth_order_work(model.core, core, chosen),
-        memory=zeroth_order_memory(model, core, chosen, batch=options.batch),
+        memory=memory,
+        device=_core.DeviceMemory(model.core, core, list(chosen), options.batch),
+        ops=tuple(chosen),
     )
 
 
