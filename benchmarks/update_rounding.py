@@ -57,9 +57,9 @@ def main() -> None:
 class Watched(BackpropTrainer):
     """Keeps the stepper of its run, which measures the network that was trained."""
 
-    def stepper(self, model: pmt.Model) -> Stepper:
+    def stepper(self, model: pmt.Model, samples: int) -> Stepper:
         """Make it once."""
-        self.last = super().stepper(model)
+        self.last = super().stepper(model, samples)
         return self.last
 
 

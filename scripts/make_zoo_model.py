@@ -27,7 +27,7 @@ from model_zoo.torch_network import TorchNetwork, absorb_statistics, trained_gra
 from model_zoo.training import Recipe, images_for, train
 
 from pmt import Model, datasets, importers
-from pmt.alignment import measure_statistics, with_statistics
+from pmt.clean_statistics import measure_statistics, with_statistics
 from pmt.datasets.picture import Fit, resized
 from pmt.quantization import FloatGraph, dequantise, format_noise, quantize, signal_to_noise
 
@@ -103,7 +103,7 @@ def _make_cifar10(options: argparse.Namespace) -> None:
     graph.metadata = card.metadata(options.model, data.class_names, recipes, accuracies)
     plain = Model.from_graph(graph)
     clean = upscaled(held_out.images[:STATISTICS_IMAGES], floating)
-    model = with_statistics(plain, measure_statistics(plain, clean), len(clean))
+    model = with_statistics(plain, measure_statistics(plain, clean))
     model.save(options.out / f"{options.model}.pmt")
     noise = format_noise(signal_to_noise(floating, graph, calibration[:NOISE_IMAGES]))
     card.write(options.out / f"{options.model}.md", model, recipes, accuracies, noise)

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 purpose=${1:-}
 case $purpose in
   demo) extras=plot ;;
-  test) extras=plot,data,tflite,onnx,notebook,test,dev ;;
+  test) extras=plot,data,tflite,tflm,onnx,notebook,test,dev ;;
   *)
     echo "usage: scripts/setup.sh demo|test" >&2
     exit 2

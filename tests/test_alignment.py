@@ -9,7 +9,15 @@ import pytest
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.alignment import align, measure_statistics, stored_statistics, with_statistics
+from pmt.alignment import align
+from pmt.clean_statistics import (
+    CleanStatistics,
+    measure_statistics,
+    stored_statistics,
+    window_layers,
+    with_statistics,
+    without_statistics,
+)
 from pmt.cli.program import main
 
 
@@ -32,7 +40,7 @@ def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
     test = contrast(500, "test", seed=1)
     weights = [model.core.weights(layer.index) for layer in model.layers]
     before = model.evaluate(test).accuracy
-    done = align(model, contrast(128).images, reference)
+    done = align(model, contrast(128).images, reference, windows=False)
     after = model.evaluate(test).accuracy
     assert (before < 0.5, after > 0.75, after > before + 0.3) == (True, True, True)
     assert (done.images, done.layers) == (128, len(model.layers) - 1)
@@ -45,9 +53,9 @@ def test_aligned_channels_have_the_statistics_of_the_reference(reference):
     model = pmt.load("fashion_mnist_dscnn")
     images = contrast(128).images
     align(model, images, reference)
-    for name, now in measure_statistics(model, images).items():
-        live = reference[name][1] > 0
-        wanted = reference[name][:, live]
+    for name, now in measure_statistics(model, images).channels.items():
+        live = reference.channels[name][1] > 0
+        wanted = reference.channels[name][:, live]
         assert np.all(np.abs(now[0, live] - wanted[0]) <= 0.1 * wanted[1]), name
         assert np.all(np.abs(now[1, live] / wanted[1] - 1) <= 0.1), name
 
@@ -71,28 +79,77 @@ def test_threads_do_not_change_a_byte(reference):
 def test_statistics_live_in_the_model(reference, tmp_path):
     model = pmt.load("fashion_mnist_dscnn")
     assert stored_statistics(model) is None
-    with pytest.raises(ValueError, match="holds no channel statistics of clean images to align to"):
+    with pytest.raises(ValueError, match="holds no statistics of clean images to align to"):
         align(model, contrast(4).images)
-    with_statistics(model, reference, 128).save(tmp_path / "m.pmt")
-    stored = stored_statistics(pmt.load(tmp_path / "m.pmt"))
-    assert sorted(stored) == sorted(layer.name for layer in model.layers[:-1])
-    assert all(np.array_equal(stored[name], reference[name]) for name in reference)
+    with_statistics(model, reference).save(tmp_path / "m.pmt")
+    loaded = pmt.load(tmp_path / "m.pmt")
+    stored = stored_statistics(loaded)
+    assert stored.images == 128
+    assert sorted(stored.channels) == sorted(layer.name for layer in model.layers[:-1])
+    assert all(np.array_equal(stored.channels[n], reference.channels[n]) for n in stored.channels)
+    assert sorted(stored.windows) == sorted(reference.windows)
+    for name, windows in stored.windows.items():
+        assert np.array_equal(windows.means, reference.windows[name].means)
+        assert np.array_equal(windows.covariances, reference.windows[name].covariances)
+    assert without_statistics(loaded).image() == model.image()
+
+
+def changed(reference, layer, values):
+    return CleanStatistics(reference.images, {**reference.channels, layer: values})
+
+
+def test_windows_change_weights_and_keep_what_channels_bring(reference):
+    test = contrast(500, "test", seed=1)
+    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
+    for model, windows in zip(models, (False, True), strict=True):
+        align(model, contrast(128).images, reference, windows=windows)
+    without, with_windows = (model.evaluate(test).accuracy for model in models)
+    assert with_windows > without - 0.02
+    for layer in models[0].layers:
+        before, after = (model.core.weights(layer.index) for model in models)
+        assert np.array_equal(before, after) != (layer.name in reference.windows), layer.name
+
+
+def test_windows_are_those_of_spatial_layers(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    shapes = {
+        model.core.ops()[index]["name"]: shape for index, shape in window_layers(model).items()
+    }
+    assert list(shapes) == list(reference.windows)
+    for name, (groups, values) in shapes.items():
+        assert reference.windows[name].covariances.shape == (groups, values)
+        live = reference.windows[name].covariances.any(axis=1)
+        assert np.all(np.abs(reference.windows[name].covariances[live]).max(axis=1) == 1.0)
 
 
 def test_what_does_not_fit_is_refused(reference):
     model = pmt.load("fashion_mnist_dscnn")
     first = model.layers[0].name
     with pytest.raises(ValueError, match=f"no statistics of layer '{first}'"):
-        align(model, contrast(4).images, {})
-    wrong = {**reference, first: np.zeros((2, 3), np.float32)}
+        align(model, contrast(4).images, CleanStatistics(0, {}))
+    wrong = changed(reference, first, np.zeros((2, 3), np.float32))
     with pytest.raises(ValueError, match=r"must have shape \(2, \d+\)"):
         align(model, contrast(4).images, wrong)
-    nan = {**reference, first: np.full_like(reference[first], np.nan)}
+    nan = changed(reference, first, np.full_like(reference.channels[first], np.nan))
     with pytest.raises(ValueError, match="must be finite; channel 0 is not"):
         align(model, contrast(4).images, nan)
+    name, windows = next(iter(reference.windows.items()))
+    short = {name: windows._replace(covariances=windows.covariances[:, 1:])}
+    bad = CleanStatistics(128, reference.channels, short)
+    with pytest.raises(ValueError, match=r"reference values must have shape \(\d+, \d+\); got"):
+        align(model, contrast(4).images, bad)
 
 
-@pytest.mark.parametrize("stored", [{}, {"layers": {"a": "!"}}, {"layers": {"a": "AAA="}}, 3])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {},
+        {"layers": {"a": "!"}},
+        {"layers": {"a": "AAA="}},
+        3,
+        {"images": 1, "layers": {}, "windows": {"a": {}}},
+    ],
+)
 def test_damaged_statistics_are_one_clear_error(stored):
     graph = pmt.load("fashion_mnist_dscnn").to_graph()
     graph.metadata = {**graph.metadata, "channel_statistics": stored}
@@ -107,7 +164,10 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
         main(["statistics", "fashion_mnist_dscnn", *data, "--out", str(stored), "--images", "64"])
         == 0
     )
-    assert "layers on 64 train images of bundled" in capsys.readouterr().out
+    assert (
+        "672 channels of 10 layers and the windows of 5 on 64 train images of bundled"
+        in capsys.readouterr().out
+    )
     options = [
         *data,
         "--corruption",
@@ -123,12 +183,12 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
     figures = json.loads(capsys.readouterr().out)
     model = pmt.load(aligned)
     assert figures["layers"] == len(model.layers) - 1
-    assert figures["forwards"] == 64 * figures["layers"]
+    assert figures["forwards"] == 64 * (figures["layers"] + 5)
     assert model.evaluate(contrast(200, "test", seed=1)).accuracy > 0.7
 
 
 def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
-    start = with_statistics(pmt.load("fashion_mnist_dscnn"), reference, 128)
+    start = with_statistics(pmt.load("fashion_mnist_dscnn"), reference)
     data, valid = contrast(128), contrast(100, "test", seed=1)
     trainer = pmt.ZOTrainer(
         layers="B1", queries=2, batch=64, epochs=1, align_images=64, learning_rate=0.05
@@ -136,7 +196,7 @@ def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
     whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
     assert whole.before["valid_accuracy"] < 0.5
     assert whole.epochs[-1]["valid_accuracy"] > 0.7
-    plain = pmt.ZOTrainer(layers="B1", queries=2, batch=64, epochs=1, learning_rate=0.05)
+    plain = pmt.ZOTrainer(trainer.options.replace(align_images=0))
     without = plain.fit(start.copy(), data, progress=False)
     aligned = start.copy()
     work = align(aligned, data.images[:64])

@@ -39,6 +39,7 @@ def data(tmp_path):
         "report",
         "convert",
         "export",
+        "monitor",
         "download",
     ],
 )

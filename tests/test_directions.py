@@ -70,7 +70,7 @@ def parameters(model: Any) -> list[np.ndarray]:
 )
 def test_choices_that_do_not_go_together_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        preset("default", **changes)
+        preset("default", **{"gradient_norm_scaling": "none", **changes})
 
 
 @pytest.mark.parametrize("directions", ["rademacher", "hadamard", "coordinate"])
@@ -79,6 +79,7 @@ def test_weights_left_out_never_change(directions: str, rule: str) -> None:
     """The same draw for two steps: what they change together is no more than the active share."""
     options = preset(
         "default",
+        gradient_norm_scaling="none",
         directions=directions,
         rule=rule,
         batch=2,
@@ -102,7 +103,13 @@ def test_weights_left_out_never_change(directions: str, rule: str) -> None:
 
 def test_coordinates_count_themselves() -> None:
     model = residual_network()
-    options = preset("default", directions="coordinate", rule="weight", sparsity=0.5)
+    options = preset(
+        "default",
+        gradient_norm_scaling="none",
+        directions="coordinate",
+        rule="weight",
+        sparsity=0.5,
+    )
     counts = [layer["queries"] for layer in core_trainer(model, options).layers()]
     expected = [
         layer.weights - int(np.float32(0.5) * np.float32(layer.weights) + 0.5) + layer.biases
@@ -111,7 +118,13 @@ def test_coordinates_count_themselves() -> None:
     assert counts == expected
     layers = model.select_layers("all")
     assert zeroth_order_work(model.core, options.to_core(), layers).forwards == sum(expected)
-    without = preset("default", directions="coordinate", rule="weight", train_bias=False)
+    without = preset(
+        "default",
+        gradient_norm_scaling="none",
+        directions="coordinate",
+        rule="weight",
+        train_bias=False,
+    )
     counts = [layer["queries"] for layer in core_trainer(model, without).layers()]
     assert counts == [layer.weights for layer in model.layers]
 
@@ -138,10 +151,20 @@ def test_on_a_real_network_complete_hadamard_rows_agree_with_coordinates() -> No
     model = residual_network()
     layer = min(range(len(model.layers)), key=lambda i: model.layers[i].weights)
     rows = 1 << (model.layers[layer].weights - 1).bit_length()
-    exact = estimate(model, preset("default", directions="coordinate", **common), layer)
-    hadamard = estimate(
-        model, preset("default", directions="hadamard", queries=rows, **common), layer
+    exact = estimate(
+        model,
+        preset("default", gradient_norm_scaling="none", directions="coordinate", **common),
+        layer,
     )
-    random = estimate(model, preset("default", queries=rows, **common), layer)
+    hadamard = estimate(
+        model,
+        preset(
+            "default", gradient_norm_scaling="none", directions="hadamard", queries=rows, **common
+        ),
+        layer,
+    )
+    random = estimate(
+        model, preset("default", gradient_norm_scaling="none", queries=rows, **common), layer
+    )
     assert cosine(hadamard, exact) > cosine(random, exact) > 0.3
     assert cosine(hadamard, exact) > 0.8

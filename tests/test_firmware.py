@@ -71,7 +71,7 @@ def check_same_bytes(
         task.labels,
         0,
     )
-    assert (folder / "checkpoint.pmt").read_bytes() == expected.image
+    assert pmt.load(folder / "build" / "card.img").image() == expected.image
     assert expected.image != model.image()
     assert sum(result["changed"] for result in expected.results) > 100
     trainer = _core.Trainer(model.core, options.to_core(), task.layers, options.batch)
@@ -197,7 +197,7 @@ def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path: Pa
     ok, log = emulate(tmp_path)
     assert ok, log
     assert f"arena: {report.arena_bytes} of {report.arena_bytes} bytes used" in log
-    device = pmt.load(tmp_path / "checkpoint.pmt")
+    device = pmt.load(tmp_path / "build" / "card.img")
     for op in (0, 1, 2, 3):
         assert np.array_equal(device.core.weights(op), model.core.weights(op))
         assert not np.array_equal(device.core.bias(op), model.core.bias(op))
@@ -225,7 +225,7 @@ def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path, changes: dict[str,
 
     whole = residual_network()
     trainer.fit(whole, data, progress=False)
-    device = pmt.load(tmp_path / "fw" / "checkpoint.pmt")
+    device = pmt.load(tmp_path / "fw" / "build" / "card.img")
     for layer in whole.layers:
         assert np.array_equal(device.core.weights(layer.index), whole.core.weights(layer.index))
         assert np.array_equal(device.core.bias(layer.index), whole.core.bias(layer.index))

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools, random_dataset
@@ -13,7 +14,9 @@ from networks import residual_network
 
 import pmt
 from pmt.export import export
+from pmt.export.blocks import BLOCK, pack_blocks
 from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export.card_format import CardHeader
 from pmt.export.task import Task, make_task
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
@@ -49,17 +52,22 @@ def make_card(change: Callable[[Expected], Expected]) -> bytes:
 
 
 def run_with(project: Path, card: bytes) -> tuple[bool, str]:
-    original = (project / "card.bin").read_bytes()
-    (project / "card.bin").write_bytes(card)
-    try:
-        ok, log = emulate(project)
-    finally:
-        (project / "card.bin").write_bytes(original)
+    ok, log = log_with(project, card)
     return ok, log[-1]
 
 
+def log_with(project: Path, card: bytes) -> tuple[bool, list[str]]:
+    original = (project / "card.img").read_bytes()
+    (project / "card.img").write_bytes(card)
+    try:
+        ok, log = emulate(project)
+    finally:
+        (project / "card.img").write_bytes(original)
+    return ok, log
+
+
 def test_the_rebuilt_card_is_the_exported_one(project: Path) -> None:
-    assert make_card(lambda expected: expected) == (project / "card.bin").read_bytes()
+    assert make_card(lambda expected: expected) == (project / "card.img").read_bytes()
 
 
 def test_a_flipped_weight_is_named(project: Path) -> None:
@@ -84,9 +92,15 @@ def test_only_the_first_difference_is_named(project: Path) -> None:
             expected.parameters[step][5] = (weights, bias ^ 0x80000000)
         return expected
 
-    ok, verdict = run_with(project, make_card(flip))
+    ok, log = log_with(project, make_card(flip))
     assert not ok
-    assert verdict.startswith("verify: step 1 layer head biases differ (device crc ")
+    assert log[-5:-1] == [
+        "verify: outputs of ops: 16 equal",
+        "verify: losses, hits, changes: 5 equal",
+        "verify: weights, biases: 60 compared, 2 differ",
+        "verify: trained model: 1 equal",
+    ]
+    assert log[-1].startswith("verify: step 1 layer head biases differ (device crc ")
 
 
 def test_a_different_activation_is_named(project: Path) -> None:
@@ -119,34 +133,77 @@ def test_a_different_checkpoint_is_named(project: Path) -> None:
     assert verdict.startswith("verify: checkpoint after step 4 differs (device crc ")
 
 
+def flip(card: bytes, place: int) -> bytes:
+    return card[:place] + bytes([card[place] ^ 4]) + card[place + 1 :]
+
+
+def with_header(card: bytes, **changes: Any) -> bytes:
+    header = CardHeader.unpack(card)._replace(**changes)
+    return pack_blocks(header.pack(), 0) + card[BLOCK:]
+
+
+def first_block(card: bytes, section: str) -> int:
+    return CardHeader.unpack(card).sections[section].first
+
+
+NO_CARD = "this is no card of pmt export, or its header is damaged"
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda card: card[:-16], "the file is not as long as its header says"),
-        (lambda card: card[:100], "the file is shorter than its header"),
-        (lambda card: b"X" + card[1:], "this is no card of pmt export"),
-        (lambda card: card[:4] + b"\1" + card[5:], "a version that this firmware does not read"),
-        (lambda card: card[:40] + b"\xff" + card[41:], "the header is damaged"),
-        (lambda card: card[:-17] + bytes([card[-17] ^ 4]) + card[-16:], "the card is damaged"),
-        (lambda card: card[:200] + bytes([card[200] ^ 1]) + card[201:], "the card is damaged"),
+        (lambda card: card[:-512], "the card is smaller than its header says"),
+        (
+            lambda card: card[:100],
+            "block 0 cannot be read: it lies beyond the end of the card (1 try)",
+        ),
+        (lambda card: b"X" + card[1:], NO_CARD),
+        (lambda card: flip(card, 511), NO_CARD),
+        (lambda card: with_header(card, magic=b"PMTX"), "this is no card of pmt export"),
+        (
+            lambda card: with_header(card, version=2),
+            "the card has a version that this firmware does not read",
+        ),
+        (
+            lambda card: with_header(card, steps=6),
+            "a section does not have the size its counts give",
+        ),
+        (
+            lambda card: with_header(card, first_slot=2),
+            "a section lies outside the card",
+        ),
+        (
+            lambda card: with_header(card, slot_blocks=1),
+            "the slots of the checkpoints lie outside the card",
+        ),
     ],
 )
 def test_a_damaged_card_is_refused(
     project: Path, damage: Callable[[bytes], bytes], message: str
 ) -> None:
-    ok, verdict = run_with(project, damage((project / "card.bin").read_bytes()))
+    ok, verdict = run_with(project, damage((project / "card.img").read_bytes()))
     assert not ok
-    assert verdict.startswith("verify: card.bin: ")
-    assert message in verdict
+    assert verdict == f"verify: card: {message}"
+
+
+@pytest.mark.parametrize("section", ["options", "step_list", "sample_list", "parameters"])
+def test_a_damaged_block_is_named(project: Path, section: str) -> None:
+    card = (project / "card.img").read_bytes()
+    block = first_block(card, section)
+    ok, verdict = run_with(project, flip(card, 512 * block + 7))
+    assert not ok
+    assert verdict == (
+        f"verify: card: block {block} cannot be read: it does not hold what it should (4 tries)"
+    )
 
 
 def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> None:
     model = residual_network(seed=5)
     data = random_dataset(model, 9)
     export(model, target=TARGET, out=tmp_path / "other", dataset=data, options=OPTIONS)
-    ok, verdict = run_with(project, (tmp_path / "other" / "card.bin").read_bytes())
+    ok, verdict = run_with(project, (tmp_path / "other" / "card.img").read_bytes())
     assert not ok
-    assert verdict == "verify: card.bin: the card was made for another model: export again"
+    assert verdict == "verify: card: the card was made for another model: export again"
 
 
 def exported(folder: Path, **budgets: int) -> pmt.export.ExportReport:

@@ -39,13 +39,14 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
     write(tmp_path / "fw")
     names = {p.relative_to(tmp_path / "fw").as_posix() for p in (tmp_path / "fw").rglob("*")}
     assert names >= {
-        "Makefile", "README.md", "app/main.cpp", "card.bin", "expected.json", "export.json",
-        f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", f"board/{TARGET}/startup.cpp",
-        "common/board.hpp", "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
+        "Makefile", "README.md", "app/main.cpp", "card.img", "expected.json", "export.json",
+        f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", "drivers/cortex_m/startup.cpp",
+        "CMakeLists.txt", "CMakePresets.json", "toolchain.cmake", "common/board.hpp",
+        "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
     }  # fmt: skip
     root = str(sources.core_folder().parents[1])
     for path in (tmp_path / "fw").rglob("*"):
-        if path.is_file() and path.suffix not in (".bin", ".pmt", ".json"):
+        if path.is_file() and path.suffix not in (".img", ".pmt", ".json"):
             text = path.read_text()
             assert root not in text
             assert not re.search(r"@[A-Z_]+@", text), path
@@ -55,7 +56,7 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
 def test_equal_exports_are_equal(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / name)
-    for name in ("card.bin", "model/model.pmt", "model/config.hpp", "expected.json"):
+    for name in ("card.img", "model/model.pmt", "model/config.hpp", "expected.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -82,11 +83,17 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     report = write(tmp_path / "fw", layers="B3,head", ram="64K", flash="128K")
     lines = str(report).splitlines()
     assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
-    assert lines[1] == "| what  | where |     bytes | of budget |"
-    assert lines[3] == "| model | flash |     2,864 |      2.2% |"
-    assert lines[5] == "| stack | RAM   |     8,192 |     12.5% |"
-    assert lines[6] == "work: 3 million multiply-accumulates, about 0 s"
-    assert lines[7] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert lines[1] == "| what              | where |     bytes | of budget |"
+    assert lines[3] == "| - trained weights | arena |       656 |      1.0% |"
+    assert lines[9] == "| stack             | RAM   |     8,192 |     12.5% |"
+    assert lines[10] == "| model             | flash |     2,864 |      2.2% |"
+    assert lines[12].startswith("fits: ")
+    assert lines[12].endswith(
+        " of 65,536 bytes of RAM, about 64,304 of 131,072 of flash; most activations at depth"
+    )
+    assert lines[13] == "work: 3 million multiply-accumulates, about 0 s"
+    assert lines[14] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert sum(report.arena_parts.values()) == report.arena_bytes
     assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
 
 
@@ -98,9 +105,9 @@ def test_the_work_is_that_of_the_trainer(tmp_path: Path) -> None:
 
 def test_a_long_run_is_announced(tmp_path: Path) -> None:
     report = write(tmp_path / "fw")
-    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[6]
+    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[13]
     assert told.endswith("about 90 min; a smaller batch, fewer queries or fewer steps take less")
-    assert not str(report).splitlines()[6].endswith("take less")
+    assert not str(report).splitlines()[13].endswith("take less")
 
 
 def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:
@@ -126,29 +133,29 @@ def test_another_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "fw")
-    card = (tmp_path / "fw" / "card.bin").read_bytes()
+    card = (tmp_path / "fw" / "card.img").read_bytes()
     write_bytes = Path.write_bytes
 
     def full(path: Path, data: bytes) -> int:
-        if path.name == "card.bin":
+        if path.name == "card.img":
             raise OSError(28, "No space left on device")
         return write_bytes(path, data)
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="what was there is unchanged"):
         write(tmp_path / "fw", steps=2)
-    assert (tmp_path / "fw" / "card.bin").read_bytes() == card
+    assert (tmp_path / "fw" / "card.img").read_bytes() == card
     assert [p.name for p in tmp_path.iterdir()] == ["fw"]
 
 
 def test_targets() -> None:
-    assert targets() == ("qemu-mps2-an500",)
+    assert targets() == ("generic", "qemu-mps2-an500", "stm32f746g-disco", "stm32h7b3i-dk")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": "stm32"}, "target='stm32' is unknown; choose one of qemu-mps2-an500"),
+        ({"target": "stm32"}, "target='stm32' is unknown; choose one of generic, qemu-mps2-an500"),
         ({"steps": 0}, "steps=0 must be at least 1"),
         ({"batch": 10}, "batch=10 is larger than the training set of 9 samples"),
         ({"layers": "B9"}, "'B9' is neither a block"),
@@ -159,6 +166,15 @@ def test_targets() -> None:
         ({"ram": "8K"}, "ram=8192 is too small: training needs [0-9]+ bytes"),
         ({"ram": "64M"}, "ram=67108864 is more than qemu-mps2-an500 has: 4194304 bytes"),
         ({"flash": "2K"}, "flash=2048 is too small: the model alone has 2864 bytes"),
+        ({"ram": 65537}, "ram=65537 must be a multiple of 1024 bytes: the MPU guards its end"),
+        (
+            {"like": "stm32f746g-disco", "ram": "512K"},
+            "ram=524288 is more than stm32f746g-disco has: 262144 bytes",
+        ),
+        (
+            {"target": "stm32f746g-disco", "like": "stm32h7b3i-dk"},
+            "as='stm32h7b3i-dk' has 2097152 bytes of flash, stm32f746g-disco only 1048576",
+        ),
         ({"stack": 1025}, "stack=1025 must be a multiple of 8"),
     ],
 )

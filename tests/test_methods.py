@@ -40,13 +40,15 @@ def test_presets_are_methods():
 
 ZEROTH_ORDER = [n for n, m in methods.METHODS.items() if m.kind == "zeroth_order"]
 # Where the method's own is more than so noisy a gradient stands.
-RATES = {"weight_model_wise": 0.002}
+RATES = {"weight_model_wise": 0.002, "mezo": 0.0003}
+# Every weight is a query of its own.
+LAYERS = {"deepzero": "head", "deepzero_sparse": "head"}
 
 
 @pytest.mark.parametrize("name", ZEROTH_ORDER)
 def test_every_zeroth_order_method_lowers_the_training_loss(name, noisy):
     model = pmt.load("fashion_mnist_dscnn")
-    changes = {"layers": "B2,head"} if name != "last_layer" else {}
+    changes = {"layers": LAYERS.get(name, "B2,head")} if name != "last_layer" else {}
     if name in RATES:
         changes["learning_rate"] = RATES[name]
     trainer = methods.trainer(
@@ -100,6 +102,14 @@ def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     assert again.options == methods.options_of("no_adaptation", seed=3)
     again.fit(model, random_data(), valid=valid, out=tmp_path / "run", progress=False)
     assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
+
+
+def test_no_adaptation_takes_no_steps_whatever_it_is_told():
+    model = residual_network()
+    trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)
+    result = trainer.fit(model, random_data(), progress=False)
+    assert [(r["epoch"], r["changed"], r["forwards"]) for r in result.epochs] == [(0, 0, 0)]
+    assert "train_loss" not in result.epochs[0]
 
 
 def test_a_run_is_resumed_by_its_own_trainer(tmp_path):

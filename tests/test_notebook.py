@@ -45,7 +45,7 @@ def test_first_steps_run_and_the_model_learns(tmp_path):
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
 
     assert (tmp_path / "runs" / "first_steps" / "DONE").is_file()
-    assert (tmp_path / "fw" / "card.bin").is_file()
+    assert (tmp_path / "fw" / "card.img").is_file()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     figures = [o for o in outputs if "image/png" in o.get("data", {})]
     assert len(figures) == 2

@@ -79,7 +79,7 @@ class Toy(Trainer):
     def cost(self, model, *, samples=None):
         return pmt.Cost(forwards=10, macs=1000)
 
-    def stepper(self, model):
+    def stepper(self, model, samples):
         stepper = ToyStepper(model, self.losses)
         self.change(stepper)
         return stepper

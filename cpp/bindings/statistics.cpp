@@ -63,13 +63,87 @@ void align(HostStatistics& host, int32_t op, const py::object& reference, const 
   host.align(op, checked_statistics(host, op, reference, "reference"), checked_statistics(host, op, found, "found"));
 }
 
+WindowGroups groups_of(const HostStatistics& host, int32_t op) {
+  layer_record(host, op);
+  return window_groups(host.model(), op);
+}
+
+// (groups, values of a group); (0, 0) of a layer without windows.
+py::tuple window_shape(const HostStatistics& host, int32_t op) {
+  const WindowGroups groups = groups_of(host, op);
+  return py::make_tuple(groups.count, groups.count == 0 ? 0 : groups.values());
+}
+
+std::vector<float> checked_values(const py::object& object, const std::vector<py::ssize_t>& shape,
+                                  const std::string& name) {
+  const auto values = checked<float>(object, name.c_str(), "float32");
+  if (std::vector<py::ssize_t>(values.shape(), values.shape() + values.ndim()) != shape) {
+    std::string wanted;
+    for (const py::ssize_t size : shape) wanted += std::to_string(size) + ", ";
+    throw py::value_error(name + " must have shape (" + wanted.substr(0, wanted.size() - 2) + "); got " +
+                          shape_text(values));
+  }
+  std::vector<float> result(values.data(), values.data() + values.size());
+  for (const float value : result) {
+    if (!is_finite(value)) throw py::value_error(name + " must be finite");
+  }
+  return result;
+}
+
+WindowGroups checked_groups(const HostStatistics& host, int32_t op) {
+  const WindowGroups groups = groups_of(host, op);
+  if (groups.count == 0) throw py::value_error("op " + std::to_string(op) + " has no windows to look at");
+  return groups;
+}
+
+py::ssize_t input_channels(const HostStatistics& host, int32_t op) {
+  return host.model().input_of(host.model().op(op)).channels;
+}
+
+HostStatistics::Windows checked_windows(const HostStatistics& host, int32_t op, const WindowGroups& groups,
+                                        const py::tuple& windows, const std::string& name) {
+  if (windows.size() != 2) throw py::value_error(name + " must be means and values");
+  return {checked_values(windows[0], {input_channels(host, op)}, name + " means"),
+          checked_values(windows[1], {groups.count, groups.values()}, name + " values")};
+}
+
+py::tuple measure_windows(HostStatistics& host, int32_t op, const py::object& images_object,
+                          const py::object& centres_object) {
+  const WindowGroups groups = checked_groups(host, op);
+  const auto images = checked_images(images_object, host.model());
+  const std::vector<float> centres = checked_values(centres_object, {input_channels(host, op)}, "centres");
+  HostStatistics::Windows found;
+  {
+    const int8_t* data = images.data();
+    const auto count = static_cast<int32_t>(images.shape(0));
+    const py::gil_scoped_release release;
+    found = host.measure_windows(op, data, count, centres, interrupted);
+  }
+  FloatArray means(static_cast<py::ssize_t>(found.means.size()));
+  FloatArray values({py::ssize_t{groups.count}, py::ssize_t{groups.values()}});
+  std::copy(found.means.begin(), found.means.end(), means.mutable_data());
+  std::copy(found.values.begin(), found.values.end(), values.mutable_data());
+  return py::make_tuple(means, values);
+}
+
+void align_windows(HostStatistics& host, int32_t op, const py::tuple& reference, const py::tuple& found) {
+  const WindowGroups groups = checked_groups(host, op);
+  const HostStatistics::Windows wanted = checked_windows(host, op, groups, reference, "reference");
+  const HostStatistics::Windows measured = checked_windows(host, op, groups, found, "found");
+  const py::gil_scoped_release release;
+  host.align_windows(op, wanted, measured);
+}
+
 }  // namespace
 
 void register_statistics(py::module_& m) {
   py::class_<HostStatistics>(m, "Statistics", "Measures and aligns the channel statistics of a model's layers.")
       .def(py::init<std::shared_ptr<HostModel>, int32_t>(), py::arg("model"), py::arg("threads") = 0)
       .def("measure", &measure, py::arg("op"), py::arg("images"), py::arg("guess"), py::arg("rounds"))
-      .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"));
+      .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"))
+      .def("window_shape", &window_shape, py::arg("op"))
+      .def("measure_windows", &measure_windows, py::arg("op"), py::arg("images"), py::arg("centres"))
+      .def("align_windows", &align_windows, py::arg("op"), py::arg("reference"), py::arg("found"));
 }
 
 }  // namespace pmt::bindings

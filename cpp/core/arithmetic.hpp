@@ -21,6 +21,13 @@ inline int32_t round_half_even(float value) {
 // As round_half_even for any finite value; the result saturates at +-2^21, far outside int8.
 inline int32_t round_saturating(float value) { return round_half_even(clamp(value, -2097152.0f, 2097152.0f)); }
 
+// Half to even as far as floats have fractions; beyond 2^22 those that matter are whole. Saturates at
+// +-2^30.
+inline int32_t round_bias(float value) {
+  if (value > -4194304.0f && value < 4194304.0f) return round_half_even(value);
+  return static_cast<int32_t>(clamp(value, -1073741824.0f, 1073741824.0f));
+}
+
 // int64 -> float, round half to even, without a library call (its rounding differs by target).
 inline float to_float(int64_t value) {
   const bool negative = value < 0;

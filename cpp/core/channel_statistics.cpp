@@ -15,13 +15,6 @@ namespace {
 constexpr float steps_a_deviation = 8.0f;
 constexpr float narrowest_steps = 4.0f;  // the next deviation is at least this share of a step
 constexpr float largest_gain = 16.0f;
-constexpr float largest_bias = 1073741824.0f;  // 2^30
-
-// Half to even as far as floats have fractions; beyond 2^22 those that matter are whole.
-int32_t rounded_bias(float value) {
-  if (value > -4194304.0f && value < 4194304.0f) return round_half_even(value);
-  return static_cast<int32_t>(clamp(value, -largest_bias, largest_bias));
-}
 
 int32_t saturated(int64_t value) {
   return static_cast<int32_t>(value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value));
@@ -85,7 +78,7 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
     if (c >= channels || channel_is_dead(model.weight_scales(op)[c])) continue;
     const float scale = accumulator_scale(model, op, c);
     const int32_t bias = network_.parameters[index].bias[c];
-    const int32_t shift = rounded_bias(guess[c].mean / scale);
+    const int32_t shift = round_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
     centres_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
     // What is narrower than a step was rounded: its mean is known to a step, its deviation is not.
@@ -190,7 +183,7 @@ void align_layer(const Model& model, int32_t index, const ChannelStatistics* ref
     const float constant = to_float(layer.bias[c]) * (input_scale * old);
     const float bias = reference[c].mean - gain * (found[c].mean - constant);
     layer.weight_scales[c] = scale;
-    layer.bias[c] = rounded_bias(bias / (input_scale * scale));
+    layer.bias[c] = round_bias(bias / (input_scale * scale));
   }
 }
 

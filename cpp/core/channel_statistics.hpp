@@ -64,8 +64,9 @@ class StatisticsMeter {
   Status* statuses_ = nullptr;  // one per worker
 };
 
-// Where the aligned biases and weight scales of a layer live.
+// Where the aligned parameters of a layer live.
 struct AlignedLayer {
+  int8_t* weights;
   int32_t* bias;
   float* weight_scales;
 };

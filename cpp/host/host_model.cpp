@@ -50,7 +50,8 @@ LayerStorage HostModel::storage(int32_t op) {
 
 AlignedLayer HostModel::aligned_layer(int32_t op) {
   const OpRecord& record = model_.op(op);
-  return {const_cast<int32_t*>(model_.bias(record)), const_cast<float*>(model_.weight_scales(record))};
+  return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record)),
+          const_cast<float*>(model_.weight_scales(record))};
 }
 
 }  // namespace pmt::host

@@ -36,7 +36,7 @@ class HostModel {
   const Plan& plan() const { return plan_; }
   // After weights or biases were written through storage().
   void repack(int32_t op) { repack_layer(network_, op); }
-  // After biases or weight scales were written through aligned_layer().
+  // After anything was written through aligned_layer().
   void rescale(int32_t op) {
     rescale_layer(network_, op);
     repack_layer(network_, op);

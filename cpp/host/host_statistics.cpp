@@ -25,13 +25,19 @@ void check(const Status& status) {
 
 HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, int32_t threads) : model_(std::move(model)) {
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
+  open(meter_, memory_);
+  open(window_meter_, window_memory_);
+}
+
+template <typename Meter>
+void HostStatistics::open(Meter& meter, std::vector<Chunk>& memory) {
   const Network& network = model_->network();
   const StatisticsSetup setup = {network.model, network.kernels, team_->executor(), network.packed};
-  memory_.resize(StatisticsMeter::table_bytes(model_->model()) / sizeof(Chunk) + 1);
-  const Status measured = meter_.open(setup, memory_.data(), memory_.size() * sizeof(Chunk));
+  memory.resize(Meter::table_bytes(model_->model()) / sizeof(Chunk) + 1);
+  const Status measured = meter.open(setup, memory.data(), memory.size() * sizeof(Chunk));
   if (measured.code != Code::arena_too_small) check(measured);
-  memory_.resize(meter_.bytes_needed() / sizeof(Chunk) + 1);
-  check(meter_.open(setup, memory_.data(), memory_.size() * sizeof(Chunk)));
+  memory.resize(meter.bytes_needed() / sizeof(Chunk) + 1);
+  check(meter.open(setup, memory.data(), memory.size() * sizeof(Chunk)));
 }
 
 std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, const int8_t* images, int32_t count, int32_t rounds,
@@ -47,6 +53,47 @@ std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, const int8_t*
 void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& reference,
                            const std::vector<ChannelStatistics>& found) {
   align_layer(model(), op, reference.data(), found.data(), model_->aligned_layer(op));
+  model_->rescale(op);
+}
+
+HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const int8_t* images, int32_t count,
+                                                        const std::vector<float>& centres,
+                                                        std::function<bool()> should_stop) {
+  should_stop_ = std::move(should_stop);
+  Source source = {images, static_cast<size_t>(element_count(model().input()))};
+  const WindowGroups groups = window_groups(model(), op);
+  Windows found = {std::vector<float>(centres.size()),
+                   std::vector<float>(static_cast<size_t>(groups.count) * static_cast<size_t>(groups.values()))};
+  check(
+      window_meter_.measure(op, count, {&source, read_image}, centres.data(), found.means.data(), found.values.data()));
+  return found;
+}
+
+void HostStatistics::align_windows(int32_t op, const Windows& reference, const Windows& found) {
+  struct Job {
+    const Model& model;
+    int32_t op;
+    WindowStatistics reference, found;
+    AlignedLayer layer;
+    std::vector<Chunk> scratch;
+    size_t chunks;  // of one worker
+  };
+  const WindowGroups groups = window_groups(model(), op);
+  const Executor executor = team_->executor();
+  const size_t chunks = window_alignment_bytes(groups) / sizeof(Chunk) + 1;
+  Job job = {model(),
+             op,
+             {reference.means.data(), reference.values.data()},
+             {found.means.data(), found.values.data()},
+             model_->aligned_layer(op),
+             std::vector<Chunk>(chunks * static_cast<size_t>(executor.workers)),
+             chunks};
+  const auto task = [](void* argument, int32_t group, int32_t worker) {
+    Job& j = *static_cast<Job*>(argument);
+    Chunk* scratch = j.scratch.data() + j.chunks * static_cast<size_t>(worker);
+    pmt::align_windows(j.model, j.op, group, j.reference, j.found, j.layer, scratch);
+  };
+  executor.run(executor.context, groups.count, task, &job, false);
   model_->rescale(op);
 }
 

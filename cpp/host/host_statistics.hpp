@@ -1,4 +1,4 @@
-// The core's StatisticsMeter with its arena, threads and in-memory images.
+// The core's StatisticsMeter and WindowMeter with their arenas, threads and in-memory images.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/channel_statistics.hpp"
+#include "core/window_alignment.hpp"
+#include "core/window_statistics.hpp"
 #include "host/host_model.hpp"
 #include "host/team.hpp"
 
@@ -13,6 +15,11 @@ namespace pmt::host {
 
 class HostStatistics {
  public:
+  // Of a layer: what WindowStatistics points to.
+  struct Windows {
+    std::vector<float> means, values;
+  };
+
   // Shares the model, whose biases and weight scales align() changes in place.
   HostStatistics(std::shared_ptr<HostModel> model, int32_t threads);
 
@@ -22,6 +29,11 @@ class HostStatistics {
                                          std::function<bool()> should_stop);
   void align(int32_t op, const std::vector<ChannelStatistics>& reference, const std::vector<ChannelStatistics>& found);
 
+  // Of the windows of layer `op`, which has some; one centre a channel of its input.
+  Windows measure_windows(int32_t op, const int8_t* images, int32_t count, const std::vector<float>& centres,
+                          std::function<bool()> should_stop);
+  void align_windows(int32_t op, const Windows& reference, const Windows& found);
+
   const Model& model() const { return model_->model(); }
 
  private:
@@ -29,11 +41,16 @@ class HostStatistics {
     uint8_t bytes[64];
   };
 
+  template <typename Meter>
+  void open(Meter& meter, std::vector<Chunk>& memory);
+
   std::shared_ptr<HostModel> model_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;
   std::vector<Chunk> memory_;
+  std::vector<Chunk> window_memory_;
   StatisticsMeter meter_;
+  WindowMeter window_meter_;
 };
 
 }  // namespace pmt::host

@@ -8,6 +8,7 @@
 #include "reference/depthwise_conv2d.hpp"
 #include "reference/fully_connected.hpp"
 #include "tests/linear_case.hpp"
+#include "tests/meter.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
@@ -21,44 +22,23 @@ namespace {
 
 using Statistics = std::vector<ChannelStatistics>;
 
-// A meter on memory of exactly the size it asks for, and its own packed weights.
+// Without a guess: three rounds, each closer.
 class Meter {
  public:
-  explicit Meter(const Model& model, const Machine& machine = {}) : model_(model) {
-    parameters_.resize(static_cast<size_t>(model.op_count()));
-    bind_parameters(model, parameters_.data());
-    Network network = {&model, machine.kernels, parameters_.data(), nullptr};
-    Arena measure;
-    pack_network(measure, network);
-    packed_ = std::make_unique<AlignedBytes>(measure.used() + 64, 0xA5);
-    auto* aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(packed_->data()) + 63) / 64 * 64);
-    Arena arena(aligned, measure.used());
-    pack_network(arena, network);
-    const StatisticsSetup setup = {&model, machine.kernels, machine.executor, network.packed};
-    AlignedBytes tables(StatisticsMeter::table_bytes(model));
-    REQUIRE(meter_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
-    const size_t bytes = meter_.bytes_needed();
-    memory_ = std::make_unique<AlignedBytes>(bytes + 64, 0xA5);
-    auto* start = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(memory_->data()) + 63) / 64 * 64);
-    REQUIRE(meter_.open(setup, start, bytes - 1).code == Code::arena_too_small);
-    REQUIRE(meter_.open(setup, start, bytes).ok());
-  }
+  explicit Meter(const Model& model, const Machine& machine = {}) : model_(model), open_(model, machine) {}
 
-  // Without a guess: three rounds, each closer.
   Statistics measure(int32_t op, const Samples& samples) {
     const TensorRecord& out = model_.output_of(model_.op(op));
     Statistics found(static_cast<size_t>(out.channels), {0.0f, 32.0f * out.scale});
-    REQUIRE(meter_.measure(op, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
+    REQUIRE(meter().measure(op, samples.count(), source_of(samples), 3, found.data(), found.data()).ok());
     return found;
   }
 
-  StatisticsMeter& meter() { return meter_; }
+  StatisticsMeter& meter() { return open_.meter(); }
 
  private:
   const Model& model_;
-  std::vector<Parameters> parameters_;
-  std::unique_ptr<AlignedBytes> packed_, memory_;
-  StatisticsMeter meter_;
+  OpenMeter<StatisticsMeter> open_;
 };
 
 reference::Sums exact_sums(const Model& model, int32_t index, const reference::Image& input) {
@@ -177,8 +157,9 @@ TEST_CASE("an aligned layer has the reference's statistics, and its weights stay
       }
       const std::vector<int8_t> weights(c.model.weights(record),
                                         c.model.weights(record) + weight_count(c.model, record));
-      align_layer(c.model, op, wanted.data(), found.data(),
-                  {const_cast<int32_t*>(c.model.bias(record)), const_cast<float*>(c.model.weight_scales(record))});
+      align_layer(
+          c.model, op, wanted.data(), found.data(),
+          {nullptr, const_cast<int32_t*>(c.model.bias(record)), const_cast<float*>(c.model.weight_scales(record))});
       Meter after(c.model);
       const Statistics now = after.measure(op, c.samples);
       for (size_t k = 0; k < now.size(); ++k) {
@@ -205,7 +186,7 @@ TEST_CASE("gains are bounded, and constant or dead channels stay") {
   std::vector<float> scales = {0.25f, 0.25f, 0.25f, 1e-9f, 0.25f};
   const Statistics reference = {{1.0f, 2.0f}, {1.0f, 100.0f}, {1.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
   const Statistics found = {{0.25f, 1.0f}, {0.25f, 1.0f}, {0.25f, 1.0f}, {0.0f, 0.0f}, {0.25f, 0.0f}};
-  align_layer(model, 0, reference.data(), found.data(), {bias.data(), scales.data()});
+  align_layer(model, 0, reference.data(), found.data(), {nullptr, bias.data(), scales.data()});
   CHECK(scales == std::vector<float>{0.5f, 4.0f, 0.25f, 1e-9f, 0.25f});
   // 10 * 0.125 = 1.25 of the mean 0.25 is bias; doubled, the rest is -2, and 3 / (0.5 * 0.5) = 12; likewise 17 / (0.5 *
   // 4) = 8.5, to even.

@@ -30,16 +30,33 @@ struct StackUse {
 };
 StackUse stack_use();
 
-// Storage: files on a card, read at any offset and written from front to back.
-enum class Access { read, write };
-constexpr int32_t no_file = -1;
+// Time since init(), for the log alone: training never depends on it.
+uint32_t milliseconds();
 
-int32_t open(const char* name, Access access);  // no_file on failure
-int64_t size(int32_t file);                     // bytes, -1 on failure
-bool read(int32_t file, uint32_t offset, void* bytes, size_t count);
-bool append(int32_t file, const void* bytes, size_t count);
-bool close(int32_t file);
-// Replaces `to` where it exists.
-bool rename(const char* from, const char* to);
+// Called between steps and between the layers of a step. A board's watchdog resets it otherwise.
+void feed_watchdog();
+
+// On while a step runs.
+void set_led(bool on);
+
+// Storage: a card of blocks, an SD card's own size.
+constexpr uint32_t block_bytes = 512;
+
+enum class CardStatus : int32_t {
+  ok = 0,
+  absent,           // no card answers
+  timeout,          // a card that answered does not any more
+  checksum,         // the transfer's CRC is wrong
+  write_protected,  // or the card refuses the write
+  out_of_range,     // beyond the card's last block
+  failed,           // anything else the card or the controller reports
+};
+
+// Finds and initialises the card. `blocks` is its size.
+CardStatus open_card(uint32_t* blocks);
+// One transfer; `bytes` is 4-byte aligned. No retries: who calls decides about them.
+CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes);
+// Returns when the card has programmed the blocks.
+CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes);
 
 }  // namespace pmt::board

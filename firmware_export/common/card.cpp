@@ -1,16 +1,16 @@
 #include "common/card.hpp"
 
-#include "common/board.hpp"
-#include "core/crc32.hpp"
-
 namespace pmt::firmware {
 namespace {
 
-constexpr size_t block_bytes = 512;  // of an SD card
 constexpr int32_t most_records = 1 << 24;
-constexpr size_t checked_from = 16;  // of the header; what stands before is fixed or is the checksum
+constexpr uint32_t data_generation = 0;
 
 bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; }
+
+uint64_t end_block(const CardSection& section) {
+  return section.first + (uint64_t{section.bytes} + payload_bytes - 1) / payload_bytes;
+}
 
 }  // namespace
 
@@ -20,19 +20,20 @@ bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && v
     if (pmt_problem != nullptr) return pmt_problem; \
   } while (0)
 
-Problem Card::open(const char* name, const Model& model) {
-  file_ = board::open(name, board::Access::read);
-  if (file_ == board::no_file) return "the file cannot be opened";
-  const int64_t bytes = board::size(file_);
-  if (bytes < static_cast<int64_t>(sizeof(CardHeader))) return "the file is shorter than its header";
-  if (!board::read(file_, 0, &header_, sizeof header_)) return "the header cannot be read";
+Problem Card::open(Storage* storage, const Model& model) {
+  storage_ = storage;
+  if (!storage->open()) return "it does not open";
+  const uint8_t* payload = storage->read(0, 0);
+  if (payload == nullptr) {
+    storage->forget_damage();  // this says what the damage means
+    return "this is no card of pmt export, or its header is damaged";
+  }
+  __builtin_memcpy(&header_, payload, sizeof header_);
   for (int i = 0; i < 4; ++i) {
     if (header_.magic[i] != card_magic[i]) return "this is no card of pmt export";
   }
   if (header_.version != card_version) return "the card has a version that this firmware does not read";
-  if (header_.card_bytes != bytes) return "the file is not as long as its header says";
-  const auto* start = reinterpret_cast<const uint8_t*>(&header_);
-  if (crc32(start + checked_from, sizeof header_ - checked_from) != header_.crc32) return "the header is damaged";
+  if (header_.blocks > storage->blocks()) return "the card is smaller than its header says";
   PMT_RETURN_IF_PROBLEM(check_header(model));
   PMT_RETURN_IF_PROBLEM(check_sections());
   return check_records();
@@ -45,7 +46,7 @@ Problem Card::check_header(const Model& model) const {
   if (h.ops != model.op_count()) return "the card does not have the model's number of ops";
   const bool counts = inside(h.samples, 1, most_records) && inside(h.steps, 0, most_records) &&
                       inside(h.batch, 1, most_records) && inside(h.layers, 1, h.ops) &&
-                      inside(h.inferences, 0, h.samples);
+                      inside(h.inferences, 0, h.samples) && inside(h.save_interval, 1, most_records);
   return counts ? nullptr : "a count in the header is out of range";
 }
 
@@ -68,27 +69,14 @@ Problem Card::check_sections() const {
       {h.results, int64_t{sizeof(ResultRecord)} * h.steps},
       {h.parameters, int64_t{sizeof(ParameterRecord)} * h.steps * h.layers},
       {h.memories, h.memories.bytes},  // the trainer knows how many
+      {h.model, h.model.bytes},
   };
   for (const auto& entry : expected) {
     if (entry.section.bytes != entry.bytes) return "a section does not have the size its counts give";
-    const uint64_t end = uint64_t{entry.section.offset} + entry.section.bytes;
-    if (entry.section.offset < sizeof(CardHeader) || end > h.card_bytes) return "a section lies outside the file";
-    PMT_RETURN_IF_PROBLEM(check_checksum(entry.section));
+    if (entry.section.first < 1 || end_block(entry.section) > h.first_slot) return "a section lies outside the card";
   }
-  return nullptr;
-}
-
-Problem Card::check_checksum(const CardSection& section) const {
-  uint8_t block[block_bytes];
-  uint32_t crc = 0;
-  for (uint32_t done = 0; done < section.bytes;) {
-    const size_t rest = section.bytes - done;
-    const size_t count = rest < block_bytes ? rest : block_bytes;
-    if (!board::read(file_, section.offset + done, block, count)) return "a section cannot be read";
-    crc = crc32(block, count, crc);
-    done += count;
-  }
-  return crc == section.crc32 ? nullptr : "the checksum of a section differs: the card is damaged";
+  const bool slots = h.slot_blocks >= 2 && h.first_slot + 2 * uint64_t{h.slot_blocks} <= h.blocks;
+  return slots ? nullptr : "the slots of the checkpoints lie outside the card";
 }
 
 // Options, layers and labels are checked by the trainer; the indices of samples are the card's own.
@@ -108,7 +96,20 @@ Problem Card::check_records() const {
 
 bool Card::read(const CardSection& section, int64_t offset, void* bytes, size_t count) const {
   if (offset < 0 || offset + static_cast<int64_t>(count) > section.bytes) return false;
-  return board::read(file_, section.offset + static_cast<uint32_t>(offset), bytes, count);
+  auto* to = static_cast<uint8_t*>(bytes);
+  auto place = static_cast<uint32_t>(offset);
+  while (count > 0) {
+    const uint8_t* payload = storage_->read(section.first + place / payload_bytes, data_generation);
+    if (payload == nullptr) return false;
+    const size_t inside_block = place % payload_bytes;
+    const size_t rest = payload_bytes - inside_block;
+    const size_t piece = count < rest ? count : rest;
+    __builtin_memcpy(to, payload + inside_block, piece);
+    to += piece;
+    place += static_cast<uint32_t>(piece);
+    count -= piece;
+  }
+  return true;
 }
 
 bool Card::options(TrainerOptions* options) const { return read(header_.options, 0, options, sizeof *options); }

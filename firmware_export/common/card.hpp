@@ -1,8 +1,8 @@
-// The reader of card.bin. open() checks everything once; the records are read when they are needed,
-// so that the card costs no memory.
+// The reader of the card's data. open() checks the header and the list of the steps; every block is
+// checked when it is read, and records are read when they are needed, so that the card costs no memory.
 #pragma once
 
-#include "common/card_format.hpp"
+#include "common/storage.hpp"
 #include "core/layer.hpp"
 #include "core/model.hpp"
 
@@ -13,8 +13,9 @@ using Problem = const char*;
 
 class Card {
  public:
-  // `model` is the one in flash; a card made for another one is refused.
-  Problem open(const char* name, const Model& model);
+  // `model` is the one in flash; a card made for another one is refused. Where the storage has a
+  // fault, that says more than the problem.
+  Problem open(Storage* storage, const Model& model);
 
   const CardHeader& header() const { return header_; }
 
@@ -35,14 +36,13 @@ class Card {
  private:
   Problem check_header(const Model& model) const;
   Problem check_sections() const;
-  Problem check_checksum(const CardSection& section) const;
   Problem check_records() const;
   int64_t step_bytes() const;
   int64_t sample_bytes() const;
   bool read(const CardSection& section, int64_t offset, void* bytes, size_t count) const;
 
   CardHeader header_ = {};
-  int32_t file_ = -1;
+  Storage* storage_ = nullptr;
 };
 
 }  // namespace pmt::firmware

@@ -1,26 +1,44 @@
-// card.bin: what the host gives the board. Little-endian; every section has its own checksum.
+// What stands on the card: `card.img`, written by `pmt export`. Little-endian.
+//
+// The card is a row of blocks of 512 bytes: 508 of payload and their checksum. So a block says by
+// itself whether it is whole, a reader needs no table and no second block to check the first, and a
+// section is its blocks' payloads joined. 508 is a multiple of 4: words stay aligned.
+//
+//   block 0        CardHeader
+//   sections       each from a block of its own
+//   two slots      checkpoints, written by the board in turn; see slots.hpp
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace pmt::firmware {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
-constexpr uint32_t card_version = 2;
+constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
+constexpr uint32_t card_version = 3;
+
+constexpr size_t payload_bytes = 508;
+
+struct Block {
+  uint8_t payload[payload_bytes];
+  // IEEE CRC-32 of the generation, the block's number (both uint32) and the payload. A block that
+  // stands in the wrong place, or that an earlier checkpoint left, is no good block.
+  uint32_t crc32;
+};
+static_assert(sizeof(Block) == 512, "the block of an SD card");
 
 struct CardSection {
-  uint32_t offset;  // from the start of the file, a multiple of 16
-  uint32_t bytes;
-  uint32_t crc32;  // IEEE CRC-32 of the section
+  uint32_t first;  // block
+  uint32_t bytes;  // of payload
 };
 
 struct CardHeader {
   uint8_t magic[4];
   uint32_t version;
-  uint32_t card_bytes;
-  uint32_t crc32;         // of bytes 16 .. sizeof(CardHeader)
+  uint32_t blocks;        // of everything, the slots included
   uint32_t model_crc32;   // crc32 of the model's header: the model this card was made for
-  uint32_t result_crc32;  // the same of the host's checkpoint after the last step
+  uint32_t result_crc32;  // the same of the host's model after the last step
   int32_t image_bytes;    // of one sample: the network's int8 input
   int32_t samples;
   int32_t batch;  // the largest number of samples in a step
@@ -28,6 +46,10 @@ struct CardHeader {
   int32_t layers;
   int32_t ops;
   int32_t inferences;       // samples 0 .. inferences-1 have expected activations
+  int32_t save_interval;    // steps from one checkpoint to the next; there is one after the last, too
+  int32_t memory_values;    // Trainer::memories(): floats at the end of a checkpoint
+  uint32_t slot_blocks;     // of each of the two slots
+  uint32_t first_slot;      // block; the second slot stands behind the first
   CardSection options;      // TrainerOptions
   CardSection layer_list;   // int32 op index [layers]
   CardSection settings;     // LayerSettings [layers]
@@ -37,8 +59,9 @@ struct CardHeader {
   CardSection results;      // expected ResultRecord [steps]
   CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
   CardSection memories;     // float32 of Trainer::memories() before the first step; empty: all 0
+  CardSection model;        // the .pmt image; for the host alone, which reads the trained model back
 };
-static_assert(sizeof(CardHeader) == 160, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams
@@ -59,5 +82,18 @@ struct ParameterRecord {
   uint32_t bias_crc32;
 };
 static_assert(sizeof(ParameterRecord) == 8, "part of the file format");
+
+// A slot's first block. The blocks behind it hold, one after another, the trained weights (int8; not
+// where biases alone are trained) and biases (int32) of each layer, then the float32 of
+// Trainer::memories(). Their generation is the sequence number; the header's own is 0.
+struct SlotHeader {
+  uint8_t magic[4];
+  uint32_t sequence;  // of the checkpoint, from 1; 0: the slot was never written
+  uint32_t steps;     // done; training goes on with the step of this index
+  uint32_t bytes;     // of payload
+  uint32_t model_crc32;
+  uint32_t image_crc32;  // crc32 in the header of the trained model's .pmt image
+};
+static_assert(sizeof(SlotHeader) == 24, "part of the file format");
 
 }  // namespace pmt::firmware

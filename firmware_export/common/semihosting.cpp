@@ -5,13 +5,11 @@ namespace {
 
 enum Call : uint32_t {
   sys_open = 0x01,
-  sys_close = 0x02,
   sys_write0 = 0x04,
   sys_write = 0x05,
   sys_read = 0x06,
   sys_seek = 0x0A,
   sys_flen = 0x0C,
-  sys_rename = 0x0F,
   sys_exit_extended = 0x20,
 };
 constexpr uint32_t application_exit = 0x20026;
@@ -61,13 +59,6 @@ bool read(int32_t file, void* bytes, size_t count) {
 bool write(int32_t file, const void* bytes, size_t count) {
   const uint32_t arguments[] = {static_cast<uint32_t>(file), address(bytes), count};
   return call(sys_write, arguments) == 0;
-}
-
-bool close(int32_t file) { return call(sys_close, &file) == 0; }
-
-bool rename(const char* from, const char* to) {
-  const uint32_t arguments[] = {address(from), length_of(from), address(to), length_of(to)};
-  return call(sys_rename, arguments) == 0;
 }
 
 }  // namespace pmt::semihosting

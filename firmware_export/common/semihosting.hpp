@@ -6,7 +6,7 @@
 
 namespace pmt::semihosting {
 
-enum class Mode : uint32_t { read = 1, write = 5 };  // "rb" and "wb"
+enum class Mode : uint32_t { read = 1, update = 3 };  // "rb" and "r+b"
 
 void print(const char* text);
 [[noreturn]] void exit(int status);
@@ -16,7 +16,5 @@ int32_t length(int32_t file);
 bool seek(int32_t file, uint32_t offset);
 bool read(int32_t file, void* bytes, size_t count);
 bool write(int32_t file, const void* bytes, size_t count);
-bool close(int32_t file);
-bool rename(const char* from, const char* to);
 
 }  // namespace pmt::semihosting

@@ -1,40 +1,50 @@
 #include "common/session.hpp"
 
-#include "common/checkpoint.hpp"
+#include "common/executor.hpp"
+#include "common/training_log.hpp"
 #include "core/crc32.hpp"
-#include "core/loss.hpp"
 #include "core/stream_run.hpp"
 
 namespace pmt::firmware {
 
 // `pmt export` counts the arena with these sizes.
-static_assert(sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 56 && sizeof(LayerStorage) == 8,
+static_assert(sizeof(void*) != 4 || (sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 56 &&
+                                     sizeof(LayerStorage) == 8),
               "python/pmt/costs/arena.py must hold the same sizes");
 
-bool Session::fail(const char* what, const Status& status) {
-  verify_.failed(what, message(status.code));
+bool Session::fail(const char* what, const char* why, int32_t op) {
+  board::set_led(false);
   Line line;
-  line.text("error: ").text(what).text(": ").text(message(status.code));
-  if (status.op >= 0) line.text(" (op ").number(status.op).text(")");
+  line.text("error: ");
+  if (storage_.fault().why != nullptr) {  // what the rest follows from
+    verify_.failed(storage_.fault());
+    line.text("card: ");
+    storage_.fault().describe(line);
+  } else {
+    verify_.failed(what, why);
+    line.text(what).text(": ").text(why);
+    if (op >= 0) line.text(" (op ").number(op).text(")");
+  }
   line.print();
   return false;
 }
 
-bool Session::open(const ModelImage& image, const char* card_name, const board::Memory& arena) {
+bool Session::fail(const char* what, const Status& status) { return fail(what, message(status.code), status.op); }
+
+bool Session::open(const ModelImage& image, const board::Memory& arena) {
   image_ = image;
   const Status status = model_.open(image.bytes, image.count);
   if (!status.ok()) return fail("model", status);
-  const Problem problem = card_.open(card_name, model_);
-  if (problem != nullptr) {
-    verify_.failed(card_name, problem);
-    Line().text("error: ").text(card_name).text(": ").text(problem).print();
-    return false;
-  }
-  verify_.open(model_, card_);
-  if (!card_.options(&options_)) return fail("options", {Code::sample_unreadable});
-  if (!open_trainer(arena) || !read_memories()) return false;
-  print_model();
+  if (!open_card() || !open_trainer(arena) || !read_memories()) return false;
+  log_model(card_.header(), image_.count, options_.queries);
   return true;
+}
+
+bool Session::open_card() {
+  const Problem problem = card_.open(&storage_, model_);
+  if (problem != nullptr) return fail("card", problem);
+  verify_.open(model_, card_);
+  return card_.options(&options_) || fail("options", {Code::sample_unreadable});
 }
 
 // The arena: layer list, settings, parameters of the layers under training, then the trainer's own
@@ -55,8 +65,8 @@ bool Session::open_trainer(const board::Memory& arena) {
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
-      TrainerSetup setup = {
-          &model_, &portable_kernels(), &options_, layers, count, storage, card_.header().batch, sequential_executor()};
+      TrainerSetup setup = {&model_, &portable_kernels(),  &options_,         layers, count,
+                            storage, card_.header().batch, watched_executor()};
       setup.settings = settings;
       setup.compact = true;
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
@@ -81,6 +91,7 @@ bool Session::open_trainer(const board::Memory& arena) {
 bool Session::read_memories() {
   const UpdateMemories memories = trainer_.memories();
   const uint32_t bytes = card_.header().memories.bytes;
+  if (memories.count != card_.header().memory_values) return fail("memories", {Code::update_memory});
   if (bytes == 0) return true;
   if (bytes != static_cast<uint64_t>(memories.count) * sizeof(float)) return fail("memories", {Code::update_memory});
   if (!card_.memories(memories.values)) return fail("memories", {Code::sample_unreadable});
@@ -107,28 +118,6 @@ bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage)
   return true;
 }
 
-void Session::print_model() const {
-  const CardHeader& h = card_.header();
-  Line()
-      .text("model: ")
-      .number(h.ops)
-      .text(" ops, ")
-      .number(static_cast<int64_t>(image_.count))
-      .text(" bytes in flash")
-      .print();
-  Line()
-      .text("train: ")
-      .number(h.layers)
-      .text(" layers, ")
-      .number(h.steps)
-      .text(" steps of up to ")
-      .number(h.batch)
-      .text(" samples, ")
-      .number(options_.queries)
-      .text(" queries")
-      .print();
-}
-
 bool Session::check_activations() {
   const CardHeader& h = card_.header();
   const Workspace& workspace = trainer_.workspace(0);
@@ -138,6 +127,7 @@ bool Session::check_activations() {
     if (!card_.sample(sample, input, &label)) return fail("inference", {Code::sample_unreadable});
     const Plan& plan = trainer_.plan();
     for (int32_t i = 0; i < h.ops; i = plan.segment_end(i) + 1) {
+      board::feed_watchdog();
       uint32_t checksums[longest_stream] = {};
       forward_rows(trainer_.network(), plan, workspace, i, [&](int32_t op, const int8_t* rows, int32_t bytes) {
         const auto* first = reinterpret_cast<const uint8_t*>(rows);
@@ -146,7 +136,7 @@ bool Session::check_activations() {
       for (int32_t op = i; op <= plan.segment_end(i); ++op) verify_.activation(sample, op, checksums[op - i]);
     }
   }
-  return true;
+  return expected_values_were_read();
 }
 
 bool Session::read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
@@ -155,56 +145,40 @@ bool Session::read_sample(void* context, int32_t index, int8_t* image, int32_t* 
   return reader.card->step_sample(reader.step, index, &sample) && reader.card->sample(sample, image, label);
 }
 
-bool Session::step(int32_t index) {
+bool Session::train(int32_t index) {
   StepRecord record;
   if (!card_.step(index, &record)) return fail("step", {Code::sample_unreadable});
+  const uint32_t started = board::milliseconds();
   StepReader reader = {&card_, index};
   StepResult result = {};
   const Status status =
       trainer_.step(record.step, record.learning_rate, record.samples, {&reader, read_sample}, &result);
   if (!status.ok()) return fail("step", status);
-  Line()
-      .text("step ")
-      .number(index)
-      .text(": loss ")
-      .ratio(result.loss_sum, int64_t{record.samples} << loss_fraction_bits, 4)
-      .text(", accuracy ")
-      .ratio(result.correct, record.samples, 3)
-      .text(", ")
-      .number(result.changed)
-      .text(" weights changed")
-      .print();
+  log_step(index, record, result, board::milliseconds() - started, card_.header().steps - index - 1);
   verify_.result(index, result);
   for (int32_t i = 0; i < trainer_.layer_count(); ++i) verify_.parameters(index, i, trainer_.layer(i));
-  return true;
+  return expected_values_were_read();
 }
 
-bool Session::save(const char* name, const char* name_aside) {
-  const CheckpointSource source = {&model_, image_.bytes, &trainer_.layer(0), trainer_.layer_count()};
-  if (!write_checkpoint(source, name, name_aside)) {
-    verify_.failed(name, "the file cannot be written");
-    return false;
-  }
-  verify_.checkpoint(checkpoint_crc32(source));
-  return true;
+bool Session::expected_values_were_read() {
+  return storage_.fault().why == nullptr || fail("card", "an expected value cannot be read");
+}
+
+bool Session::step() {
+  board::feed_watchdog();
+  board::set_led(true);
+  const bool trained = train(next_);
+  board::set_led(false);
+  if (!trained) return false;
+  ++next_;
+  return (!finished() && next_ % card_.header().save_interval != 0) || save();
 }
 
 int Session::report() {
   const board::StackUse stack = board::stack_use();
-  Line()
-      .text("arena: ")
-      .number(static_cast<int64_t>(arena_needed_))
-      .text(" of ")
-      .number(static_cast<int64_t>(arena_bytes_))
-      .text(" bytes used")
-      .print();
-  Line()
-      .text("stack: ")
-      .number(static_cast<int64_t>(stack.used))
-      .text(" of ")
-      .number(static_cast<int64_t>(stack.bytes))
-      .text(" bytes used at most")
-      .print();
+  log_use("arena", arena_needed_, arena_bytes_, " bytes used");
+  log_use("stack", stack.used, stack.bytes, " bytes used at most");
+  log_retries(storage_.retries());
   if (stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");
   return verify_.report() ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/board.hpp"
+#include "common/slots.hpp"
 #include "common/verify.hpp"
 
 namespace pmt::firmware {
@@ -14,16 +15,18 @@ struct ModelImage {
 class Session {
  public:
   // Opens the model and the card, copies the layers under training into the arena and sets the
-  // trainer up in what is left of it. False, with the reason in the log, when one of them fails.
-  bool open(const ModelImage& image, const char* card_name, const board::Memory& arena);
+  // trainer up in what is left of it. False, with the reason in the log, when one of them fails; so
+  // do the functions below.
+  bool open(const ModelImage& image, const board::Memory& arena);
 
-  int32_t steps() const { return card_.header().steps; }
-
-  // Clean inference of the card's first samples, compared op by op.
+  // Clean inference of the card's first samples, compared op by op. Before resume().
   bool check_activations();
-  // One training step, compared with the host's.
-  bool step(int32_t index);
-  bool save(const char* name, const char* name_aside);
+  // Goes back to the newest checkpoint of the card, if there is one.
+  bool resume();
+
+  bool finished() const { return next_ >= card_.header().steps; }
+  // The next training step, compared with the host's, and a checkpoint where one is due.
+  bool step();
 
   // Prints the use of memory and the verdict; the exit status of the program.
   int report();
@@ -36,19 +39,28 @@ class Session {
     int32_t step;
   };
   static bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label);
+  static CheckpointPart checkpoint_part(const void* context, int32_t index);
 
+  bool open_card();
   bool open_trainer(const board::Memory& arena);
   bool read_memories();
   bool copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage);
+  bool train(int32_t index);
+  bool save();
+  CheckpointParts checkpoint_parts() const;
   bool fail(const char* what, const Status& status);
-  void print_model() const;
+  bool expected_values_were_read();
+  bool fail(const char* what, const char* why, int32_t op = -1);
 
   ModelImage image_ = {};
   Model model_;
+  Storage storage_;
   Card card_;
+  Slots slots_;
   Verify verify_;
   Trainer trainer_;
   TrainerOptions options_;
+  int32_t next_ = 0;  // step
   size_t arena_bytes_ = 0;
   size_t arena_needed_ = 0;
 };

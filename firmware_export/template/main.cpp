@@ -1,5 +1,5 @@
-// The application: trains with what the card holds and says whether the host got the same bytes.
-// This file is yours; the folders beside it are written by `pmt export`.
+// The application: trains with what the card holds, from its newest checkpoint on, and says whether
+// the host got the same bytes. This file is yours; the folders beside it are written by `pmt export`.
 #include "common/session.hpp"
 #include "model/config.hpp"
 
@@ -9,11 +9,10 @@ int main() {
 
   static firmware::Session session;
   const firmware::ModelImage model = {exported::model_image, exported::model_bytes};
-  bool running = session.open(model, "card.bin", board::arena());
+  bool running = session.open(model, board::arena());
 
-  running = running && session.check_activations();
-  for (int32_t step = 0; running && step < session.steps(); ++step) running = session.step(step);
-  if (running) session.save("checkpoint.pmt", "checkpoint.tmp");
+  running = running && session.check_activations() && session.resume();
+  while (running && !session.finished()) running = session.step();
 
   return session.report();
 }

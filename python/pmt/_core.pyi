@@ -243,6 +243,16 @@ class Statistics:
     def align(
         self, op: int, reference: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
     ) -> None: ...
+    def window_shape(self, op: int) -> tuple[int, int]: ...
+    def measure_windows(
+        self, op: int, images: npt.NDArray[np.int8], centres: npt.NDArray[np.float32]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+    def align_windows(
+        self,
+        op: int,
+        reference: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        found: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    ) -> None: ...
 
 class Profiler:
     def __init__(self, model: Model, images: npt.NDArray[np.int8]) -> None: ...

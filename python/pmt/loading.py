@@ -21,7 +21,8 @@ def load(path: str | Path, **options: Any) -> Model:
     ----------
     path : str or pathlib.Path
         A ``.pmt``, ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or ``.pkl`` (tiny-training)
-        file, a run folder (its checkpoint is read), or the name of a bundled model:
+        file, a card that a board has trained with (``card.img``, see :func:`pmt.export.read_card`),
+        a run folder (its checkpoint is read), or the name of a bundled model:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     **options
         Options of the importer, for example ``classes=10`` for a ``.pkl``.
@@ -48,6 +49,12 @@ def load(path: str | Path, **options: Any) -> Model:
                 f"path={str(path.parent)!r}: the folder holds no checkpoint.pmt; give a model "
                 "file or the folder of a run"
             )
+    if path.suffix.lower() == ".img":
+        from pmt.export.card_reader import newest_model
+
+        if options:
+            raise TypeError(f"options {sorted(options)} are unknown for a card, which takes none")
+        return newest_model(path)
     if path.suffix.lower() == ".pmt" and path.is_file() and not options:
         try:
             return Model(path.read_bytes())

@@ -57,6 +57,8 @@ class TrainingOptions:
         0 <= sparsity < 1.
     mask_interval : int
         Steps from one draw of those weights to the next.
+    mask_epochs : int
+        Epochs from one draw to the next, instead of ``mask_interval``; 0 leaves it in force.
     scope : {"layer_wise", "model_wise"}
         Perturb one layer at a time, or all of them in every query.
     baseline : {"clean", "leave_one_out"}
@@ -103,7 +105,13 @@ class TrainingOptions:
         The loss sees the int8 output instead of the last layer's accumulators.
     align_images : int
         Align the model to that many training images before the first step, 0..100,000 (see
-        :mod:`pmt.alignment`); 0 does not.
+        :mod:`pmt.alignment`); 0 does not, and a model that holds no statistics of clean images is
+        left as it is.
+    align_windows : bool
+        Align windows too; without, channels alone.
+    aligned_learning_rate : float
+        Fraction of ``learning_rate`` that is taken after an alignment, above 0 to 1: what is left
+        to learn is finer.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -128,6 +136,7 @@ class TrainingOptions:
     hadamard_index: Literal["per_sample", "running"] = "per_sample"
     sparsity: float = 0.0
     mask_interval: int = 1
+    mask_epochs: int = 0
     scope: Literal["layer_wise", "model_wise"] = "layer_wise"
     baseline: Literal["clean", "leave_one_out"] = "leave_one_out"
     mu: Literal["fixed", "calibrated"] = "fixed"
@@ -137,7 +146,9 @@ class TrainingOptions:
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
-    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = "none"
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = (
+        "measured"
+    )
     shrinkage_memory: float = 0.9
     quantisation_aware_scaling: bool = True
     rounding: Literal["nearest", "stochastic"] = "stochastic"
@@ -148,7 +159,9 @@ class TrainingOptions:
     train_weights: bool = True
     train_bias: bool = True
     int8_logits: bool = False
-    align_images: int = 0
+    align_images: int = 1000
+    align_windows: bool = True
+    aligned_learning_rate: float = 0.2
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -166,6 +179,7 @@ class TrainingOptions:
             ("mu_weight", 1, 64, ""),
             ("mu_node", 1, 64, ""),
             ("mask_interval", 1, 10**6, ""),
+            ("mask_epochs", 0, 10**6, ""),
             ("calibration_steps", 1, 10**6, ""),
             ("probe_samples", 1, 10**6, ""),
             ("probe_queries", 2, 4096, "a variance needs two"),
@@ -187,6 +201,11 @@ class TrainingOptions:
             raise ValueError(
                 "train_weights=False does not go with mu='calibrated', allocation='variance' or "
                 "rule='measured': they measure weights; leave them at their fixed values"
+            )
+        if not 0.0 < self.aligned_learning_rate <= 1.0:
+            raise ValueError(
+                f"aligned_learning_rate={self.aligned_learning_rate!r} must be above 0, at most 1, "
+                "a fraction of learning_rate"
             )
         if not 0.0 <= self.final_learning_rate <= 1.0:
             raise ValueError(
@@ -244,8 +263,15 @@ class TrainingOptions:
         measured = (self.mu, self.allocation, self.rule)
         return any(value in measured for value in ("calibrated", "variance", "measured"))
 
+    def for_samples(self, samples: int) -> TrainingOptions:
+        """Return the options with ``mask_epochs`` counted in steps, for a training set's size."""
+        if self.mask_epochs == 0:
+            return self
+        steps = self.mask_epochs * max(samples // self.batch, 1)
+        return self.replace(mask_interval=min(steps, 10**6), mask_epochs=0)
+
     def to_core(self) -> _core.Options:
-        """Return the core's option block."""
+        """Return the core's option block; for steps, of options that are :meth:`for_samples`."""
         options = _core.Options()
         for name in (*_NUMBERS, *_FRACTIONS):
             setattr(options, name, getattr(self, name))
@@ -325,6 +351,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "gradient_norm_scaling": "queries_and_samples",
         "rounding": "nearest",
         "step": "gradient",
+        "align_images": 0,
     },
 }
 

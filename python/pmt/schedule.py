@@ -124,7 +124,7 @@ class Schedule:
 
     def ends_epoch(self, steps: int) -> bool:
         """Whether an epoch, or the run, ends after so many steps."""
-        return steps > 0 and (steps % self.steps_per_epoch == 0 or steps == self.steps)
+        return steps == self.steps or (steps > 0 and steps % self.steps_per_epoch == 0)
 
     def epochs_after(self, steps: int) -> int | float:
         """Return how many epochs so many steps are: an int if they are whole."""

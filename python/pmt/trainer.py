@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.alignment import align, alignment_cost
+from pmt.clean_statistics import CleanStatistics, stored_statistics
 from pmt.core_stepper import CoreStepper
 from pmt.cost import Cost
 from pmt.costs.probe_work import probe_work
@@ -17,7 +18,6 @@ from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
-from pmt.stepper import Stepper
 from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
@@ -104,26 +104,47 @@ class ZOTrainer(Trainer):
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
         """Count the work of the alignment before the first step."""
-        if self.options.align_images == 0:
+        statistics = self._reference(model)
+        if statistics is None:
             return Cost(0, 0)
-        return alignment_cost(model, min(self.options.align_images, samples))
+        return alignment_cost(
+            model,
+            min(self.options.align_images, samples),
+            windows=self.options.align_windows and bool(statistics.windows),
+        )
 
     def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
         """Align the model to ``align_images`` of the training images, without their labels."""
+        statistics = self._reference(model)
+        if statistics is None:
+            return
         count = min(self.options.align_images, len(images))
         order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
-        align(model, images[np.sort(order[:count])], threads=self.threads)
-
-    def stepper(self, model: Model) -> Stepper:
-        """Return what takes the steps of a run on ``model``."""
-        layers = model.select_layers(self.options.layers)
-        return CoreStepper(self._core_trainer(model), self.options, model, layers)
-
-    def _core_trainer(self, model: Model) -> _core.Trainer:
-        layers = model.select_layers(self.options.layers)
-        return _core.Trainer(
-            model.core, self.options.to_core(), layers, self.options.batch, self.threads
+        align(
+            model,
+            images[np.sort(order[:count])],
+            statistics,
+            windows=self.options.align_windows,
+            threads=self.threads,
         )
+
+    def _reference(self, model: Model) -> CleanStatistics | None:
+        """Return what the model is aligned to; None where it is not."""
+        return stored_statistics(model) if self.options.align_images > 0 else None
+
+    def scheduled_options(self, model: Model) -> TrainingOptions:
+        """Return the options, with the learning rate of a run that begins with an alignment."""
+        if self._reference(model) is None:
+            return self.options
+        rate = self.options.learning_rate * self.options.aligned_learning_rate
+        return self.options.replace(learning_rate=rate)
+
+    def stepper(self, model: Model, samples: int) -> CoreStepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples."""
+        options = self.options.for_samples(samples)
+        layers = model.select_layers(options.layers)
+        core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
+        return CoreStepper(core, options, model, layers)
 
 
 def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:

@@ -54,8 +54,8 @@ class Trainer(ABC):
         """Count one step's work, for the options' batch or another number of samples."""
 
     @abstractmethod
-    def stepper(self, model: Model) -> Stepper:
-        """Return what takes the steps of a run on ``model``."""
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples."""
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
         """Count the work of :meth:`prepare` on so many training samples; by default none."""
@@ -68,7 +68,12 @@ class Trainer(ABC):
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
-        return Schedule(self.options, samples, macs, self.preparation_cost(model, samples).macs)
+        options = self.scheduled_options(model)
+        return Schedule(options, samples, macs, self.preparation_cost(model, samples).macs)
+
+    def scheduled_options(self, model: Model) -> RunOptions:
+        """Return the options that the schedule of a run on a model is made of."""
+        return self.options
 
     def open_folder(
         self, folder: RunFolder, model: Model, source: dict[str, Any], keep_best: bool
@@ -187,7 +192,7 @@ class _Run:
         state = self._open_folder(source)
         if self.folder is not None and self.folder.done:
             return self._result(self._before())
-        self.stepper = self.trainer.stepper(self.model)
+        self.stepper = self.trainer.stepper(self.model, len(self.data))
         self._load_state(state)
         self.first = self.step
         before = self._before()
@@ -317,15 +322,13 @@ class _Run:
         steps = [r for r in self.records if r["kind"] == "step"]
         recorded = self._recorded_to()
         last = [r for r in steps if r["step"] >= recorded]
-        seen = len(last) * self.trainer.options.batch
         measured = self._validate()
         self._record(
             {
                 "kind": "epoch",
                 "step": self.step - 1,
                 "epoch": self.schedule.epochs_after(self.step),
-                "train_loss": _loss_sum(last, self.trainer.options.batch) / seen,
-                "train_accuracy": sum(r["correct"] for r in last) / seen,
+                **_training_figures(last, self.trainer.options.batch),
                 **measured,
                 **self._compare(measured),
                 "changed": sum(r["changed"] for r in last),
@@ -338,8 +341,8 @@ class _Run:
         )
 
     def _recorded_to(self) -> int:
-        """Return the number of steps before the last one whose epoch is recorded."""
-        return max((r["step"] + 1 for r in self.records if r["kind"] == "epoch"), default=0)
+        """Return the number of steps before the last one whose epoch is recorded; -1 for none."""
+        return max((r["step"] + 1 for r in self.records if r["kind"] == "epoch"), default=-1)
 
     def _record(self, record: dict[str, Any]) -> None:
         self.records.append(record)
@@ -355,6 +358,15 @@ class _Run:
 
 def _rank(record: Mapping[str, float]) -> tuple[float, float]:
     return record["valid_loss"], -record["valid_accuracy"]
+
+
+def _training_figures(records: list[dict[str, Any]], batch: int) -> dict[str, float]:
+    """Return mean loss and accuracy over the samples of some steps, if there are any."""
+    if not records:
+        return {}
+    seen = len(records) * batch
+    correct = sum(r["correct"] for r in records)
+    return {"train_loss": _loss_sum(records, batch) / seen, "train_accuracy": correct / seen}
 
 
 def _loss_sum(records: list[dict[str, Any]], batch: int) -> float:

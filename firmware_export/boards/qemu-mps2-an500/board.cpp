@@ -1,4 +1,5 @@
-// QEMU's mps2-an500 (Cortex-M7): console and storage by semihosting, the arena in the board's RAM.
+// QEMU's mps2-an500 (Cortex-M7): console by semihosting, the file card.img as the card, the arena in
+// the board's RAM.
 #include "common/board.hpp"
 
 #include "common/semihosting.hpp"
@@ -14,10 +15,20 @@ namespace {
 constexpr uint32_t unused_word = 0xA5A5A5A5u;  // what startup.cpp paints the stack with
 // Not zeroed at the start: a computation that reads what it did not write shows in the comparison.
 alignas(16) __attribute__((section(".arena"))) uint8_t memory[exported::arena_bytes];
+// The board's FPGAIO: user LEDs, and a counter of hundredths of a second.
+constexpr uintptr_t leds_register = 0x40028000;
+constexpr uintptr_t hundredths_register = 0x40028014;
+
+uint32_t start = 0;
+int32_t card = -1;
+uint32_t card_blocks = 0;
+
+bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
 
 }  // namespace
 
 void init() {
+  start = *reinterpret_cast<volatile uint32_t*>(hundredths_register);
   for (size_t i = 0; i < sizeof memory; ++i) memory[i] = 0xA5;
 }
 
@@ -34,20 +45,35 @@ StackUse stack_use() {
           static_cast<size_t>(stack_top - stack_limit) * sizeof(uint32_t)};
 }
 
-int32_t open(const char* name, Access access) {
-  return semihosting::open(name, access == Access::read ? semihosting::Mode::read : semihosting::Mode::write);
+uint32_t milliseconds() { return 10 * (*reinterpret_cast<volatile uint32_t*>(hundredths_register) - start); }
+
+void feed_watchdog() {}
+
+void set_led(bool on) {
+  auto* leds = reinterpret_cast<volatile uint32_t*>(leds_register);
+  *leds = on ? *leds | 1u : *leds & ~1u;
 }
 
-int64_t size(int32_t file) { return semihosting::length(file); }
-
-bool read(int32_t file, uint32_t offset, void* bytes, size_t count) {
-  return semihosting::seek(file, offset) && semihosting::read(file, bytes, count);
+CardStatus open_card(uint32_t* blocks) {
+  if (card < 0) card = semihosting::open("card.img", semihosting::Mode::update);
+  const int32_t bytes = card < 0 ? -1 : semihosting::length(card);
+  if (bytes < 0) return CardStatus::absent;
+  card_blocks = static_cast<uint32_t>(bytes) / block_bytes;
+  *blocks = card_blocks;
+  return CardStatus::ok;
 }
 
-bool append(int32_t file, const void* bytes, size_t count) { return semihosting::write(file, bytes, count); }
+CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
+  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  const bool done = semihosting::seek(card, first * block_bytes) && semihosting::read(card, bytes, count * block_bytes);
+  return done ? CardStatus::ok : CardStatus::failed;
+}
 
-bool close(int32_t file) { return semihosting::close(file); }
-
-bool rename(const char* from, const char* to) { return semihosting::rename(from, to); }
+CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
+  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  const bool done =
+      semihosting::seek(card, first * block_bytes) && semihosting::write(card, bytes, count * block_bytes);
+  return done ? CardStatus::ok : CardStatus::failed;
+}
 
 }  // namespace pmt::board

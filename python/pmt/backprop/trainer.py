@@ -97,8 +97,8 @@ class BackpropTrainer(Trainer):
         count = samples if samples is not None else self.options.batch
         return backward_work(model, self.scheme(model)).cost(count)
 
-    def stepper(self, model: Model) -> Stepper:
-        """Return what takes the steps of a run on ``model``.
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples.
 
         Raises
         ------

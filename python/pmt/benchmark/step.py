@@ -74,7 +74,7 @@ def training_step(
     """Return a step on random images, which trains a copy of the model, and its cost."""
     copy = model.copy()
     trainer = ZOTrainer(options, threads=threads)
-    core = trainer._core_trainer(copy)
+    core = trainer.stepper(copy, options.batch).core
     images = random_images(model, options.batch)
     labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
     step = functools.partial(core.step, images, labels, 0, options.learning_rate)

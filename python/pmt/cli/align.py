@@ -1,4 +1,4 @@
-"""``pmt align``: a model's channel statistics on new images made those it has on clean ones."""
+"""``pmt align``: a model's statistics on new images made those it has on clean ones."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pmt.cli.arguments import add_data, add_json, add_model, add_threads
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
-from pmt.cli.statistics import add_images, add_out, checked_out
-from pmt.progress import ProgressLine
+from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
-SUMMARY = "adapt a model to images without labels, by its channels' statistics alone"
+SUMMARY = "adapt a model to images without labels, by its statistics alone"
 DESCRIPTION = """\
-Set biases and weight scales so that every channel has the mean and the deviation on new images that
-the model holds of clean ones (`pmt statistics`). Forward passes only; labels are not used, weights
-stay as they are."""
+Give a model the statistics on new images that it holds of clean ones (`pmt statistics`): mean and
+deviation of every channel, by biases and weight scales; and the covariances in the windows of
+spatial layers, by their weights. Forward passes only; labels are not used."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
     add_split(parser, "train")
     add_images(parser)
+    parser.add_argument(
+        "--no-windows",
+        dest="windows",
+        action="store_false",
+        help="align channels alone; no int8 weight changes",
+    )
     add_out(parser)
     add_threads(parser)
     add_json(parser)
@@ -37,16 +42,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     source = data_source(arguments)
     model = load_model(arguments)
     data = source.load(arguments.split, model, limit=arguments.images)
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
+    with layer_line(model, "aligning") as progress:
         done = align(
             model,
             data.images,
+            windows=arguments.windows,
             threads=arguments.threads,
-            progress=lambda layers, _: line.update(layers, "aligning"),
+            progress=progress,
         )
-    finally:
-        line.clear()
     model.save(path)
     output.text(
         f"{done.layers} layers aligned to {done.images:,} {arguments.split} images of "

@@ -17,7 +17,8 @@ from pmt.graph import Graph
 USAGE = "pmt convert MODEL OUT [--into ORIGINAL.tflite] [--force]"
 SUMMARY = "write a model or a run as .tflite, .onnx, .npz, C array or .pmt"
 DESCRIPTION = """\
-Write a model, or the trained model of a run folder, in the format that OUT's suffix names:
+Write a model, or the trained model of a run folder or a board's card.img, in the format that OUT's
+suffix names:
   .tflite  full-integer TFLite, int8 in and out
   .onnx    ONNX with quantise and dequantise nodes (QDQ), int8 in and out
   .npz     NumPy arrays of every layer: weights, bias, scales, zero points

@@ -15,31 +15,61 @@ from pmt.cli.training_arguments import (
 )
 from pmt.datasets import Dataset
 from pmt.export import export
+from pmt.export.card import SAVE_INTERVAL
+from pmt.export.formats import FORMATS
+from pmt.export.lock import Lock, read_lock
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 from pmt.run_folder import RunFolder
 
-USAGE = "pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]"
+USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
+       pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
 SUMMARY = "a firmware project that trains the model on a microcontroller"
 DESCRIPTION = """\
-Write a project with the core's sources, the model, a board, and card.bin: the images and steps,
+Write a project with the core's sources, the model, a board, and card.img: the images and steps,
 and every result that the host computed from them. The firmware trains, compares with the host,
-and writes its checkpoint. For a run folder the options and the data are the run's, and its
+and writes checkpoints to the card. For a run folder the options and the data are the run's, and its
 training goes on from its last step. A board steps in small batches: --batch and --queries are
-4 and 10 unless you give them."""
+4 and 10 unless you give them. The folder's pmt.lock holds all arguments, and the hashes of all
+inputs and files: --from writes the same folder again, byte for byte, or says what differs."""
 
+# Of the arguments, what says where to write, and not what.
+_NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
+# May be given beside --from: where the inputs are now.
+_LOCATIONS = {"model", "data"}
 _BOARD_SIZES = {"batch": 4, "queries": 10}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_model(parser)
+    add_model(parser, required=False)
+    parser.add_argument(
+        "--from",
+        dest="lock",
+        metavar="LOCK",
+        help="pmt.lock of an earlier export, to be made again from the inputs that it names, or "
+        "from MODEL and --data where they are elsewhere",
+    )
     parser.add_argument(
         "--target",
         metavar="NAME",
-        required=True,
-        help="board, for example qemu-mps2-an500; an unknown name lists them all",
+        help="board, for example stm32f746g-disco, or the path of a TOML file that describes one; "
+        "an unknown name lists them all",
+    )
+    parser.add_argument(
+        "--as",
+        dest="like",
+        metavar="NAME",
+        help="limit an emulated board to the flash and RAM of this one",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME",
+        choices=FORMATS,
+        default="make",
+        help="build system: make (with CMake), platformio for a board; zephyr or arduino for the "
+        "target generic (default: make)",
     )
     parser.add_argument(
         "--out",
@@ -56,6 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=integer(1),
         default=5,
         help="training steps of the firmware (default: 5)",
+    )
+    parser.add_argument(
+        "--save-interval",
+        metavar="N",
+        type=integer(1),
+        default=SAVE_INTERVAL,
+        help=f"steps from one checkpoint on the card to the next (default: {SAVE_INTERVAL})",
     )
     for name, what in (("--ram", "RAM"), ("--flash", "flash")):
         parser.add_argument(
@@ -74,10 +111,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_training_options(parser)
     add_json(parser)
+    parser.set_defaults(default_of=parser.get_default)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
+    lock = None
+    if arguments.lock is not None:
+        lock = read_lock(arguments.lock)
+        arguments = _locked_arguments(arguments, lock)
+    for name, shown in (("model", "MODEL"), ("target", "--target")):
+        if getattr(arguments, name) is None:
+            raise ValueError(f"{shown} is missing; see `pmt export --help`")
     folder = RunFolder(arguments.model)
     is_run = Path(arguments.model).is_dir() and folder.exists()
     model = folder.load_checkpoint()[0] if is_run else load_model(arguments)
@@ -86,17 +131,38 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     report = export(
         folder if is_run else model,
         target=arguments.target,
+        like=arguments.like,
+        format=arguments.format,
         out=arguments.out,
         dataset=_images(arguments, folder if is_run else None, model),
         options=options,
         steps=arguments.steps,
+        save_interval=arguments.save_interval,
         ram=arguments.ram,
         flash=arguments.flash,
         force=arguments.force,
+        arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
+        lock=lock,
     )
     output.text(str(report))
     output.figures(report.to_json())
     return 0
+
+
+def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Namespace:
+    """Return the arguments of the earlier export, with where to write and to read as given now."""
+    if lock.arguments is None:
+        raise ValueError(
+            f"{arguments.lock}: the folder was exported from Python; call "
+            "pmt.export.export(..., lock=pmt.export.read_lock(path)) with the same arguments"
+        )
+    given = {k: v for k, v in vars(arguments).items() if v != arguments.default_of(k)}
+    for name in given.keys() - _NOT_LOCKED - _LOCATIONS:
+        raise ValueError(
+            f"--{name.replace('_', '-')} cannot be given with --from, which takes it from "
+            f"{arguments.lock}; export without --from to change it"
+        )
+    return argparse.Namespace(**{**vars(arguments), **lock.arguments, **given})
 
 
 def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> TrainingOptions:

@@ -116,13 +116,14 @@ def _names(method: str, against: str | None) -> list[str]:
 def _other(
     model: Model, name: str, first: Profile, layers: str | None, arguments: argparse.Namespace
 ) -> Profile:
-    """Profile another method: the same batch and queries, and its own layers where it has some."""
+    """Profile another method: the same batch; layers and queries where they are not its own."""
     own = name in methods.OWN_LAYERS
+    queries = None if name in methods.OWN_QUERIES else arguments.queries
     return methods.profile_method(
         model,
         name,
         layers=None if own else layers,
         batch=first.batch,
-        queries=arguments.queries,
+        queries=queries,
         scheme=arguments.scheme if own else None,
     )

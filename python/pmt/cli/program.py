@@ -16,6 +16,7 @@ from pmt.cli import download as download_command
 from pmt.cli import eval as eval_command
 from pmt.cli import export as export_command
 from pmt.cli import info as info_command
+from pmt.cli import monitor as monitor_command
 from pmt.cli import profile as profile_command
 from pmt.cli import quantize as quantize_command
 from pmt.cli import report as report_command
@@ -48,6 +49,7 @@ _COMMANDS = {
     "report": report_command,
     "convert": convert_command,
     "export": export_command,
+    "monitor": monitor_command,
     "corrupt": corrupt_command,
     "show": show_command,
     "study": study_command,
@@ -68,8 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 on success, 2 for bad input, 130 after Ctrl-C, 141 if the reader of the
-        output went away. With the environment variable ``PMT_TRACEBACK=1`` errors are raised.
+        Exit code: 0 on success, 1 for what a command found wrong, 2 for bad input, 130 after
+        Ctrl-C, 141 if the reader of the output went away. With the environment variable
+        ``PMT_TRACEBACK=1`` errors are raised.
     """
     try:
         code = _run(argv)

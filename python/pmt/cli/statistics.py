@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from pmt.alignment import measure_statistics, with_statistics
+from pmt.clean_statistics import measure_statistics, with_statistics
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
+from pmt.model import Model
 from pmt.progress import ProgressLine
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
-SUMMARY = "store the statistics of a model's channels on clean images in it"
+SUMMARY = "store in a model what its channels and windows see on clean images"
 DESCRIPTION = """\
-Measure mean and deviation of every channel before its activation, on images as the model was
-trained on, and store them in the model: `pmt align` and training with --align-images give the
-channels these statistics on other images. 8 bytes a channel in a device's flash."""
+Measure, on images as the model was trained on, mean and deviation of every channel before its
+activation and the covariances in the windows of spatial layers, and store them in the model: `pmt
+align`, and training at its start, give the model these statistics on other images."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,30 +60,39 @@ def checked_out(out: str) -> Path:
     return path
 
 
+@contextmanager
+def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress line over the model's layers while something is done with each."""
+    line = ProgressLine(len(model.layers) - 1, unit="layer")
+    try:
+        yield lambda layers, _: line.update(layers, what)
+    finally:
+        line.clear()
+
+
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
     source = data_source(arguments)
     model = load_model(arguments)
     data = source.load(arguments.split, model, limit=arguments.images)
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
-        found = measure_statistics(
-            model,
-            data.images,
-            threads=arguments.threads,
-            progress=lambda layers, _: line.update(layers, "measuring"),
-        )
-    finally:
-        line.clear()
-    with_statistics(model, found, len(data)).save(path)
-    channels = sum(values.shape[1] for values in found.values())
+    with layer_line(model, "measuring") as progress:
+        found = measure_statistics(model, data.images, threads=arguments.threads, progress=progress)
+    with_statistics(model, found).save(path)
+    channels = sum(values.shape[1] for values in found.channels.values())
     output.text(
-        f"{channels:,} channels of {len(found)} layers on {len(data):,} {arguments.split} images "
-        f"of {source.description(arguments.split)}"
+        f"{channels:,} channels of {len(found.channels)} layers and the windows of "
+        f"{len(found.windows)} on {len(data):,} {arguments.split} images of "
+        f"{source.description(arguments.split)}"
     )
     output.text(f"the model is {path}")
     output.figures(
-        {"out": str(path), "images": len(data), "layers": len(found), "channels": channels}
+        {
+            "out": str(path),
+            "images": len(data),
+            "layers": len(found.channels),
+            "channels": channels,
+            "windows": len(found.windows),
+        }
     )
     return 0

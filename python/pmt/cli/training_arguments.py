@@ -59,6 +59,7 @@ _HELP: dict[str, tuple[str, str]] = {
     ),
     "sparsity": ("X", "share of a layer's weights that a step leaves out at random, 0 <= X < 1"),
     "mask_interval": ("N", "steps from one draw of the weights left out to the next"),
+    "mask_epochs": ("N", "the same in epochs, instead of --mask-interval; 0 is none"),
     "scope": ("NAME", "perturb one layer at a time or all of them: layer_wise or model_wise"),
     "baseline": (
         "NAME",
@@ -118,8 +119,11 @@ _HELP: dict[str, tuple[str, str]] = {
     "int8_logits": ("", "the loss sees the int8 output, not the last layer's accumulators"),
     "align_images": (
         "N",
-        "first align the model to N training images, as `pmt align` does, without their labels",
+        "first align the model to N training images, as `pmt align` does, without their labels; "
+        "0: do not",
     ),
+    "align_windows": ("", "align windows too, not channels alone"),
+    "aligned_learning_rate": ("X", "fraction of the learning rate after an alignment"),
 }
 
 

@@ -15,11 +15,11 @@ from pmt.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
 from pmt.trainer import ZOTrainer
 from pmt.training_run import Trainer
 
-__all__ = ["METHODS", "OWN_LAYERS", "profile_method"]
+__all__ = ["METHODS", "OWN_LAYERS", "OWN_QUERIES", "profile_method"]
 
 _COMPARED = (
     *("paper", "default", "weight_layer_wise", "weight_model_wise"),
-    *("node_layer_wise", "node_model_wise"),
+    *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
 )
 _ZEROTH_ORDER: dict[str, dict[str, Any]] = {
     name: {"preset": ZEROTH_ORDER[name].preset, **ZEROTH_ORDER[name].options} for name in _COMPARED
@@ -27,6 +27,8 @@ _ZEROTH_ORDER: dict[str, dict[str, Any]] = {
 METHODS = (*_ZEROTH_ORDER, *presets.PRESETS, "mcutrain", "tinytrain")
 # Those that do not train whatever layers they are told.
 OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
+# Those whose number of queries is the method.
+OWN_QUERIES = ("mezo",)
 
 
 def profile_method(

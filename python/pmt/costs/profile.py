@@ -35,7 +35,7 @@ class Profile:
     batch : int
         Images of a step.
     queries : int
-        Queries for each image and layer; 0 for back-propagation.
+        Queries for each image and layer; 0 for back-propagation, and where every coordinate is one.
     work : Work
         Multiply-accumulates for one image.
     memory : Memory
@@ -120,7 +120,7 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         weights=sum(layer.weights for layer in trained),
         biases=sum(layer.biases for layer in trained) if options.train_bias else 0,
         batch=options.batch,
-        queries=options.queries,
+        queries=options.queries if options.directions != "coordinate" else 0,
         work=zeroth_order_work(model.core, core, chosen),
         memory=memory,
         device=_core.DeviceMemory(model.core, core, list(chosen), options.batch),

@@ -1,6 +1,6 @@
-"""``card.bin``: options, steps and samples for the board, and what the host computed from them.
+"""``card.img``: options, steps and samples for the board, and what the host computed from them.
 
-The layout is defined by ``firmware_export/common/card_format.hpp``.
+The layout is defined by ``firmware_export/common/card_format.hpp`` and told in ``docs/card.md``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.export.blocks import BLOCK, block_count, pack_blocks
+from pmt.export.card_format import (
+    CARD_MAGIC,
+    CARD_VERSION,
+    IMAGE_CRC,
+    PARAMETERS,
+    RESULT,
+    SECTIONS,
+    SLOT_MAGIC,
+    STEP,
+    CardHeader,
+    Section,
+    SlotHeader,
+)
 
-__all__ = ["Expected", "Step", "build_card", "compute_expected"]
+__all__ = ["SAVE_INTERVAL", "Expected", "Step", "build_card", "compute_expected"]
 
-_MAGIC = b"PMTD"
-_VERSION = 2
-_ALIGNMENT = 16
-_CRC_FROM = 16
-_HEADER = struct.Struct("<4s3I2I7i27I")
-_STEP = struct.Struct("<Ifi")
-_RESULT = struct.Struct("<q2i")
-_PARAMETERS = struct.Struct("<2I")
-_IMAGE_CRC = struct.Struct("<12xI")
+SAVE_INTERVAL = 10  # steps
+_MOST_BLOCKS = 2**32 // BLOCK  # section sizes, and offsets of QEMU's file, have 32 bits
 
 
 @dataclass(frozen=True)
@@ -134,57 +141,94 @@ def build_card(
     labels: npt.NDArray[np.int64],
     expected: Expected,
     memories: npt.NDArray[np.float32] | None = None,
+    save_interval: int = SAVE_INTERVAL,
 ) -> bytes:
     """Write the card; the parameters are those of :func:`compute_expected`.
+
+    Parameters
+    ----------
+    save_interval : int
+        Steps from one checkpoint to the next, at least 1.
 
     Returns
     -------
     bytes
-        The file.
+        The file: what `dd` writes to an SD card.
+
+    Raises
+    ------
+    ValueError
+        If ``save_interval`` is below 1, or the samples do not fit a card of 4 GB.
     """
-    sections = (
-        options.pack(),
-        np.asarray(layers, "<i4").tobytes(),
-        b"".join(one.pack() for one in settings),
-        b"".join(_pack_step(step, batch) for step in steps),
-        _pack_samples(images, labels),
-        np.asarray(expected.activations, "<u4").tobytes(),
-        b"".join(_RESULT.pack(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results),
-        b"".join(_PARAMETERS.pack(*crcs) for step in expected.parameters for crcs in step),
-        b"" if memories is None else memories.astype("<f4").tobytes(),
+    if save_interval < 1:
+        raise ValueError(f"save_interval={save_interval!r} must be at least 1 step")
+    model = _core.Model(image)
+    contents = {
+        "options": options.pack(),
+        "layer_list": np.asarray(layers, "<i4").tobytes(),
+        "settings": b"".join(one.pack() for one in settings),
+        "step_list": b"".join(_pack_step(step, batch) for step in steps),
+        "sample_list": _pack_samples(images, labels),
+        "activations": np.asarray(expected.activations, "<u4").tobytes(),
+        "results": b"".join(
+            RESULT.pack(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results
+        ),
+        "parameters": b"".join(PARAMETERS.pack(*crcs) for at in expected.parameters for crcs in at),
+        "memories": b"" if memories is None else memories.astype("<f4").tobytes(),
+        "model": image,
+    }
+    sections, end = {}, 1
+    for name in SECTIONS:
+        sections[name] = Section(end, len(contents[name]))
+        end += block_count(len(contents[name]))
+    remembered = _core.Trainer(model, options, list(layers), 1, 1).memories().size
+    slot_blocks = 1 + block_count(_checkpoint_bytes(model, options, layers, remembered))
+    header = CardHeader(
+        magic=CARD_MAGIC,
+        version=CARD_VERSION,
+        blocks=end + 2 * slot_blocks,
+        model_crc32=IMAGE_CRC.unpack_from(image)[0],
+        result_crc32=IMAGE_CRC.unpack_from(expected.image)[0],
+        image_bytes=int(images[0].size),
+        samples=len(images),
+        batch=batch,
+        steps=len(steps),
+        layers=len(layers),
+        ops=model.op_count,
+        inferences=len(expected.activations),
+        save_interval=save_interval,
+        memory_values=remembered,
+        slot_blocks=slot_blocks,
+        first_slot=end,
+        sections=sections,
     )
-    table, body = [], bytearray()
-    for section in sections:
-        offset = _aligned(_HEADER.size) + len(body)
-        table += [offset, len(section), zlib.crc32(section)]
-        body += section + bytes(_aligned(len(section)) - len(section))
-    counts = (
-        int(images[0].size),
-        len(images),
-        batch,
-        len(steps),
-        len(layers),
-        _core.Model(image).op_count,
-        len(expected.activations),
-    )
-    total = _aligned(_HEADER.size) + len(body)
-    models = (_IMAGE_CRC.unpack_from(image)[0], _IMAGE_CRC.unpack_from(expected.image)[0])
-
-    def header(crc: int) -> bytes:
-        return _HEADER.pack(_MAGIC, _VERSION, total, crc, *models, *counts, *table)
-
-    head = header(zlib.crc32(header(0)[_CRC_FROM:]))
-    return head + bytes(_aligned(len(head)) - len(head)) + bytes(body)
+    if header.blocks > _MOST_BLOCKS:
+        raise ValueError(
+            f"the card would have {header.blocks * BLOCK:,} bytes, more than 4 GB; take fewer "
+            "steps or fewer images (--limit)"
+        )
+    blocks = [pack_blocks(header.pack(), 0)]
+    blocks += [pack_blocks(contents[name], sections[name].first) for name in SECTIONS]
+    blocks += [_blank_slot(end + slot * slot_blocks, slot_blocks) for slot in range(2)]
+    return b"".join(blocks)
 
 
-def _aligned(size: int) -> int:
-    return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+def _checkpoint_bytes(
+    model: _core.Model, options: _core.Options, layers: Sequence[int], remembered: int
+) -> int:
+    weights = sum(model.weights(op).size for op in layers) if options.train_weights else 0
+    return weights + 4 * sum(model.bias(op).size for op in layers) + 4 * remembered
+
+
+def _blank_slot(first: int, blocks: int) -> bytes:
+    header = SlotHeader(SLOT_MAGIC, 0, 0, 0, 0, 0)
+    return pack_blocks(header.pack(), first) + bytes((blocks - 1) * BLOCK)
 
 
 def _pack_step(step: Step, batch: int) -> bytes:
     indices = np.zeros(batch, "<i4")
     indices[: len(step.samples)] = step.samples
-    return _STEP.pack(step.step, step.learning_rate, len(step.samples)) + indices.tobytes()
+    return STEP.pack(step.step, step.learning_rate, len(step.samples)) + indices.tobytes()
 
 
 def _pack_samples(images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]) -> bytes:

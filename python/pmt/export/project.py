@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,14 @@ from pmt import _core
 from pmt.costs.arena import arena_bytes
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
-from pmt.export import sources
-from pmt.export.card import Expected, build_card, compute_expected
+from pmt.export import layout, sources
+from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
+from pmt.export.formats import arrange, check_format
+from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
+from pmt.export.memory_parts import arena_parts, peak_op
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
+from pmt.export.target import Target
 from pmt.export.task import Task, make_task
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -33,6 +36,7 @@ def export(
     model_or_run: Model | RunFolder | str | Path,
     *,
     target: str,
+    like: str | None = None,
     out: str | Path,
     dataset: Dataset,
     options: TrainingOptions | None = None,
@@ -41,16 +45,21 @@ def export(
     batch: int | None = None,
     learning_rates: Sequence[float] | None = None,
     inferences: int = 2,
+    save_interval: int = SAVE_INTERVAL,
+    format: str = "make",
     ram: str | int | None = None,
     flash: str | int | None = None,
     stack: str | int | None = None,
     force: bool = False,
+    arguments: Mapping[str, Any] | None = None,
+    lock: Lock | None = None,
 ) -> ExportReport:
     """Write a firmware project that trains the model on a board.
 
     The project holds the core's sources, the model, the board's files, an application, and
-    ``card.bin``: the samples, the steps, and every result that the host computed from them. Run on
-    the target it trains, compares, and leaves ``checkpoint.pmt``.
+    ``card.img``: the samples, the steps, and every result that the host computed from them. Run on
+    the target it trains, compares, and leaves checkpoints on the card, which
+    :func:`pmt.load` and :func:`read_card` read.
 
     Parameters
     ----------
@@ -58,7 +67,10 @@ def export(
         The model, a model file, or a run folder. A run goes on, with its own options, from its
         last step.
     target : str
-        A board, one of :func:`targets`.
+        A board: one of :func:`targets`, or the path of a TOML file that describes one.
+    like : str, optional
+        Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
+        and by the memory protection unit.
     out : str or pathlib.Path
         Folder to write: a new or empty one, or an earlier export, whose ``app/`` is kept.
     dataset : Dataset
@@ -75,11 +87,20 @@ def export(
         One for each step; by default the schedule's.
     inferences : int
         Samples whose activations are compared op by op, before training.
+    save_interval : int
+        Steps from one checkpoint to the next, at least 1; there is one after the last step, too.
+    format : str
+        Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
+        ``"arduino"`` for the target ``generic``.
     ram, flash, stack : str or int, optional
         Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's. They become regions
         of the linker script: what does not fit does not link.
     force : bool
         Overwrite a folder that is no earlier export.
+    arguments : mapping, optional
+        What the command line said, for the folder's ``pmt.lock``.
+    lock : Lock, optional
+        Of an earlier export that this one must equal: every input, and every byte it writes.
 
     Returns
     -------
@@ -89,13 +110,17 @@ def export(
     Raises
     ------
     ValueError
-        If an argument is outside its range, or the training cannot fit the budgets.
+        If an argument is outside its range, the training cannot fit the budgets, or an input or a
+        file is not the one of ``lock``.
     FileExistsError
         If the folder holds something else.
     OSError
         If the folder cannot be written; what was there is unchanged.
     """
-    board = sources.board(target)
+    board = sources.find_target(target)
+    if like is not None:
+        board = board.limited_to(sources.find_target(like))
+    check_format(format, board)
     out = Path(out)
     _check_folder(out, force)
     task = make_task(
@@ -108,22 +133,27 @@ def export(
         learning_rates=learning_rates,
         inferences=inferences,
     )
+    inputs = inputs_of(task)
+    if lock is not None:
+        check_inputs(lock, inputs)
+        arguments = lock.arguments  # where the inputs were found this time does not matter
     image = task.model.image()
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
+    arena = arena_bytes(task.model.core, task.options, task.layers, task.batch, task.settings)
     report = ExportReport(
         path=out,
-        target=target,
+        target=board.name,
         layers=tuple(names[op] for op in task.layers),
         steps=len(task.steps),
         batch=task.batch,
         queries=task.options.queries,
-        flash_bytes=board.flash_bytes if flash is None else parse_size("flash", flash),
-        ram_bytes=board.ram_bytes if ram is None else parse_size("ram", ram),
+        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
+        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
         model_bytes=len(image),
-        arena_bytes=arena_bytes(
-            task.model.core, task.options, task.layers, task.batch, task.settings
-        ),
+        arena_bytes=arena,
+        arena_parts=arena_parts(task, arena),
+        peak=peak_op(task),
         stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
         card_bytes=0,
         macs=macs,
@@ -154,16 +184,28 @@ def export(
         task.labels,
         expected,
         task.memories,
+        save_interval,
     )
     report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
     files = {
-        "card.bin": card,
+        "card.img": card,
         "model/model.pmt": image,
         "expected.json": _json(_readable(task, expected, report)),
-        _MANIFEST: _json({"pmt": _core.__version__, **report.to_json()}),
+        _MANIFEST: _json(_manifest(report, board)),
     }
-    _write(out, board, report, files)
+    project = _project(board, format, report, files)
+    if lock is not None:
+        lock.check_files(project)
+    project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
+    _write(out, project)
     return report
+
+
+def _manifest(report: ExportReport, board: Target) -> dict[str, Any]:
+    """Return what export.json says: nothing about where the folder is."""
+    figures = report.to_json()
+    del figures["path"]
+    return {"pmt": _core.__version__, **figures, "run": board.run}
 
 
 def _task_macs(task: Task) -> int:
@@ -183,13 +225,18 @@ def _check_folder(out: Path, force: bool) -> None:
     )
 
 
-def _check_budgets(report: ExportReport, board: sources.Board) -> None:
+def _check_budgets(report: ExportReport, board: Target) -> None:
     for name, size, most in (
-        ("ram", report.ram_bytes, board.ram_bytes),
-        ("flash", report.flash_bytes, board.flash_bytes),
+        ("ram", report.ram_bytes, board.ram.bytes),
+        ("flash", report.flash_bytes, board.flash.bytes),
     ):
         if size > most:
-            raise ValueError(f"{name}={size} is more than {board.name} has: {most} bytes")
+            name_of_limit = board.like or board.name
+            raise ValueError(f"{name}={size} is more than {name_of_limit} has: {most} bytes")
+        if size % 1024:
+            raise ValueError(
+                f"{name}={size} must be a multiple of 1024 bytes: the MPU guards its end"
+            )
     if report.stack_bytes % 8 or report.stack_bytes < 1024:
         raise ValueError(f"stack={report.stack_bytes} must be a multiple of 8, at least 1024 bytes")
     needed = report.arena_bytes + report.stack_bytes
@@ -235,13 +282,17 @@ def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]) -> None:
+def _write(out: Path, files: dict[str, bytes]) -> None:
     """Write the project aside and rename it into place."""
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
     try:
-        _fill(aside, board, report, files)
-        if (out / _MANIFEST).is_file() and (out / "app").is_dir():
+        for name, content in files.items():
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        kept = (out / _MANIFEST).is_file() and (out / "app").is_dir()
+        if kept and (aside / "app").is_dir():
             shutil.rmtree(aside / "app")
             shutil.copytree(out / "app", aside / "app")
         if out.exists():
@@ -264,15 +315,13 @@ def _write(out: Path, board: sources.Board, report: ExportReport, files: dict[st
         old.unlink(missing_ok=True)
 
 
-def _fill(
-    folder: Path, board: sources.Board, report: ExportReport, files: dict[str, bytes]
-) -> None:
-    firmware = sources.firmware_folder()
+def _project(
+    board: Target, build_system: str, report: ExportReport, files: dict[str, bytes]
+) -> dict[str, bytes]:
+    """Return all files of the project: name -> content."""
     values = {
-        "TARGET": board.name,
-        "DESCRIPTION": board.description,
-        "RUN": board.run,
-        "MEMORY": report.memory_table(),
+        **layout.values_of(board),
+        "MEMORY": f"{report.memory_table()}\n\n{report.verdict()}.",
         "MODEL_BYTES": report.model_bytes,
         "ARENA_BYTES": report.arena_bytes,
         "FLASH_BYTES": report.flash_bytes,
@@ -280,38 +329,5 @@ def _fill(
         "STACK_BYTES": report.stack_bytes,
         "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
     }
-    shutil.copytree(sources.core_folder(), folder / "core", ignore=_only_sources)
-    shutil.copytree(firmware / "common", folder / "common", ignore=_only_sources)
-    template = firmware / "template"
-    copies = [
-        (template / "main.cpp", "app/main.cpp"),
-        (template / "image.S", "model/image.S"),
-        (template / "config.hpp.in", "model/config.hpp"),
-        (template / "Makefile.in", "Makefile"),
-        (template / "README.md.in", "README.md"),
-    ]
-    copies += [
-        (path, f"board/{board.name}/{path.name.removesuffix('.in')}")
-        for path in sorted(board.folder.iterdir())
-        if path.is_file() and path.suffix != ".json"
-    ]
-    for path, name in copies:
-        content = path.read_bytes()
-        files = {**files, name: _fill_in(content, values) if path.suffix == ".in" else content}
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-def _only_sources(folder: str, names: list[str]) -> list[str]:
-    """Tell copytree to leave out what is no C++ source, such as the host's CMakeLists.txt."""
-    return [
-        name
-        for name in names
-        if not (Path(folder) / name).is_dir() and Path(name).suffix not in (".cpp", ".hpp")
-    ]
-
-
-def _fill_in(template: bytes, values: dict[str, Any]) -> bytes:
-    return re.sub(r"@([A-Z_]+)@", lambda m: str(values[m[1]]), template.decode()).encode()
+    files = {**layout.source_files(board), **layout.build_files(board, values), **files}
+    return arrange(files, build_system, board, values)

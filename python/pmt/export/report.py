@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pmt.export.memory_parts import CODE_BYTES
+
 __all__ = ["ExportReport"]
 
 _LONG_RUN = 300.0  # seconds
@@ -31,6 +33,10 @@ class ExportReport:
         The model in flash; the code comes on top.
     arena_bytes : int
         Memory of training, exact.
+    arena_parts : dict of str to int
+        What it is made of.
+    peak : str
+        The op at which most activations are alive.
     stack_bytes : int
         Reserved for the stack.
     card_bytes : int
@@ -53,6 +59,8 @@ class ExportReport:
     ram_bytes: int
     model_bytes: int
     arena_bytes: int
+    arena_parts: dict[str, int]
+    peak: str
     stack_bytes: int
     card_bytes: int
     macs: int
@@ -61,20 +69,36 @@ class ExportReport:
 
     def memory_table(self) -> str:
         """Return the use of memory as a Markdown table."""
-        rows = (
-            ("model", "flash", self.model_bytes, self.flash_bytes),
+        rows = [
+            *(
+                (f"- {name}", "arena", size, self.ram_bytes)
+                for name, size in self.arena_parts.items()
+            ),
             ("arena", "RAM", self.arena_bytes, self.ram_bytes),
             ("stack", "RAM", self.stack_bytes, self.ram_bytes),
-        )
+            ("model", "flash", self.model_bytes, self.flash_bytes),
+            ("code, about", "flash", CODE_BYTES, self.flash_bytes),
+        ]
+        width = max(len(row[0]) for row in rows)
         lines = [
-            "| what  | where |     bytes | of budget |",
-            "|-------|-------|-----------|-----------|",
+            f"| {'what':<{width}} | where |     bytes | of budget |",
+            f"|{'-' * (width + 2)}|-------|-----------|-----------|",
         ]
         lines += [
-            f"| {what:<5} | {where:<5} | {size:>9,} | {size / budget:>9.1%} |"
+            f"| {what:<{width}} | {where:<5} | {size:>9,} | {size / budget:>9.1%} |"
             for what, where, size, budget in rows
         ]
         return "\n".join(lines)
+
+    def verdict(self) -> str:
+        """Return in a line how much of the budgets is taken, and where the peak is."""
+        ram = self.arena_bytes + self.stack_bytes
+        flash = self.model_bytes + CODE_BYTES
+        fits = "fits" if flash <= self.flash_bytes else "the linker decides"
+        return (
+            f"{fits}: {ram:,} of {self.ram_bytes:,} bytes of RAM, about {flash:,} of "
+            f"{self.flash_bytes:,} of flash; most activations at {self.peak}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the same figures for JSON."""
@@ -88,7 +112,7 @@ class ExportReport:
         work = f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about {self._time()}"
         if self.seconds > _LONG_RUN:
             work += "; a smaller batch, fewer queries or fewer steps take less"
-        return f"{head}\n{self.memory_table()}\n{work}\nnext: {self.run}"
+        return f"{head}\n{self.memory_table()}\n{self.verdict()}\n{work}\nnext: {self.run}"
 
     def _time(self) -> str:
         return f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"

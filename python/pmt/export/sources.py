@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Board", "board", "core_folder", "firmware_folder", "targets"]
+from pmt.export.target import Target, read_target
+
+__all__ = ["core_folder", "find_target", "firmware_folder", "targets"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-
-
-@dataclass(frozen=True)
-class Board:
-    """A target: its folder, memory (bytes), rough speed, and the command that runs it."""
-
-    name: str
-    folder: Path
-    description: str
-    flash_bytes: int
-    ram_bytes: int
-    stack_bytes: int
-    macs_per_second: int
-    run: str
 
 
 def core_folder() -> Path:
@@ -49,21 +35,27 @@ def firmware_folder() -> Path:
 
 def targets() -> tuple[str, ...]:
     """Return the names that ``export`` takes as ``target``."""
-    return tuple(sorted(p.parent.name for p in firmware_folder().glob("boards/*/board.json")))
+    return tuple(sorted(p.parent.name for p in firmware_folder().glob("boards/*/target.toml")))
 
 
-def board(target: str) -> Board:
-    """Return a target's board.
+def find_target(target: str) -> Target:
+    """Return a target by its name, or by the path of its TOML file.
 
     Raises
     ------
     ValueError
-        If there is no such target.
+        If there is no such target, or its file is wrong.
     """
-    if target not in targets():
-        raise ValueError(f"target={target!r} is unknown; choose one of {', '.join(targets())}")
-    folder = firmware_folder() / "boards" / target
-    return Board(name=target, folder=folder, **json.loads((folder / "board.json").read_text()))
+    boards = firmware_folder() / "boards"
+    if target in targets():
+        return read_target(boards / target / "target.toml", boards)
+    path = Path(target)
+    if path.suffix == ".toml" and path.is_file():
+        return read_target(path.resolve(), boards)
+    raise ValueError(
+        f"target={target!r} is unknown; choose one of {', '.join(targets())}, or give the path of "
+        "a TOML file that describes a board"
+    )
 
 
 def _find(installed: str, in_tree: str, marker: str) -> Path:

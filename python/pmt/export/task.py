@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.clean_statistics import without_statistics
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.datasets import Dataset
 from pmt.export.card import Step
@@ -67,17 +68,16 @@ def make_task(
     """
     model, run_options, first, memories = _read_source(source)
     chosen = options or run_options or TrainingOptions()
-    if chosen.align_images > 0 and first == 0:
-        raise ValueError(
-            f"align_images={chosen.align_images}: a target cannot align yet; align the model first "
-            "(`pmt align`) and export the result without it"
-        )
     if batch is not None:
         chosen = chosen.replace(batch=batch)
     if steps < 1:
         raise ValueError(f"steps={steps!r} must be at least 1")
     model.check_classes(dataset)
+    if first == 0:
+        model = model.copy()
+        ZOTrainer(chosen).prepare(model, dataset.images)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
+    model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
@@ -86,7 +86,7 @@ def make_task(
         raise ValueError(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
-    core_options = chosen.to_core()
+    core_options = chosen.for_samples(len(dataset)).to_core()
     core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
     trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pmt.cost import Cost
-from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.result import RunResult
-from pmt.run_folder import RunFolder
+from pmt.schedule import Schedule
 from pmt.stepper import Stepper
 from pmt.threads import thread_count
-from pmt.training_run import Progress, Trainer
+from pmt.training_run import Trainer
 
 __all__ = ["NoAdaptation", "NoAdaptationOptions"]
 
@@ -78,43 +78,22 @@ class NoAdaptation(Trainer):
         """Return a cost of nothing."""
         return Cost(forwards=0, macs=0)
 
-    def stepper(self, model: Model) -> Stepper:
-        """Raise: there are no steps.
+    def schedule(self, model: Model, samples: int) -> Schedule:
+        """Return a schedule of no steps, whatever the options say."""
+        none = self.options.replace(epochs=0, macs=0, batch=1, warmup_epochs=0)
+        return Schedule(none, samples)
 
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        raise NotImplementedError("no adaptation takes no steps")
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what would take steps; a run takes none."""
+        return _NoSteps()
 
-    def fit(
+
+class _NoSteps(Stepper):
+    def step(
         self,
-        model: Model,
-        data: Dataset,
-        *,
-        valid: Dataset | None = None,
-        out: str | Path | None = None,
-        source: dict[str, Any] | None = None,
-        progress: Progress = True,
-        keep_best: bool = False,
-    ) -> RunResult:
-        """Evaluate the model on ``valid``, as the one record of a run; see :meth:`Trainer.fit`."""
-        model.check_classes(data)
-        folder = RunFolder(out) if out is not None else None
-        if folder is not None:
-            self.open_folder(folder, model, source or {}, keep_best)
-        measured = {}
-        if valid is not None:
-            evaluation = model.evaluate(valid, threads=self.threads)
-            measured = {"valid_loss": evaluation.loss, "valid_accuracy": evaluation.accuracy}
-        record = {"kind": "epoch", "step": -1, "epoch": 0, **measured}
-        record |= {"changed": 0, "forwards": 0, "macs": 0, "seconds": 0.0}
-        if folder is not None:
-            folder.keep_metrics_before(-1)
-            folder.append({"kind": "start", "step": -1, **measured})
-            folder.append(record)
-            folder.finish()
-        best = record if keep_best and measured else {}
-        image = model.image() if best else None
-        return RunResult(model, [record], measured, folder.path if folder else None, best, image)
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        learning_rate: float,
+    ) -> dict[str, Any]:
+        raise NotImplementedError("no adaptation takes no steps")

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pmt.methods.method import Method
 
 __all__ = ["ZEROTH_ORDER"]
 
 _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)"
+_DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
+# What the default has of its own, and methods of others do not.
+_AS_PUBLISHED: dict[str, Any] = {"align_images": 0, "gradient_norm_scaling": "none"}
+_COORDINATES: dict[str, Any] = {
+    **_AS_PUBLISHED,
+    "directions": "coordinate",
+    "rule": "weight",
+    "baseline": "clean",
+    "mu_weight": 1,
+    "train_bias": False,
+    "optimiser": "momentum",
+    "final_learning_rate": 0.0,
+}
 
 ZEROTH_ORDER: dict[str, Method] = {
     "default": Method("what measured best here", "this package, docs/algorithm.md"),
@@ -39,6 +54,33 @@ ZEROTH_ORDER: dict[str, Method] = {
         preset="paper",
         options={"rule": "node", "scope": "model_wise"},
     ),
+    "mezo": Method(
+        "one direction a step for all layers and images, forwards and backwards",
+        "Malladi et al. 2023: MeZO (arXiv:2305.17333), algorithm 1, on the integers",
+        options={
+            **_AS_PUBLISHED,
+            "queries": 2,
+            "pairs": "antithetic",
+            "scope": "model_wise",
+            "rule": "weight",
+            "sharing": "batch",
+            "baseline": "clean",
+            "step": "gradient",
+            "mu_weight": 1,
+            "learning_rate": 1e-5,
+            "final_learning_rate": 1.0,
+        },
+    ),
+    "deepzero": Method(
+        "the weights' gradient, one weight a query, with momentum",
+        f"{_DEEPZERO}, coordinate-wise estimation without pruning",
+        options=_COORDINATES,
+    ),
+    "deepzero_sparse": Method(
+        "the same for a tenth of the weights, drawn anew every five epochs",
+        f"{_DEEPZERO}, random gradient sparsity of 0.9",
+        options={**_COORDINATES, "sparsity": 0.9, "mask_epochs": 5},
+    ),
     "zo_momentum": Method(
         "the default with momentum",
         "Polyak 1964; on zeroth-order gradients Malladi et al. 2023 (arXiv:2305.17333)",
@@ -53,11 +95,11 @@ ZEROTH_ORDER: dict[str, Method] = {
     "bias_only": Method(
         "biases alone, by perturbing them",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
-        options={"train_weights": False},
+        options={"train_weights": False, "align_images": 0},
     ),
     "last_layer": Method(
         "the last linear layer, by its exact gradient",
         "softmax regression on the features of the network",
-        options={"layers": "head"},
+        options={"layers": "head", "align_images": 0},
     ),
 }

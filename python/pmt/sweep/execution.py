@@ -178,7 +178,8 @@ def _tested(
     saved, _ = run.load_checkpoint()
     # The run's own options: some trainers add to theirs what they chose by the data.
     made: Any = type(trainer)
-    stepper = made(run.read_config()[0], threads=trainer.threads).stepper(result.model)
+    again = made(run.read_config()[0], threads=trainer.threads)
+    stepper = again.stepper(result.model, len(images.train))
     stepper.load_state(run.load_state(saved))
 
     def evaluate(part: Dataset) -> Evaluation:

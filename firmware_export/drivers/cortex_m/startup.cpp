@@ -1,6 +1,7 @@
-// From reset to main: FPU, stack, .data, .bss; faults end the program with a message.
+// From reset to main: FPU, stack, .data, .bss, MPU; faults end the program with a message.
 #include "common/board.hpp"
 #include "common/log.hpp"
+#include "drivers/cortex_m/memory_protection.hpp"
 
 extern "C" {
 
@@ -15,16 +16,23 @@ int main();
 void start();
 void reset_handler();
 void fault_handler();
+void tick_handler();  // tick.cpp
 
 }  // extern "C"
 
 namespace {
 
 constexpr uint32_t unused_word = 0xA5A5A5A5u;
-constexpr uintptr_t fault_status = 0xE000ED28;   // CFSR
-constexpr uintptr_t fault_address = 0xE000ED38;  // BFAR
+constexpr uintptr_t fault_status = 0xE000ED28;  // CFSR
+constexpr uint32_t memory_address_valid = 1u << 7;
+constexpr uintptr_t memory_fault_address = 0xE000ED34;  // MMFAR
+constexpr uintptr_t bus_fault_address = 0xE000ED38;     // BFAR
+constexpr uintptr_t handler_control = 0xE000ED24;       // SHCSR
+constexpr uint32_t handle_each_fault = 7u << 16;        // memory management, bus and usage faults
 
 uint32_t read_register(uintptr_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
+
+void write_register(uintptr_t address, uint32_t value) { *reinterpret_cast<volatile uint32_t*>(address) = value; }
 
 uint32_t exception_number() {
   uint32_t number;
@@ -71,30 +79,40 @@ __attribute__((used, noreturn)) void start() {
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to < data_end;) *to++ = *from++;
   for (uint32_t* to = bss_begin; to < bss_end;) *to++ = 0;
+  write_register(handler_control, read_register(handler_control) | handle_each_fault);
+  pmt::cortex_m::protect_memory();
   for (auto* init = init_begin; init < init_end; ++init) (*init)();
   pmt::board::exit(main());
 }
 
-// A stack that overflowed cannot hold the handler's frame: it goes back to the top first.
+// A stack that overflowed cannot hold the handler's frame: it goes back to the top first. That overwrites
+// the frame, so the program counter is taken out before.
 __attribute__((naked, used)) void fault_handler() {
   asm volatile(
-      "mov r0, sp        \n"
-      "ldr r1, =stack_top \n"
-      "mov sp, r1        \n"
-      "b report_fault    \n");
+      "mov r0, sp           \n"
+      "ldr r1, =stack_limit \n"
+      "cmp r0, r1           \n"
+      "ite hs               \n"
+      "ldrhs r1, [r0, #24]  \n"
+      "movlo r1, #0         \n"
+      "ldr r2, =stack_top   \n"
+      "mov sp, r2           \n"
+      "b report_fault       \n");
 }
 
-__attribute__((used, noreturn)) void report_fault(const uint32_t* frame) {
+__attribute__((used, noreturn)) void report_fault(const uint32_t* frame, uint32_t program_counter) {
   const uint32_t number = exception_number();
   pmt::firmware::Line line;
   line.text("error: ").text(exception_name(number)).text(" (exception ").number(number);
-  // The frame is there only while the stack is inside its limits.
-  if (frame >= stack_limit && frame + 8 <= stack_top) {
-    line.text(", pc ").hex(frame[6]);
+  if (frame >= stack_limit) {
+    line.text(", pc ").hex(program_counter);
   } else {
     line.text(", the stack overflowed: export with a larger one");
   }
-  line.text(", status ").hex(read_register(fault_status)).text(", address ").hex(read_register(fault_address));
+  const uint32_t status = read_register(fault_status);
+  const bool by_mpu = (status & memory_address_valid) != 0;
+  line.text(", status ").hex(status).text(", address ");
+  line.hex(read_register(by_mpu ? memory_fault_address : bus_fault_address));
   line.text(")").print();
   pmt::board::exit(1);
 }
@@ -117,7 +135,7 @@ __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
     fault_handler,
     fault_handler,
     fault_handler,
-    fault_handler,
+    tick_handler,
 };
 
 }  // extern "C"

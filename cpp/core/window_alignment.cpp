@@ -1,0 +1,103 @@
+#include "core/window_alignment.hpp"
+
+#include "core/arena.hpp"
+#include "core/arithmetic.hpp"
+#include "core/layer.hpp"
+#include "core/transport.hpp"
+
+namespace pmt {
+namespace {
+
+struct Memory {
+  float* reference;
+  float* found;
+  float* map;
+  float* transport;
+  float* weights;  // of one output channel, mapped
+};
+
+Memory take_memory(Arena& arena, const WindowGroups& groups) {
+  const int64_t window = groups.window();
+  Memory memory = {};
+  memory.reference = arena.take<float>(window * window);
+  memory.found = arena.take<float>(window * window);
+  memory.map = arena.take<float>(window * window);
+  memory.transport = arena.take<float>(transport_floats(window));
+  memory.weights = arena.take<float>(window);
+  return memory;
+}
+
+// False where there is nothing to divide by.
+bool normalised_covariance(const WindowGroups& groups, const float* values, float* matrix) {
+  window_covariance(groups, values, matrix);
+  const int32_t window = groups.window();
+  float sum = 0.0f;
+  for (int32_t i = 0; i < window; ++i) sum += matrix[i * (window + 1)];
+  const float mean = sum / to_float(window);
+  if (!(mean > 0.0f) || !is_finite(mean)) return false;
+  for (int32_t i = 0; i < window * window; ++i) matrix[i] /= mean;
+  return true;
+}
+
+// Writes an output channel's weights, scale and bias.
+void write_channel(const Model& model, const OpRecord& op, int32_t channel, const float* mapped, const float* means,
+                   int32_t mean_count, const AlignedLayer& layer) {
+  const ChannelWeights at = channel_weights(model, op, channel);
+  const float zero = to_float(model.input_of(op).zero_point);
+  const float old = layer.weight_scales[channel];
+  float largest = 0.0f;
+  float moved = 0.0f;  // of the mean sum, in products of an old weight's step and an input's
+  for (int32_t i = 0; i < at.count; ++i) {
+    const float size = mapped[i] < 0.0f ? -mapped[i] : mapped[i];
+    largest = size > largest ? size : largest;
+    const float weight = to_float(layer.weights[at.first + i * at.stride]);
+    moved += (weight - mapped[i]) * (means[i % mean_count] - zero);
+  }
+  const float step = largest / to_float(largest_weight);
+  const float scale = old * step;
+  if (!(scale > dead_channel_scale) || !(scale < largest_scale)) return;
+  for (int32_t i = 0; i < at.count; ++i) {
+    layer.weights[at.first + i * at.stride] = static_cast<int8_t>(round_half_even(mapped[i] / step));
+  }
+  layer.bias[channel] = round_bias((to_float(layer.bias[channel]) + moved) / step);
+  layer.weight_scales[channel] = scale;
+}
+
+void map_channel(const Model& model, const OpRecord& op, int32_t channel, const WindowGroups& groups,
+                 const Memory& memory, const float* means, const AlignedLayer& layer) {
+  const ChannelWeights at = channel_weights(model, op, channel);
+  const int32_t window = groups.window();
+  for (int32_t i = 0; i < window; ++i) memory.weights[i] = 0.0f;
+  for (int32_t k = 0; k < window; ++k) {
+    const float weight = to_float(layer.weights[at.first + k * at.stride]);
+    for (int32_t i = 0; i < window; ++i) memory.weights[i] += weight * memory.map[k * window + i];
+  }
+  write_channel(model, op, channel, memory.weights, means, groups.channels, layer);
+}
+
+}  // namespace
+
+size_t window_alignment_bytes(const WindowGroups& groups) {
+  Arena measure;
+  take_memory(measure, groups);
+  return measure.used();
+}
+
+void align_windows(const Model& model, int32_t index, int32_t group, const WindowStatistics& reference,
+                   const WindowStatistics& found, const AlignedLayer& layer, void* scratch) {
+  const OpRecord& op = model.op(index);
+  const WindowGroups groups = window_groups(model, index);
+  Arena arena(scratch, window_alignment_bytes(groups));
+  const Memory memory = take_memory(arena, groups);
+  const int64_t at = int64_t{group} * groups.values();
+  if (!normalised_covariance(groups, reference.values + at, memory.reference)) return;
+  if (!normalised_covariance(groups, found.values + at, memory.found)) return;
+  transport_map(groups.window(), memory.reference, memory.found, memory.map, memory.transport);
+  const int32_t outputs = model.output_of(op).channels / groups.count;
+  for (int32_t c = group * outputs; c < (group + 1) * outputs; ++c) {
+    if (channel_is_dead(layer.weight_scales[c])) continue;
+    map_channel(model, op, c, groups, memory, found.means + group * groups.channels, layer);
+  }
+}
+
+}  // namespace pmt

@@ -1,0 +1,104 @@
+// The clock trees: what is written, in which order, and what happens where an oscillator does not start.
+#include <doctest/doctest.h>
+
+#include "drivers/stm32f7/clocks.hpp"
+#include "drivers/stm32f7/registers.hpp"
+#include "drivers/stm32h7/clocks.hpp"
+#include "drivers/stm32h7/registers.hpp"
+#include "register_model.hpp"
+
+using pmt::test::RegisterModel;
+using pmt::test::SimulatedBus;
+
+namespace {
+
+struct F7 {
+  F7() {
+    using namespace pmt::stm32f7;
+    chip.at(RCC_PLLCFGR) = 0x24003010;  // after a reset
+    chip.at(PWR_CR1) = 0xC000;
+    chip.reactions = {{RCC_CR, RCC_CR_HSEON, RCC_CR, RCC_CR_HSERDY},
+                      {RCC_CR, RCC_CR_PLLON, RCC_CR, RCC_CR_PLLRDY},
+                      {PWR_CR1, PWR_CR1_ODEN, PWR_CSR1, PWR_CSR1_ODRDY},
+                      {PWR_CR1, PWR_CR1_ODSWEN, PWR_CSR1, PWR_CSR1_ODSWRDY},
+                      {RCC_CFGR, RCC_CFGR_SW_PLL, RCC_CFGR, RCC_CFGR_SWS_PLL}};
+    bus.attach(0x40000000, 0x100000, &chip);
+  }
+  SimulatedBus bus;
+  RegisterModel chip{0x40000000};
+};
+
+struct H7 {
+  H7() {
+    using namespace pmt::stm32h7;
+    chip.at(PWR_CR3) = 0x6;  // after a reset
+    chip.reactions = {{PWR_CR3, PWR_CR3_SMPSEN, PWR_CSR1, PWR_CSR1_ACTVOSRDY},
+                      {PWR_SRDCR, PWR_SRDCR_VOS, PWR_SRDCR, PWR_SRDCR_VOSRDY},
+                      {RCC_CR, RCC_CR_HSEON, RCC_CR, RCC_CR_HSERDY},
+                      {RCC_CR, RCC_CR_PLL1ON, RCC_CR, RCC_CR_PLL1RDY},
+                      {RCC_CFGR, RCC_CFGR_SW_PLL1, RCC_CFGR, RCC_CFGR_SWS_PLL1}};
+    bus.attach(0x50000000, 0x10000000, &chip);
+  }
+  SimulatedBus bus;
+  RegisterModel chip{0x50000000};
+};
+
+}  // namespace
+
+TEST_CASE("STM32F746: 25 MHz / 25 * 432 / 2 = 216 MHz, 7 wait states before the switch") {
+  using namespace pmt::stm32f7;
+  F7 f7;
+  REQUIRE(start_216_mhz(25));
+  const uint32_t pll = f7.chip.at(RCC_PLLCFGR);
+  CHECK((pll & 0x3F) == 25);
+  CHECK((pll >> 6 & 0x1FF) == 432);
+  CHECK((pll >> 16 & 3) == 0);
+  CHECK((pll >> 24 & 15) == 9);  // 48 MHz for the card
+  CHECK((pll & 1u << 22) != 0);
+  CHECK((pll & 0xF0BC8000u) == 0x20000000u);  // reserved bits as they were
+  CHECK(f7.chip.at(FLASH_ACR) == 0x307);
+  CHECK(f7.chip.at(RCC_CFGR) == 0x9402);  // APB1 / 4, APB2 / 2, PLL
+  CHECK(f7.chip.at(PWR_CR1) == 0x3C000);
+  CHECK(f7.chip.first_write(FLASH_ACR) < f7.chip.first_write(RCC_CFGR));
+  CHECK(f7.chip.first_write(PWR_CR1) < f7.chip.first_write(FLASH_ACR));
+}
+
+TEST_CASE("STM32F746: without crystal, PLL or overdrive the clock stays as it was") {
+  using namespace pmt::stm32f7;
+  for (size_t missing = 0; missing < 4; ++missing) {
+    F7 f7;
+    f7.chip.reactions.erase(f7.chip.reactions.begin() + static_cast<int>(missing));
+    CHECK_FALSE(start_216_mhz(25));
+    CHECK((f7.chip.at(RCC_CFGR) & RCC_CFGR_SW) == 0);
+  }
+}
+
+TEST_CASE("STM32H7B3: 24 MHz / 12 * 280 / 2 = 280 MHz, from the step-down converter at scale 0") {
+  using namespace pmt::stm32h7;
+  H7 h7;
+  REQUIRE(start_280_mhz(24));
+  CHECK(h7.chip.at(PWR_CR3) == 0x4);
+  CHECK(h7.chip.at(PWR_SRDCR) == 0xC000);
+  CHECK(h7.chip.at(RCC_PLLCKSELR) == (12 << 4 | 2));
+  CHECK(h7.chip.at(RCC_PLLCFGR) == 0x30004);
+  CHECK(h7.chip.at(RCC_PLL1DIVR) == (279 | 1 << 9 | 11 << 16));
+  CHECK(h7.chip.at(FLASH_ACR) == 0x36);
+  CHECK(h7.chip.at(RCC_CDCFGR1) == 0x40);
+  CHECK(h7.chip.at(RCC_CDCFGR2) == 0x440);
+  CHECK(h7.chip.at(RCC_SRDCFGR) == 0x40);
+  CHECK(h7.chip.at(RCC_CFGR) == 3);
+  CHECK(h7.chip.first_write(PWR_SRDCR) < h7.chip.first_write(RCC_CR));
+  CHECK(h7.chip.first_write(FLASH_ACR) < h7.chip.first_write(RCC_CFGR));
+  CHECK(h7.chip.first_write(RCC_SRDCFGR) < h7.chip.first_write(RCC_CFGR));
+  CHECK(sdmmc_hz == 46666666);
+}
+
+TEST_CASE("STM32H7B3: without supply, crystal or PLL the clock stays as it was") {
+  using namespace pmt::stm32h7;
+  for (size_t missing = 0; missing < 4; ++missing) {
+    H7 h7;
+    h7.chip.reactions.erase(h7.chip.reactions.begin() + static_cast<int>(missing));
+    CHECK_FALSE(start_280_mhz(24));
+    CHECK((h7.chip.at(RCC_CFGR) & RCC_CFGR_SW) == 0);
+  }
+}

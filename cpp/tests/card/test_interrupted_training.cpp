@@ -1,0 +1,193 @@
+// A whole training on a board that loses its power, and on one whose card fails.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "common/session.hpp"
+#include "tests/card/simulated_card.hpp"
+#include "tests/card/training_card.hpp"
+#include "tests/random_network.hpp"
+
+using namespace pmt;
+using namespace pmt::tests;
+
+namespace {
+
+constexpr int32_t steps = 9;
+constexpr int32_t interval = 2;
+
+AlignedBytes small_network() {
+  RandomSource random(3);
+  return random_network(random, 2, Head::fully_connected);
+}
+
+AlignedBytes read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  REQUIRE(!bytes.empty());
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+struct Board {
+  explicit Board(const TrainerOptions& options, const AlignedBytes& model = small_network(), int32_t count = steps)
+      : image(model), training(image, options, count, interval, 3) {
+    SimulatedCard::instance().reset(0);
+    SimulatedCard::instance().bytes = training.blocks;
+  }
+
+  // What main does; the exit status.
+  int run() {
+    session = std::make_unique<firmware::Session>();
+    bool running = session->open({image.data(), image.size()}, {memory.data(), memory.size()});
+    running = running && session->check_activations() && session->resume();
+    while (running && !session->finished()) running = session->step();
+    return session->report();
+  }
+
+  std::vector<int32_t> parameters() const {
+    std::vector<int32_t> all;
+    for (int32_t i = 0; i < session->trainer().layer_count(); ++i) {
+      const Layer& layer = session->trainer().layer(i);
+      all.insert(all.end(), layer.weights, layer.weights + layer.weight_count);
+      all.insert(all.end(), layer.bias, layer.bias + layer.channels);
+    }
+    return all;
+  }
+
+  RandomSource random = RandomSource(4);
+  AlignedBytes image;
+  TrainingCard training;
+  AlignedBytes memory = AlignedBytes(1 << 20, 0xA5);
+  std::unique_ptr<firmware::Session> session;
+};
+
+TrainerOptions some_options(Optimiser optimiser, bool weights) {
+  TrainerOptions options;
+  options.queries = 4;
+  options.optimiser = optimiser;
+  options.train_weights = weights ? 1 : 0;
+  options.rounding = Rounding::stochastic;
+  options.weight_tile_bytes = 256;
+  return options;
+}
+
+std::string last_line(const std::string& log) {
+  const size_t end = log.size() - 1;
+  return log.substr(log.rfind('\n', end - 1) + 1, end - log.rfind('\n', end - 1) - 1);
+}
+
+}  // namespace
+
+namespace {
+
+const std::vector<Torn> all_torn = {Torn::old_block, Torn::new_block, Torn::first_part, Torn::noise};
+
+// From a new card, with a cut in write number `first` and others at random until the end; how many.
+int32_t train_with_cuts(Board& board, int64_t first, int64_t writes) {
+  SimulatedCard& card = SimulatedCard::instance();
+  card.reset(0);
+  card.bytes = board.training.blocks;
+  card.cut_power(first, board.random.pick(all_torn), &board.random);
+  for (int32_t cuts = 0;;) {
+    try {
+      const int status = board.run();
+      REQUIRE(status == 0);
+      return cuts;
+    } catch (const PowerCut&) {
+      ++cuts;
+      card.power_on();
+      card.cut_power(board.random.integer(0, static_cast<int32_t>(writes)), board.random.pick(all_torn), &board.random);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training that power cuts interrupt ends with the bytes of one that none does") {
+  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::momentum, Optimiser::adam}) {
+    for (const bool weights : {true, false}) {
+      Board board(some_options(optimiser, weights));
+      REQUIRE(board.run() == 0);
+      CHECK(board.parameters() == board.training.expected);
+      const int64_t writes = SimulatedCard::instance().writes;  // of the undisturbed training
+      REQUIRE(writes >= 10);
+      int32_t cuts = 0;
+      for (int64_t first = 0; first < writes; first += 1 + writes / 12) {
+        cuts += train_with_cuts(board, first, writes);
+        CHECK(board.parameters() == board.training.expected);
+      }
+      CHECK(cuts >= 10);
+    }
+  }
+}
+
+TEST_CASE("so does the training of the bundled network") {
+  TrainerOptions options = some_options(Optimiser::momentum, true);
+  options.queries = 2;
+  Board board(options, read_file(PMT_BUNDLED_MODEL), 5);
+  REQUIRE(board.run() == 0);
+  CHECK(board.parameters() == board.training.expected);
+  const int64_t writes = SimulatedCard::instance().writes;
+  CHECK(train_with_cuts(board, writes / 2, writes) >= 1);
+  CHECK(board.parameters() == board.training.expected);
+}
+
+TEST_CASE("a card that fails for a while costs tries and nothing else") {
+  Board board(some_options(Optimiser::adam, true));
+  for (const Misdeed misdeed :
+       {Misdeed::bad_transfer, Misdeed::no_answer, Misdeed::flipped_read, Misdeed::lost_write, Misdeed::short_write}) {
+    SimulatedCard& card = SimulatedCard::instance();
+    card.reset(0);
+    card.bytes = board.training.blocks;
+    card.misbehave(misdeed, 3);
+    CHECK(board.run() == 0);
+    CHECK(board.parameters() == board.training.expected);
+    CHECK(card.log.find("card: 3 retries\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("a card that gets stuck stops training in a safe state, and the next start goes on") {
+  Board board(some_options(Optimiser::adam, true));
+  SimulatedCard& card = SimulatedCard::instance();
+  firmware::Session session;
+  REQUIRE(session.open({board.image.data(), board.image.size()}, {board.memory.data(), board.memory.size()}));
+  REQUIRE(session.resume());
+  for (int i = 0; i < 5; ++i) REQUIRE(session.step());
+  const std::vector<uint8_t> good = card.bytes;
+  card.misbehave(Misdeed::no_answer, -1);
+  CHECK(!session.step());
+  CHECK(!card.led);
+  CHECK(session.report() == 1);
+  CHECK(card.log.find("error: card: block ") != std::string::npos);
+  CHECK(last_line(card.log).find("cannot be read: the card does not answer any more (4 tries)") != std::string::npos);
+  CHECK(card.bytes == good);
+
+  card.power_on();
+  CHECK(board.run() == 0);
+  CHECK(card.log.find("resume: 4 of 9 steps done, checkpoint 2\n") != std::string::npos);
+  CHECK(board.parameters() == board.training.expected);
+}
+
+TEST_CASE("no card, or one of something else, is said at once") {
+  Board board(some_options(Optimiser::sgd, true));
+  SimulatedCard& card = SimulatedCard::instance();
+  SUBCASE("absent") {
+    card.present = false;
+    CHECK(board.run() == 1);
+    CHECK(last_line(card.log) == "verify: card: no card answers (4 tries)");
+  }
+  SUBCASE("of something else") {
+    card.bytes[0] ^= 1;
+    CHECK(board.run() == 1);
+    CHECK(last_line(card.log) == "verify: card: this is no card of pmt export, or its header is damaged");
+  }
+  SUBCASE("too small") {
+    card.bytes.resize(card.bytes.size() - 512);
+    CHECK(board.run() == 1);
+    CHECK(last_line(card.log) == "verify: card: the card is smaller than its header says");
+  }
+  CHECK(card.writes == 0);
+}

@@ -1,0 +1,143 @@
+#include "tests/card/training_card.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/crc32.hpp"
+#include "tests/training_run.hpp"
+
+namespace pmt::tests {
+
+using namespace pmt::firmware;
+
+namespace {
+
+constexpr int32_t batch = 3;
+constexpr int32_t sample_count = 5;
+
+template <typename Value>
+void append(std::vector<uint8_t>* bytes, const Value& value) {
+  const auto* first = reinterpret_cast<const uint8_t*>(&value);
+  bytes->insert(bytes->end(), first, first + sizeof value);
+}
+
+uint32_t image_crc32(const AlignedBytes& image) { return crc32(image.data() + 16, image.size() - 16); }
+
+// The image with the trainer's layers in it.
+uint32_t trained_image_crc32(const AlignedBytes& image, const Model& model, const Trainer& trainer) {
+  AlignedBytes trained(image);
+  for (int32_t i = 0; i < trainer.layer_count(); ++i) {
+    const Layer& layer = trainer.layer(i);
+    const OpRecord& op = model.op(layer.op);
+    uint8_t* data = trained.data() + model.header().data.offset;
+    std::memcpy(data + op.weight_offset, layer.weights, static_cast<size_t>(layer.weight_count));
+    std::memcpy(data + op.bias_offset, layer.bias, 4 * static_cast<size_t>(layer.channels));
+  }
+  return image_crc32(trained);
+}
+
+}  // namespace
+
+void TrainingCard::add_block(const uint8_t* bytes, size_t count) {
+  Block block = {};
+  std::copy_n(bytes, count, block.payload);
+  const uint32_t place[] = {0, static_cast<uint32_t>(blocks.size() / sizeof block)};
+  block.crc32 = crc32(block.payload, sizeof block.payload, crc32(reinterpret_cast<const uint8_t*>(place), 8));
+  append(&blocks, block);
+}
+
+void TrainingCard::add(CardSection* section, const std::vector<uint8_t>& bytes) {
+  *section = {static_cast<uint32_t>(blocks.size() / sizeof(Block)), static_cast<uint32_t>(bytes.size())};
+  for (size_t done = 0; done < bytes.size(); done += payload_bytes) {
+    add_block(bytes.data() + done, std::min(payload_bytes, bytes.size() - done));
+  }
+}
+
+TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& options, int32_t steps,
+                           int32_t save_interval, uint64_t seed) {
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  RandomSource random(seed);
+  const std::vector<int32_t> layers = trainable_layers(model);
+  const Samples samples = random_samples(random, model, sample_count);
+  TrainingRun run(model, options, layers, batch, Machine());
+
+  std::vector<uint8_t> packed[9];
+  append(&packed[0], options);
+  for (const int32_t layer : layers) append(&packed[1], layer);
+  for (const int32_t layer : layers) append(&packed[2], default_settings(model, layer, options));
+  for (int32_t s = 0; s < steps; ++s) {
+    Samples chosen;
+    const int32_t count = s == 1 ? batch - 1 : batch;
+    append(&packed[3], StepRecord{static_cast<uint32_t>(s + 40), 0.5f, count});
+    for (int32_t i = 0; i < batch; ++i) {
+      const int32_t index = (2 * s + i) % sample_count;
+      append(&packed[3], index);
+      chosen.images.push_back(samples.images[static_cast<size_t>(index)]);
+      chosen.labels.push_back(samples.labels[static_cast<size_t>(index)]);
+    }
+    StepResult result = {};
+    REQUIRE(run.trainer().step(static_cast<uint32_t>(s + 40), 0.5f, count, source_of(chosen), &result).ok());
+    append(&packed[6], ResultRecord{result.loss_sum, result.correct, result.changed});
+    for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
+      const Layer& layer = run.trainer().layer(i);
+      const auto* weights = reinterpret_cast<const uint8_t*>(layer.weights);
+      const auto* bias = reinterpret_cast<const uint8_t*>(layer.bias);
+      append(&packed[7], ParameterRecord{crc32(weights, static_cast<size_t>(layer.weight_count)),
+                                         crc32(bias, 4 * static_cast<size_t>(layer.channels))});
+    }
+  }
+  for (int32_t i = 0; i < sample_count; ++i) {
+    const auto& pixels = samples.images[static_cast<size_t>(i)];
+    append(&packed[4], samples.labels[static_cast<size_t>(i)]);
+    packed[4].insert(packed[4].end(), pixels.begin(), pixels.end());
+    packed[4].resize((packed[4].size() + 3) / 4 * 4);
+  }
+
+  std::copy_n(card_magic, 4, header.magic);
+  header.version = card_version;
+  header.model_crc32 = model.header().crc32;
+  header.result_crc32 = trained_image_crc32(image, model, run.trainer());
+  header.image_bytes = element_count(model.input());
+  header.samples = sample_count;
+  header.batch = batch;
+  header.steps = steps;
+  header.layers = static_cast<int32_t>(layers.size());
+  header.ops = model.op_count();
+  header.save_interval = save_interval;
+  header.memory_values = static_cast<int32_t>(run.trainer().memories().count);
+  for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
+    const Layer& layer = run.trainer().layer(i);
+    expected.insert(expected.end(), layer.weights, layer.weights + layer.weight_count);
+    expected.insert(expected.end(), layer.bias, layer.bias + layer.channels);
+  }
+
+  add_block(header.magic, 4);  // its place
+  CardSection* sections[] = {&header.options,   &header.layer_list,  &header.settings,
+                             &header.step_list, &header.sample_list, &header.activations,
+                             &header.results,   &header.parameters,  &header.memories};
+  for (size_t i = 0; i < 9; ++i) add(sections[i], packed[i]);
+  add(&header.model, std::vector<uint8_t>(image.data(), image.data() + image.size()));
+
+  size_t checkpoint = 4 * static_cast<size_t>(header.memory_values);
+  for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
+    const Layer& layer = run.trainer().layer(i);
+    checkpoint += 4 * static_cast<size_t>(layer.channels);
+    if (options.train_weights != 0) checkpoint += static_cast<size_t>(layer.weight_count);
+  }
+  header.first_slot = static_cast<uint32_t>(blocks.size() / sizeof(Block));
+  header.slot_blocks = static_cast<uint32_t>(1 + (checkpoint + payload_bytes - 1) / payload_bytes);
+  for (int slot = 0; slot < 2; ++slot) {
+    add_block(slot_magic, 4);
+    blocks.resize(blocks.size() + sizeof(Block) * (header.slot_blocks - 1));
+  }
+  header.blocks = static_cast<uint32_t>(blocks.size() / sizeof(Block));
+
+  std::vector<uint8_t> rest(blocks.begin() + sizeof(Block), blocks.end());
+  blocks.clear();
+  add_block(reinterpret_cast<const uint8_t*>(&header), sizeof header);
+  blocks.insert(blocks.end(), rest.begin(), rest.end());
+}
+
+}  // namespace pmt::tests

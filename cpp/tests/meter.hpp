@@ -1,0 +1,44 @@
+// A meter on memory of exactly the size it asks for, and its own packed weights.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include "core/channel_statistics.hpp"
+#include "tests/training_run.hpp"
+
+namespace pmt::tests {
+
+template <typename Meter>
+class OpenMeter {
+ public:
+  explicit OpenMeter(const Model& model, const Machine& machine = {}) {
+    parameters_.resize(static_cast<size_t>(model.op_count()));
+    bind_parameters(model, parameters_.data());
+    Network network = {&model, machine.kernels, parameters_.data(), nullptr};
+    Arena measure;
+    pack_network(measure, network);
+    packed_ = std::make_unique<AlignedBytes>(measure.used() + 64, 0xA5);
+    Arena arena(aligned(*packed_), measure.used());
+    pack_network(arena, network);
+    const StatisticsSetup setup = {&model, machine.kernels, machine.executor, network.packed};
+    AlignedBytes tables(Meter::table_bytes(model));
+    REQUIRE(meter_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
+    const size_t bytes = meter_.bytes_needed();
+    memory_ = std::make_unique<AlignedBytes>(bytes + 64, 0xA5);
+    REQUIRE(meter_.open(setup, aligned(*memory_), bytes - 1).code == Code::arena_too_small);
+    REQUIRE(meter_.open(setup, aligned(*memory_), bytes).ok());
+  }
+
+  Meter& meter() { return meter_; }
+
+ private:
+  static uint8_t* aligned(AlignedBytes& bytes) {
+    return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64);
+  }
+
+  std::vector<Parameters> parameters_;
+  std::unique_ptr<AlignedBytes> packed_, memory_;
+  Meter meter_;
+};
+
+}  // namespace pmt::tests

@@ -1,0 +1,55 @@
+// Blocks of the card with their checksums. What fails is tried again, a bounded number of times; what
+// fails for good is remembered, and nothing is tried after it.
+#pragma once
+
+#include "common/board.hpp"
+#include "common/card_format.hpp"
+#include "common/log.hpp"
+
+namespace pmt::firmware {
+
+constexpr int32_t most_tries = 4;
+
+struct CardFault {
+  const char* why = nullptr;   // nullptr: none
+  const char* verb = nullptr;  // what the block could not be; nullptr: the card does not open
+  uint32_t block = 0;
+  int32_t tries = 0;
+  bool damaged = false;  // the card works, and the block does not hold what it should
+
+  void describe(Line& line) const;
+};
+
+class Storage {
+ public:
+  bool open();
+  uint32_t blocks() const { return blocks_; }
+
+  // The payload of a block, until the next call; nullptr on a fault.
+  const uint8_t* read(uint32_t block, uint32_t generation);
+  // Fills the block through payload() first. True once it reads back as it was written.
+  uint8_t* payload();
+  bool write(uint32_t block, uint32_t generation);
+
+  const CardFault& fault() const { return fault_; }
+  // For a caller that can do without a block that is damaged.
+  void forget_damage();
+  // Transfers that had to be tried again.
+  int32_t retries() const { return retries_; }
+
+ private:
+  bool transfer_read(uint32_t block, uint32_t generation, Block* to);
+  bool is_whole(const Block& block, uint32_t number, uint32_t generation) const;
+  bool gives_up(const char* verb, uint32_t block, board::CardStatus status, int32_t tries);
+
+  Block block_ = {};
+  // Of what block_ holds.
+  uint32_t held_ = 0;
+  uint32_t held_generation_ = 0;
+  bool holds_ = false;
+  uint32_t blocks_ = 0;
+  int32_t retries_ = 0;
+  CardFault fault_;
+};
+
+}  // namespace pmt::firmware

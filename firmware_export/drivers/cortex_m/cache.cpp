@@ -1,0 +1,47 @@
+#include "drivers/cortex_m/cache.hpp"
+
+#include "drivers/io.hpp"
+
+// Registers: Armv7-M Architecture Reference Manual, B3.2 and B2.2.7.
+namespace pmt::cortex_m {
+namespace {
+
+constexpr uint32_t CCR = 0xE000ED14;
+constexpr uint32_t CCSIDR = 0xE000ED80;
+constexpr uint32_t CSSELR = 0xE000ED84;
+constexpr uint32_t ICIALLU = 0xE000EF50;
+constexpr uint32_t DCISW = 0xE000EF60;
+constexpr uint32_t CCR_DC = 1u << 16;
+constexpr uint32_t CCR_IC = 1u << 17;
+
+void barrier() { asm volatile("dsb\n isb" ::: "memory"); }
+
+uint32_t leading_zeros(uint32_t value) { return static_cast<uint32_t>(__builtin_clz(value)); }
+
+void invalidate_data_cache() {
+  io::write(CSSELR, 0);  // level 1, data
+  barrier();
+  const uint32_t geometry = io::read(CCSIDR);
+  const uint32_t last_set = geometry >> 13 & 0x7FFF;
+  const uint32_t last_way = geometry >> 3 & 0x3FF;
+  const uint32_t set_shift = (geometry & 7) + 4;
+  const uint32_t way_shift = last_way == 0 ? 0 : leading_zeros(last_way);
+  for (uint32_t set = 0; set <= last_set; ++set) {
+    for (uint32_t way = 0; way <= last_way; ++way) io::write(DCISW, way << way_shift | set << set_shift);
+  }
+}
+
+}  // namespace
+
+void enable_caches() {
+  barrier();
+  io::write(ICIALLU, 0);
+  barrier();
+  io::set_bits(CCR, CCR_IC);
+  invalidate_data_cache();
+  barrier();
+  io::set_bits(CCR, CCR_DC);
+  barrier();
+}
+
+}  // namespace pmt::cortex_m

@@ -1,0 +1,29 @@
+// What an STM32 board is, for the functions of common/board.hpp that board.cpp defines once for all.
+#pragma once
+
+#include "drivers/stm32/gpio.hpp"
+#include "drivers/stm32/sdmmc.hpp"
+
+namespace pmt::stm32 {
+
+struct Description {
+  const char* name;
+  bool (*start_clocks)();  // and those of the peripherals in any case
+  uint32_t core_hz;        // once the clocks run
+  uint32_t reset_hz;       // if they do not
+  uint32_t usart;
+  uint32_t usart_hz;
+  Pin transmit;
+  uint32_t transmit_function;
+  Pin led;
+  uint32_t watchdog;
+  Sdmmc::Setup sdmmc;
+  Pin sdmmc_pins[6];  // CK, CMD, D0 to D3
+  uint32_t sdmmc_function;
+  Pin card_detect;  // low where a card is in
+};
+
+// boards/NAME/board.cpp defines it.
+extern const Description description;
+
+}  // namespace pmt::stm32

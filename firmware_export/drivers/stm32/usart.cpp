@@ -1,0 +1,44 @@
+#include "drivers/stm32/usart.hpp"
+
+#include "drivers/io.hpp"
+
+namespace pmt::stm32 {
+namespace {
+
+constexpr uint32_t USART_CR1 = 0x00;
+constexpr uint32_t USART_CR2 = 0x04;
+constexpr uint32_t USART_CR3 = 0x08;
+constexpr uint32_t USART_BRR = 0x0C;
+constexpr uint32_t USART_ISR = 0x1C;
+constexpr uint32_t USART_TDR = 0x28;
+constexpr uint32_t USART_CR1_UE = 1u << 0;
+constexpr uint32_t USART_CR1_TE = 1u << 3;
+constexpr uint32_t USART_ISR_TC = 1u << 6;
+constexpr uint32_t USART_ISR_TXE = 1u << 7;
+constexpr uint32_t patience = 10'000'000;  // reads: a second and more
+
+void put(uint32_t base, char character) {
+  io::wait_for(base + USART_ISR, USART_ISR_TXE, USART_ISR_TXE, patience);
+  io::write(base + USART_TDR, static_cast<uint8_t>(character));
+}
+
+}  // namespace
+
+void open_usart(uint32_t base, uint32_t kernel_hz, uint32_t baud) {
+  io::write(base + USART_CR1, 0);
+  io::write(base + USART_CR2, 0);
+  io::write(base + USART_CR3, 0);
+  io::write(base + USART_BRR, (kernel_hz + baud / 2) / baud);
+  io::write(base + USART_CR1, USART_CR1_UE | USART_CR1_TE);
+}
+
+void send(uint32_t base, const char* text) {
+  for (; *text != 0; ++text) {
+    if (*text == '\n') put(base, '\r');
+    put(base, *text);
+  }
+}
+
+void flush_usart(uint32_t base) { io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, patience); }
+
+}  // namespace pmt::stm32

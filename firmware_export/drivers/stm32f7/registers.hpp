@@ -1,0 +1,55 @@
+// Addresses and bits of the STM32F74x that are used, named as in RM0385.
+#pragma once
+
+#include <cstdint>
+
+namespace pmt::stm32f7 {
+
+constexpr uint32_t IWDG = 0x40003000;
+constexpr uint32_t USART1 = 0x40011000;
+constexpr uint32_t SDMMC1 = 0x40012C00;
+constexpr uint32_t GPIOA = 0x40020000;
+constexpr uint32_t GPIOB = 0x40020400;
+constexpr uint32_t GPIOC = 0x40020800;
+constexpr uint32_t GPIOD = 0x40020C00;
+constexpr uint32_t GPIOI = 0x40022000;
+
+constexpr uint32_t PWR_CR1 = 0x40007000;
+constexpr uint32_t PWR_CR1_VOS = 3u << 14;  // 3: scale 1
+constexpr uint32_t PWR_CR1_ODEN = 1u << 16;
+constexpr uint32_t PWR_CR1_ODSWEN = 1u << 17;
+constexpr uint32_t PWR_CSR1 = 0x40007004;
+constexpr uint32_t PWR_CSR1_ODRDY = 1u << 16;
+constexpr uint32_t PWR_CSR1_ODSWRDY = 1u << 17;
+
+constexpr uint32_t RCC_CR = 0x40023800;
+constexpr uint32_t RCC_CR_HSEON = 1u << 16;
+constexpr uint32_t RCC_CR_HSERDY = 1u << 17;
+constexpr uint32_t RCC_CR_PLLON = 1u << 24;
+constexpr uint32_t RCC_CR_PLLRDY = 1u << 25;
+constexpr uint32_t RCC_PLLCFGR = 0x40023804;
+constexpr uint32_t RCC_PLLCFGR_PLLSRC_HSE = 1u << 22;
+constexpr uint32_t RCC_PLLCFGR_fields = 0x0F437FFF;  // PLLQ, PLLSRC, PLLP, PLLN, PLLM
+constexpr uint32_t RCC_CFGR = 0x40023808;
+constexpr uint32_t RCC_CFGR_SW = 3u << 0;
+constexpr uint32_t RCC_CFGR_SW_PLL = 2u << 0;
+constexpr uint32_t RCC_CFGR_SWS = 3u << 2;
+constexpr uint32_t RCC_CFGR_SWS_PLL = 2u << 2;
+constexpr uint32_t RCC_CFGR_HPRE = 15u << 4;
+constexpr uint32_t RCC_CFGR_PPRE1 = 7u << 10;
+constexpr uint32_t RCC_CFGR_PPRE1_DIV4 = 5u << 10;
+constexpr uint32_t RCC_CFGR_PPRE2 = 7u << 13;
+constexpr uint32_t RCC_CFGR_PPRE2_DIV2 = 4u << 13;
+constexpr uint32_t RCC_AHB1ENR = 0x40023830;  // bit x: GPIOx
+constexpr uint32_t RCC_APB1ENR = 0x40023840;
+constexpr uint32_t RCC_APB1ENR_PWREN = 1u << 28;
+constexpr uint32_t RCC_APB2ENR = 0x40023844;
+constexpr uint32_t RCC_APB2ENR_USART1EN = 1u << 4;
+constexpr uint32_t RCC_APB2ENR_SDMMC1EN = 1u << 11;
+
+constexpr uint32_t FLASH_ACR = 0x40023C00;
+constexpr uint32_t FLASH_ACR_LATENCY = 15u;
+constexpr uint32_t FLASH_ACR_PRFTEN = 1u << 8;
+constexpr uint32_t FLASH_ACR_ARTEN = 1u << 9;
+
+}  // namespace pmt::stm32f7

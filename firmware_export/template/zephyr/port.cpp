@@ -1,0 +1,70 @@
+// The functions of common/board.hpp on Zephyr: disk "SD", printk, kernel clock.
+#include <zephyr/kernel.h>
+#include <zephyr/storage/disk_access.h>
+#include <zephyr/sys/printk.h>
+
+#include "common/board.hpp"
+#include "model/config.hpp"
+
+namespace pmt::board {
+namespace {
+
+constexpr char disk[] = "SD";
+
+alignas(16) uint8_t memory[exported::arena_bytes];
+uint32_t card_blocks = 0;
+
+bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
+
+CardStatus status_of(int error) {
+  if (error == 0) return CardStatus::ok;
+  if (error == -ETIMEDOUT) return CardStatus::timeout;
+  if (error == -EILSEQ) return CardStatus::checksum;
+  return error == -EROFS ? CardStatus::write_protected : CardStatus::failed;
+}
+
+}  // namespace
+
+void init() {}
+
+void print(const char* text) { printk("%s", text); }
+
+void exit(int status) {
+  printk("exit: %d\n", status);
+  for (;;) k_msleep(1000);
+}
+
+Memory arena() { return {memory, sizeof memory}; }
+
+StackUse stack_use() { return {0, 1}; }
+
+uint32_t milliseconds() { return k_uptime_get_32(); }
+
+void feed_watchdog() {}
+
+void set_led(bool) {}
+
+CardStatus open_card(uint32_t* blocks) {
+  *blocks = 0;
+  uint32_t sector_bytes = 0;
+  if (disk_access_init(disk) != 0) return CardStatus::absent;
+  const int counted = disk_access_ioctl(disk, DISK_IOCTL_GET_SECTOR_COUNT, &card_blocks);
+  const int measured = disk_access_ioctl(disk, DISK_IOCTL_GET_SECTOR_SIZE, &sector_bytes);
+  if (counted != 0 || measured != 0 || sector_bytes != block_bytes) return CardStatus::failed;
+  *blocks = card_blocks;
+  return CardStatus::ok;
+}
+
+CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
+  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  return status_of(disk_access_read(disk, static_cast<uint8_t*>(bytes), first, count));
+}
+
+CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
+  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  const CardStatus status = status_of(disk_access_write(disk, static_cast<const uint8_t*>(bytes), first, count));
+  if (status != CardStatus::ok) return status;
+  return status_of(disk_access_ioctl(disk, DISK_IOCTL_CTRL_SYNC, nullptr));
+}
+
+}  // namespace pmt::board

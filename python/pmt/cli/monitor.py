@@ -1,0 +1,78 @@
+"""``pmt monitor``: a board's training, as it goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pmt.cli.arguments import add_json, integer
+from pmt.cli.output import Output
+from pmt.monitor import TrainingLog, follow
+
+USAGE = "pmt monitor (--port NAME | --file LOG | -) [--baud N]"
+SUMMARY = "loss, accuracy, time left and verdict of a board that trains"
+DESCRIPTION = """\
+Follow the log of exported firmware: loss and accuracy with their means over ten steps, time left,
+checkpoints, errors, and at the end the use of memory and the verdict of the comparison with the
+host. A port is followed up to the verdict. Exit code 0 where everything was equal, else 1."""
+
+NOT_EQUAL = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--port", metavar="NAME", help="serial port, for example /dev/ttyACM0")
+    source.add_argument("--file", metavar="LOG", help="log that was written earlier")
+    source.add_argument(
+        "pipe",
+        nargs="?",
+        choices=["-"],
+        metavar="-",
+        help="standard input, as in `make qemu | pmt monitor -`",
+    )
+    parser.add_argument(
+        "--baud",
+        metavar="N",
+        type=integer(1),
+        default=115200,
+        help="speed of the port, in bits per second (default: 115200)",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    log = TrainingLog()
+    try:
+        for text in follow(_lines(arguments), log, to_verdict=arguments.port is not None):
+            output.text(text)
+    except KeyboardInterrupt:  # the summary of what was seen is what the user wants
+        output.text("")
+    output.text(log.summary())
+    output.figures(log.to_json())
+    return 0 if log.equal else NOT_EQUAL
+
+
+def _lines(arguments: argparse.Namespace) -> Iterator[str]:
+    if arguments.port is not None:
+        yield from _port_lines(arguments.port, arguments.baud)
+    elif arguments.file is not None:
+        with Path(arguments.file).open(errors="replace") as file:
+            yield from file
+    else:
+        yield from sys.stdin
+
+
+def _port_lines(port: str, baud: int) -> Iterator[str]:
+    try:
+        import serial
+    except ImportError as error:
+        raise ImportError(
+            '--port needs pyserial: pip install "poor-mans-training[monitor]"'
+        ) from error
+    with serial.Serial(port, baud) as stream:
+        while True:
+            yield stream.readline().decode("utf-8", errors="replace")

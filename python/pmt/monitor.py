@@ -1,0 +1,263 @@
+"""What a board's training log says: the lines of ``docs/card.md``, read as they come."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["TrainingLog", "follow"]
+
+_RECENT = 10  # steps that the expected time is judged by
+
+_LINES = {
+    "model": re.compile(r"model: (?P<ops>\d+) ops, (?P<bytes>\d+) bytes in flash"),
+    "train": re.compile(
+        r"train: (?P<layers>\d+) layers, (?P<steps>\d+) steps of up to (?P<batch>\d+) samples, "
+        r"(?P<queries>\d+) queries, a checkpoint every (?P<interval>\d+) steps?"
+    ),
+    "resume": re.compile(
+        r"resume: (?P<done>\d+) of (?P<steps>\d+) steps done, checkpoint (?P<sequence>\d+)"
+    ),
+    "step": re.compile(
+        r"step (?P<step>\d+): loss (?P<loss>\d+\.\d{4}), accuracy (?P<accuracy>[01]\.\d{3}), "
+        r"(?P<changed>\d+) weights changed, (?P<milliseconds>\d+) ms, (?P<left>\d+) to go"
+    ),
+    "checkpoint": re.compile(
+        r"checkpoint (?P<sequence>\d+): (?P<steps>\d+) steps done, (?P<milliseconds>\d+) ms"
+    ),
+    "arena": re.compile(r"arena: (?P<used>\d+) of (?P<bytes>\d+) bytes used"),
+    "stack": re.compile(r"stack: (?P<used>\d+) of (?P<bytes>\d+) bytes used at most"),
+    "card": re.compile(r"card: (?P<retries>\d+) retr(?:y|ies)"),
+    "error": re.compile(r"error: (?P<text>.+)"),
+    "compared": re.compile(
+        r"verify: (?:outputs of ops|losses, hits, changes|weights, biases|trained model): "
+        r"\d+ (?:equal|compared, \d+ differs?)"
+    ),
+    "verdict": re.compile(r"verify: (?P<text>.+)"),
+}
+_KNOWN_START = re.compile(r"(?:model|train|resume|step \d+|checkpoint \d+|arena|stack|card): ")
+
+
+@dataclass
+class TrainingLog:
+    """A log so far; :meth:`read` takes its next line.
+
+    Attributes
+    ----------
+    steps : dict of int to dict
+        By index, the newest where a step was repeated after a reset: ``loss`` (nats, before the
+        step), ``accuracy`` (0..1), ``changed`` weights, ``milliseconds``.
+    total : int or None
+        Steps of the whole training; None until a line says so.
+    checkpoints : int
+        Checkpoints written.
+    resumed : list of int
+        Steps that were done at each start from a checkpoint.
+    memory : dict of str to (int, int)
+        ``"arena"`` and ``"stack"``: bytes used at most, and bytes there are.
+    retries : int
+        Transfers of the card that had to be tried again.
+    errors : list of str
+        Errors that the board reported.
+    unreadable : int
+        Lines that begin like one of the log and are not: the connection loses characters.
+    verdict : str or None
+        The board's last word about the comparison with the host; None until it comes.
+    """
+
+    steps: dict[int, dict[str, Any]] = field(default_factory=dict)
+    total: int | None = None
+    checkpoints: int = 0
+    resumed: list[int] = field(default_factory=list)
+    memory: dict[str, tuple[int, int]] = field(default_factory=dict)
+    retries: int = 0
+    errors: list[str] = field(default_factory=list)
+    unreadable: int = 0
+    verdict: str | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether the board found everything equal to what the host computed."""
+        return self.verdict is not None and self.verdict.startswith("ok ")
+
+    @property
+    def loss(self) -> float | None:
+        """Mean loss of the last ten steps, in nats."""
+        recent = self._recent("loss")
+        return sum(recent) / len(recent) if recent else None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Mean accuracy of the last ten steps, 0..1."""
+        recent = self._recent("accuracy")
+        return sum(recent) / len(recent) if recent else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Expected time to the last step, by that of the last ten."""
+        recent = self._recent("milliseconds")
+        if not recent:
+            return None
+        left: int = self.steps[max(self.steps)]["left"]
+        return left * sum(recent) / len(recent) / 1000
+
+    def read(self, line: str) -> str:
+        """Take a line; return what to show for it.
+
+        Parameters
+        ----------
+        line : str
+            With or without its end. What is no line of the log, such as a compiler's, comes back
+            as it is.
+        """
+        line = line.rstrip("\r\n")
+        for kind, pattern in _LINES.items():
+            match = pattern.fullmatch(line)
+            if match is not None:
+                return str(getattr(self, f"_{kind}")(line, **match.groupdict()))
+        if _KNOWN_START.match(line):
+            self.unreadable += 1
+            return f"{line}  [unreadable]"
+        return line
+
+    def summary(self) -> str:
+        """Return the whole log in a few lines."""
+        rows = [("steps", self._steps_text()), ("loss", self._span("loss", 4))]
+        rows += [("accuracy", self._span("accuracy", 3)), ("memory", self._memory_text())]
+        checkpoints = f"{self.checkpoints} written"
+        if self.resumed:
+            after = ", ".join(map(str, self.resumed))
+            checkpoints += f"; training went on from one after {after} steps"
+        rows += [("checkpoints", checkpoints), ("card", f"{self.retries} retries")]
+        errors = [*self.errors]
+        if self.unreadable:
+            errors.append(f"{self.unreadable} lines unreadable: the connection loses characters")
+        rows += [("errors", "; ".join(errors) or "none")]
+        rows += [("verify", self.verdict or "no verdict: the log ends before it")]
+        return "\n".join(f"{name:<12} {text}" for name, text in rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same for programs."""
+        return {
+            "steps": [{"step": step, **values} for step, values in sorted(self.steps.items())],
+            "total": self.total,
+            "checkpoints": self.checkpoints,
+            "resumed": self.resumed,
+            "memory": {
+                name: {"used": used, "bytes": size} for name, (used, size) in self.memory.items()
+            },
+            "retries": self.retries,
+            "errors": self.errors,
+            "unreadable": self.unreadable,
+            "verdict": self.verdict,
+            "equal": self.equal,
+        }
+
+    def _recent(self, quantity: str) -> list[float]:
+        return [self.steps[step][quantity] for step in sorted(self.steps)[-_RECENT:]]
+
+    def _model(self, line: str, **_: str) -> str:
+        self.verdict = None  # a new start of the board
+        return line
+
+    def _train(self, line: str, steps: str, **_: str) -> str:
+        self.total = int(steps)
+        return line
+
+    def _resume(self, line: str, done: str, steps: str, **_: str) -> str:
+        self.total = int(steps)
+        self.resumed.append(int(done))
+        return line
+
+    def _step(
+        self, line: str, step: str, loss: str, accuracy: str, changed: str, milliseconds: str,
+        left: str,
+    ) -> str:  # fmt: skip
+        self.steps[int(step)] = {
+            "loss": float(loss),
+            "accuracy": float(accuracy),
+            "changed": int(changed),
+            "milliseconds": int(milliseconds),
+            "left": int(left),
+        }
+        self.total = int(step) + 1 + int(left)
+        done = f"{int(step) + 1}/{self.total}"
+        return (
+            f"{done:>11}  loss {loss} (mean {self.loss:.4f})  accuracy {accuracy} "
+            f"(mean {self.accuracy:.3f})  {int(changed):>7,} changed  "
+            f"{int(milliseconds) / 1000:.2f} s  {_time(self.seconds_left or 0.0)} left"
+        )
+
+    def _checkpoint(self, line: str, **_: str) -> str:
+        self.checkpoints += 1
+        return line
+
+    def _arena(self, line: str, used: str, bytes: str) -> str:
+        self.memory["arena"] = int(used), int(bytes)
+        return line
+
+    def _stack(self, line: str, used: str, bytes: str) -> str:
+        self.memory["stack"] = int(used), int(bytes)
+        return line
+
+    def _card(self, line: str, retries: str) -> str:
+        self.retries += int(retries)
+        return line
+
+    def _error(self, line: str, text: str) -> str:
+        self.errors.append(text)
+        return line
+
+    def _compared(self, line: str, **_: str) -> str:
+        return line
+
+    def _verdict(self, line: str, text: str) -> str:
+        self.verdict = text
+        return line
+
+    def _steps_text(self) -> str:
+        if self.total is None:
+            return "none"
+        done = max(self.steps, default=-1) + 1
+        return f"{max([done, *self.resumed])} of {self.total}"
+
+    def _span(self, quantity: str, digits: int) -> str:
+        if not self.steps:
+            return "none"
+        first, last = (self.steps[step][quantity] for step in (min(self.steps), max(self.steps)))
+        recent = self._recent(quantity)
+        mean = sum(recent) / len(recent)
+        return (
+            f"{first:.{digits}f} first, {last:.{digits}f} last, {mean:.{digits}f} mean of the last "
+            f"{len(recent)}"
+        )
+
+    def _memory_text(self) -> str:
+        texts = [f"{name} {used:,} of {size:,} bytes" for name, (used, size) in self.memory.items()]
+        return ", ".join(texts) or "unknown"
+
+
+def follow(lines: Iterable[str], log: TrainingLog, *, to_verdict: bool = False) -> Iterator[str]:
+    """Yield what to show for each line.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        A file, a pipe or a port.
+    log : TrainingLog
+        What the lines are added to.
+    to_verdict : bool
+        Stop at the verdict, which ends a run: for a port, which never ends.
+    """
+    for line in lines:
+        yield log.read(line)
+        if to_verdict and log.verdict is not None:
+            return
+
+
+def _time(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

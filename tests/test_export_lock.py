@@ -1,0 +1,200 @@
+"""``pmt.lock``: an export can be made again, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_files import write_data, write_model
+from firmware_tools import TARGET, random_dataset
+from networks import residual_network
+
+import pmt
+from pmt.cli import main
+from pmt.export import export, read_lock
+
+SMALL = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]
+NOISE = ["--corruption", "gaussian_noise", "--severity", "2", "--limit", "40"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with model.pmt, data/ and the export fw/."""
+    folder = tmp_path_factory.mktemp("lock")
+    model, data = write_model(folder), write_data(folder)
+    command = ["export", str(model), "--data", str(data), "--target", TARGET, *SMALL, *NOISE]
+    assert main([*command, "--ram", "256K", "--out", str(folder / "fw")]) == 0
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_folder_is_made_again_byte_for_byte(made: Path, tmp_path: Path) -> None:
+    assert main(["export", "--from", str(made / "fw/pmt.lock"), "--out", str(tmp_path / "b")]) == 0
+    first, second = contents(made / "fw"), contents(tmp_path / "b")
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+    assert len(first) > 80
+
+
+def test_a_run_is_made_again(tmp_path: Path) -> None:
+    model, data = write_model(tmp_path), write_data(tmp_path)
+    run = tmp_path / "run"
+    training = ["--layers", "B2", "--queries", "4", "--batch", "5", "--epochs", "1"]
+    adam = ["--optimiser", "adam"]
+    assert (
+        main(["train", str(model), "--data", str(data), "--out", str(run), *training, *adam]) == 0
+    )
+    command = ["export", str(run), "--target", TARGET, "--steps", "2"]
+    assert main([*command, "--out", str(tmp_path / "a")]) == 0
+    lock = str(tmp_path / "a" / "pmt.lock")
+    assert main(["export", "--from", lock, "--out", str(tmp_path / "b")]) == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_the_lock_says_what_was_exported(made: Path) -> None:
+    lock = json.loads((made / "fw" / "pmt.lock").read_text())
+    assert (lock["version"], lock["pmt"]) == (1, pmt.__version__)
+    arguments = lock["arguments"]
+    assert arguments["target"] == TARGET
+    assert [arguments[name] for name in ("steps", "limit", "severity", "ram")] == [2, 40, 2, "256K"]
+    assert arguments["layers"] == "B3,head"
+    assert not {"out", "force", "json", "lock"} & arguments.keys()
+    assert sorted(lock["inputs"]) == ["data", "memories", "model", "training"]
+    assert {"card.img", "Makefile", "core/trainer.hpp", "export.json"} <= lock["files"].keys()
+    assert not any(name.startswith("app/") for name in lock["files"])
+
+
+def test_inputs_may_be_elsewhere(made: Path, tmp_path: Path) -> None:
+    model = write_model(tmp_path)
+    data = shutil.copytree(made / "data", tmp_path / "images")
+    lock = ["--from", str(made / "fw" / "pmt.lock"), "--out", str(tmp_path / "b")]
+    assert main(["export", str(model), "--data", str(data), *lock]) == 0
+    assert contents(made / "fw") == contents(tmp_path / "b")
+
+
+def refused(arguments: list[str], out: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["export", *arguments, "--out", str(out)]) == 2
+    assert not out.exists()
+    return capsys.readouterr().err
+
+
+def test_another_model_is_named(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    residual_network(seed=8).save(tmp_path / "other.pmt")
+    lock = ["--from", str(made / "fw" / "pmt.lock")]
+    error = refused([str(tmp_path / "other.pmt"), *lock], tmp_path / "b", capsys)
+    locked = read_lock(made / "fw" / "pmt.lock").inputs["model"][:12]
+    assert error.startswith("pmt: error: pmt.lock: the model differs: SHA-256 ")
+    assert error.endswith(
+        f"locked is {locked}...; give the model that it was exported from, as MODEL\n"
+    )
+
+
+def test_other_images_are_named(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = shutil.copytree(made / "data", tmp_path / "data")
+    with np.load(data / "train.npz") as arrays:
+        changed = dict(arrays)
+    name = next(name for name, array in changed.items() if array.ndim >= 3)
+    changed[name] = 255 - changed[name]
+    np.savez(data / "train.npz", **changed)
+    lock = ["--from", str(made / "fw" / "pmt.lock")]
+    error = refused(["--data", str(data), *lock], tmp_path / "b", capsys)
+    assert "pmt.lock: the data differs: SHA-256 " in error
+    assert error.endswith("give the images that it was exported with, by --data DIR\n")
+
+
+def changed_lock(made: Path, path: Path, **changes: object) -> Path:
+    content = json.loads((made / "fw" / "pmt.lock").read_text())
+    path.write_text(json.dumps({**content, **changes}))
+    return path
+
+
+def test_a_file_that_would_differ_is_named(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = read_lock(made / "fw" / "pmt.lock").files
+    other = {**files, "core/layer.cpp": "0" * 64, "core/gone.cpp": "0" * 64}
+    lock = changed_lock(made, tmp_path / "pmt.lock", files=other, pmt="0.0.9")
+    error = refused(["--from", str(lock)], tmp_path / "b", capsys)
+    assert error == (
+        "pmt: error: pmt.lock: core/gone.cpp, core/layer.cpp would differ: the folder was exported "
+        f"by pmt 0.0.9, this is pmt {pmt.__version__}; install that version, or export without "
+        "--from\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["pmt.lock"]
+
+
+def test_other_options_are_refused(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = ["--from", str(made / "fw" / "pmt.lock"), "--queries", "7"]
+    error = refused(lock, tmp_path / "b", capsys)
+    assert error.startswith(
+        "pmt: error: --queries cannot be given with --from, which takes it from"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "this is no pmt.lock of `pmt export`"),
+        ("[]", "this is no pmt.lock of `pmt export`"),
+        ('{"version": 1}', "this is no pmt.lock of `pmt export`"),
+    ],
+)
+def test_what_is_no_lock(
+    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pmt.lock").write_text(text)
+    error = refused(["--from", str(tmp_path / "pmt.lock")], tmp_path / "b", capsys)
+    assert error == f"pmt: error: {tmp_path / 'pmt.lock'}: {message}\n"
+
+
+def test_a_lock_of_a_later_version(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = changed_lock(made, tmp_path / "pmt.lock", version=2, pmt="9.0")
+    error = refused(["--from", str(lock)], tmp_path / "b", capsys)
+    assert "the lock has version 2, this pmt reads 1; it was written by pmt 9.0" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "MODEL is missing"), (["cifar10_small"], "--target is missing")],
+)
+def test_without_a_lock_everything_is_needed(
+    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refused(arguments, tmp_path / "b", capsys)
+    assert error == f"pmt: error: {message}; see `pmt export --help`\n"
+
+
+def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = residual_network()
+    given = {
+        "target": TARGET,
+        "dataset": random_dataset(model, 9),
+        "options": pmt.preset("default", batch=3, queries=4),
+    }
+    export(model, out=tmp_path / "a", **given)
+    lock = read_lock(tmp_path / "a" / "pmt.lock")
+    assert lock.arguments is None
+    export(model, out=tmp_path / "b", lock=lock, **given)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    with pytest.raises(ValueError, match="the training differs: SHA-256"):
+        export(model, out=tmp_path / "c", lock=lock, steps=3, **given)
+    error = refused(["--from", str(tmp_path / "a" / "pmt.lock")], tmp_path / "d", capsys)
+    assert "the folder was exported from Python; call pmt.export.export(..., lock=" in error

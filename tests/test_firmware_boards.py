@@ -1,0 +1,185 @@
+"""Every board's project builds; what the boards do not have cannot be reached."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from firmware_tools import EMULATOR, TARGET, make, need_firmware_tools, random_dataset
+from networks import residual_network
+
+import pmt
+from pmt.export import export
+
+OPTIONS = pmt.preset("default", batch=3, queries=4)
+BOARDS = ("stm32f746g-disco", "stm32h7b3i-dk")
+# Writes or reads one byte, `offset` bytes from the end of a region, through the linker's symbols.
+REACH = """
+#include "common/board.hpp"
+#include "common/log.hpp"
+
+extern "C" uint8_t @REGION@_origin[], @REGION@_bytes[];
+
+int main() {
+  using namespace pmt;
+  board::init();
+  auto end = reinterpret_cast<uint32_t>(@REGION@_origin);
+  end += reinterpret_cast<uint32_t>(@REGION@_bytes);
+  auto reach = [](uint32_t address) { @ACCESS@; };
+  reach(end - 1);
+  firmware::Line().text("inside").print();
+  reach(end);
+  firmware::Line().text("outside").print();
+  board::exit(0);
+}
+"""
+READ = "(void)*reinterpret_cast<volatile uint8_t*>(address)"
+WRITE = "*reinterpret_cast<volatile uint8_t*>(address) = 1"
+OVERFLOW = """
+#include "common/board.hpp"
+
+__attribute__((noinline)) int deeper(volatile int* above) {
+  volatile int here[16] = {*above};
+  return *above > 0 ? deeper(here) + here[3] : 0;
+}
+
+int main() {
+  pmt::board::init();
+  volatile int top = 1;
+  pmt::board::exit(deeper(&top));
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    need_firmware_tools(EMULATOR, "make")
+
+
+def write(out: Path, target: str, like: str | None = None) -> None:
+    model = residual_network()
+    data = random_dataset(model, 9)
+    export(model, target=target, like=like, out=out, dataset=data, options=OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A built project; every board's core is compiled with the same flags."""
+    need_firmware_tools("make")
+    folder = tmp_path_factory.mktemp("objects") / "fw"
+    write(folder, TARGET)
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
+    return folder
+
+
+def project(out: Path, objects: Path, target: str, like: str | None = None) -> Path:
+    """A project of which what the boards share is compiled already."""
+    write(out, target, like)
+    flags = [re.search(r"TARGET_FLAGS := .*", (p / "Makefile").read_text()) for p in (out, objects)]
+    assert flags[0] is not None
+    assert flags[1] is not None
+    assert flags[0][0] == flags[1][0]
+    for part in ("core", "common", "drivers/cortex_m"):
+        # Not copy2: what is older than its source is compiled again.
+        shutil.copytree(
+            objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
+        )
+    return out
+
+
+def sections(folder: Path) -> dict[str, tuple[int, int]]:
+    """Name -> address and size of what is loaded or reserved."""
+    table = subprocess.run(
+        ["arm-none-eabi-size", "-A", "-d", str(folder / "build" / "fw.elf")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", table, re.MULTILINE)
+    return {name: (int(address), int(size)) for name, size, address in rows}
+
+
+@pytest.fixture(scope="module")
+def disco(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
+    """A project of a real board, built; and a source of which there is no object yet."""
+    folder = project(tmp_path_factory.mktemp("disco") / "fw", objects, BOARDS[0])
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
+    (folder / "none.cpp").write_text("")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("board", "ram_origin", "ram_end"),
+    [
+        ("stm32f746g-disco", 0x20010000, 0x20050000),
+        ("stm32h7b3i-dk", 0x24000000, 0x24100000),
+    ],
+)
+def test_a_board_builds_within_its_regions(tmp_path, objects, board, ram_origin, ram_end):
+    folder = project(tmp_path / "fw", objects, board)
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
+    found = sections(folder)
+    assert found[".vectors"][0] == 0x08000000
+    assert found[".stack"] == (ram_origin, 8192)
+    address, size = found[".arena"]
+    assert ram_origin + 8192 <= address < address + size <= ram_end
+    vectors = (folder / "build" / "fw.bin").read_bytes()[:8]
+    assert int.from_bytes(vectors[:4], "little") == ram_origin + 8192
+    assert int.from_bytes(vectors[4:], "little") >> 16 in range(0x0800, 0x0810)
+
+
+@pytest.mark.parametrize(
+    ("like", "region", "access", "address"),
+    [
+        ("stm32f746g-disco", "ram", WRITE, "20040000"),
+        ("stm32f746g-disco", "flash", READ, "00100000"),
+        ("stm32h7b3i-dk", "ram", READ, "20100000"),
+        ("stm32h7b3i-dk", "flash", READ, "00200000"),
+    ],
+)
+def test_the_first_byte_outside_faults(tmp_path, objects, like, region, access, address):
+    folder = project(tmp_path / "fw", objects, TARGET, like)
+    program = REACH.replace("@REGION@", region).replace("@ACCESS@", access)
+    (folder / "app" / "main.cpp").write_text(program)
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
+    run = make(folder, "qemu")
+    assert run.returncode != 0
+    assert run.stdout.startswith("inside\nerror: memory management fault (exception 4, pc ")
+    assert f"status 00000082, address {address})" in run.stdout
+    assert "outside" not in run.stdout
+
+
+def test_a_stack_that_overflows_faults(tmp_path, objects):
+    folder = project(tmp_path / "fw", objects, TARGET, "stm32f746g-disco")
+    (folder / "app" / "main.cpp").write_text(OVERFLOW)
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
+    run = make(folder, "qemu")
+    assert run.returncode != 0
+    assert "the stack overflowed: export with a larger one" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["flash", "FLASHER=jlink"], "FLASHER=jlink is unknown; choose st-flash, openocd or"),
+        (
+            ["PREFIX=none-", "build/none.o"],
+            "none-g++ was not found: apt-get install g++-arm-none-eabi",
+        ),
+        (["monitor", "PORT=/dev/none"], "no board at /dev/none: connect it, or make monitor PORT="),
+        (["verify", "PORT=/dev/none"], "no board at /dev/none: connect it, or make verify PORT="),
+        (["qemu"], "export with --target qemu-mps2-an500 --as stm32f746g-disco"),
+    ],
+)
+def test_what_is_missing_is_named(disco, arguments, message):
+    run = make(disco, *arguments)
+    assert run.returncode != 0
+    assert message in run.stdout

@@ -1,0 +1,71 @@
+"""The library for any board: its host port trains the same bytes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from firmware_tools import make, need_firmware_tools, random_dataset
+from networks import residual_network
+from required import need_tools
+
+import pmt
+from pmt.export import export
+
+OPTIONS = pmt.preset("default", batch=3, queries=4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need_tools("make", "g++", packages="make g++")
+    out = tmp_path_factory.mktemp("generic") / "fw"
+    model = residual_network()
+    data = random_dataset(model, 9)
+    report = export(model, target="generic", out=out, dataset=data, options=OPTIONS, steps=3)
+    assert report.run == f"make -C {out} run"
+    built = make(out, "build/fw")
+    assert built.returncode == 0, built.stdout
+    return out
+
+
+def test_it_trains_what_the_host_trains(folder: Path) -> None:
+    run = make(folder, "run")
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.splitlines()[-1] == "verify: ok (3 steps, 6 layers, 16 activations)"
+
+
+def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None:
+    """What the library does not define is the seam, and what any C++ compiler calls."""
+
+    command = ["nm", "-C", "--format=posix", "--undefined-only", folder / "build" / "libpmt.a"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    missing = {line.rsplit(" U", 1)[0].split("(")[0] for line in listed.splitlines()}
+    assert {name for name in missing if name.startswith("pmt::board::")} == {
+        f"pmt::board::{name}"
+        for name in (
+            "feed_watchdog", "milliseconds", "open_card", "print", "read_blocks", "set_led",
+            "stack_use", "write_blocks",
+        )
+    }  # fmt: skip
+    assert not {"malloc", "free", "printf"} & missing
+    assert not {name for name in missing if name.startswith("operator ")}
+
+
+def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert "common/memory.cpp" not in present
+    assert "common/semihosting.cpp" not in present
+    assert not any(name.startswith("drivers/") for name in present)
+    assert "board/generic/port_host.cpp" in present
+
+
+def test_it_compiles_for_a_cortex_m4(folder: Path, tmp_path: Path) -> None:
+    need_firmware_tools("make")
+    out = tmp_path / "fw"
+    shutil.copytree(folder, out, ignore=shutil.ignore_patterns("build"))
+    flags = "-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard"
+    objects = ["build/core/forward.o", "build/common/session.o", "build/model/image.o"]
+    built = make(out, "CXX=arm-none-eabi-g++", f"TARGET_FLAGS={flags}", *objects)
+    assert built.returncode == 0, built.stdout

@@ -1,0 +1,110 @@
+"""Targets and the TOML files that describe them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pmt.export import sources, targets
+from pmt.export.target import Region
+from pmt.export.toml_text import parse_plain_toml, parse_toml
+
+BOARDS = sources.firmware_folder() / "boards"
+DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "flash", "ram", "clock"),
+    [
+        ("qemu-mps2-an500", (0x0, 4194304), (0x20000000, 4194304), 25_000_000),
+        ("stm32f746g-disco", (0x08000000, 1048576), (0x20010000, 262144), 216_000_000),
+        ("stm32h7b3i-dk", (0x08000000, 2097152), (0x24000000, 1048576), 280_000_000),
+    ],
+)
+def test_memory_of_the_boards(name, flash, ram, clock):
+    target = sources.find_target(name)
+    assert (target.flash, target.ram) == (Region(*flash), Region(*ram))
+    assert target.clock_hz == clock
+    assert target.folder == BOARDS / name
+
+
+@pytest.mark.parametrize("name", targets())
+def test_every_target_is_read_without_tomllib_too(name):
+    text = (BOARDS / name / "target.toml").read_text()
+    assert parse_plain_toml(text) == parse_toml(text)
+
+
+def test_an_emulated_board_takes_the_sizes_of_another():
+    target = sources.find_target("qemu-mps2-an500").limited_to(
+        sources.find_target("stm32f746g-disco")
+    )
+    assert target.flash == Region(0x0, 1048576)
+    assert target.ram == Region(0x20000000, 262144)
+    assert (target.name, target.like) == ("qemu-mps2-an500", "stm32f746g-disco")
+
+
+def test_a_users_board_of_known_sources(tmp_path):
+    """A board with the same chip: the entries given replace the known board's."""
+    path = write(
+        tmp_path,
+        'board = "stm32f746g-disco"\ndescription = "mine"\n'
+        "[ram]\norigin = 0x20000000\nbytes = 0x50000\n",
+    )
+    target = sources.find_target(path)
+    assert (target.name, target.description) == ("mine", "mine")
+    assert target.ram == Region(0x20000000, 327680)
+    assert target.flash == Region(0x08000000, 1048576)
+    assert target.folder == BOARDS / "stm32f746g-disco"
+
+
+def test_a_users_board_of_own_sources(tmp_path):
+    target = sources.find_target(write(tmp_path, DISCO))
+    assert target.folder == tmp_path
+    assert target.drivers == ("cortex_m", "stm32", "stm32f7", "sd")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("clock_hz = 216_000_000", "", "mine.toml: clock_hz is missing"),
+        ("clock_hz = 216_000_000", "clock_hz = 0", "clock_hz = 0 must be above 0"),
+        ("clock_hz = 216_000_000", "clock_hz = true", "clock_hz = True must be of type int"),
+        ("clock_hz", "clokc_hz", "clokc_hz is unknown; known are board, clock_hz, description"),
+        ("bytes = 0x4_0000", "bytes = 1000", "ram.bytes = 1000 must be a multiple of 1024"),
+        ("bytes = 0x4_0000", "", "ram.bytes is missing"),
+        ('["cortex_m",', "[1,", "drivers = .* must be a list of strings"),
+        ("[flash]", 'board = "nucleo"\n[flash]', "board = 'nucleo' is none of generic, qemu-mps2"),
+        ("[flash]", "[flash", "mine.toml: "),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
+    assert old in DISCO
+    with pytest.raises(ValueError, match=message):
+        sources.find_target(write(tmp_path, DISCO.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[a.b]\n", r"line 1: \[a.b\] is no table of one level"),
+        ("\nx\n", "line 2: x is not `key = value`"),
+        ("x = 'a'\n", "line 1: 'a' is no number, string in double quotes or array"),
+    ],
+)
+def test_the_plain_reader_says_what_it_cannot_read(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_plain_toml(text)
+
+
+def test_the_plain_reader_knows_a_hash_in_a_string():
+    assert parse_plain_toml('x = "a # b"  # c\n[t]\ny = [1, 2] # d\nz = -0x1_0\n') == {
+        "x": "a # b",
+        "t": {"y": [1, 2], "z": -16},
+    }
