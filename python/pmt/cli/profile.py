@@ -100,8 +100,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _plan(model: Model, profile: Profile) -> str:
     if profile.device is None:
         raise ValueError(
-            f"--plan: {profile.method} is not trained by the core, which plans zeroth-order methods "
-            "alone; choose one of these as --method"
+            f"--plan: {profile.method} is not trained by the core, which plans "
+            "zeroth-order methods alone; choose one of these as --method"
         )
     return plan_table(model, profile.device, profile.ops)
 

@@ -103,7 +103,8 @@ def plan_table(model: Model, device: _core.DeviceMemory, layers: Sequence[int]) 
     ]
     titles = ["pass", "buffer", "bytes", "offset", "from", "to", "peak"]
     left = ("pass", "buffer", "from", "to", "peak")
-    return "\n".join([*_streams(device, names), table(titles, rows, left=left), _peak(peak, device, names)])
+    parts = [*_streams(device, names), table(titles, rows, left=left), _peak(peak, device, names)]
+    return "\n".join(parts)
 
 
 def _streams(device: _core.DeviceMemory, names: dict[int, str]) -> list[str]:

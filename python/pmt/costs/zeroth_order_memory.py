@@ -12,13 +12,18 @@ from pmt.model import Model
 
 __all__ = ["zeroth_order_memory"]
 
-_LOSS = 4  # bytes of a loss and of a random stream's state
+_LOSS = 4  # bytes of a loss, and of a random stream's state
 _STREAM = 36
 _SAMPLE = 8
 
 
 def zeroth_order_memory(
-    model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
+    model: Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    *,
+    batch: int = 1,
+    settings: Sequence[_core.LayerSettings] = (),
 ) -> Memory:
     """Count the peak memory of a step.
 
@@ -32,6 +37,8 @@ def zeroth_order_memory(
         Op indices, ascending.
     batch : int
         Images of a step.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'. Estimators decide what streams.
 
     Returns
     -------
@@ -39,7 +46,7 @@ def zeroth_order_memory(
         Parts that add up to the arena of :func:`pmt.costs.arena.arena_bytes`, to the byte.
     """
     options.weight_tile_bytes = WEIGHT_TILE_BYTES
-    device = _core.DeviceMemory(model.core, options, list(layers), batch)
+    device = _core.DeviceMemory(model.core, options, list(layers), batch, list(settings))
     trained = [layer for layer in model.layers if layer.index in set(layers)]
     weights = sum(layer.weights for layer in trained) if options.train_weights else 0
     biases = 4 * sum(layer.biases for layer in trained)
@@ -48,7 +55,7 @@ def zeroth_order_memory(
     tables = _tables(model, options, layers, batch)
     peak = peak_moment(device, layers)
     image = sum(b["bytes"] for b in peak.buffers if b["tensor"] == model.core.input_tensor)
-    total = arena_bytes(model.core, options, layers, batch)
+    total = arena_bytes(model.core, options, layers, batch, settings)
     return Memory(
         frozen=sum(x.weights + 4 * x.biases for x in model.layers) - weights - biases,
         weights=weights,
