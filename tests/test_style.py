@@ -31,7 +31,7 @@ SOURCES = sorted(
 MAY_INCLUDE = {
     "cpp/core": {"core"},
     "cpp/host": {"core", "host"},
-    "firmware_export": {"core", "common", "drivers", "model"},
+    "firmware_export": {"core", "common", "drivers", "instructions", "model"},
 }
 # The core runs where there is no C++ library: only these two are headers alone.
 CORE_MAY_INCLUDE = {"cstddef", "cstdint"}

@@ -130,5 +130,10 @@ struct Kernels {
 };
 
 const Kernels& portable_kernels();
+// For Armv7E-M's DSP extension with a single-precision FPU (Cortex-M4F, M7, M33); elsewhere the same
+// steps in plain C++, slower than portable_kernels().
+const Kernels& arm_dsp_kernels();
+// The fastest that the core is compiled for.
+const Kernels& device_kernels();
 
 }  // namespace pmt

@@ -10,7 +10,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOption
   const Model& view = model_->model();
   const std::vector<LayerStorage> storage(layers.size());
   TrainerSetup setup = {
-      &view, &portable_kernels(),  &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(),
+      &view, &arm_dsp_kernels(),   &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(),
       batch, sequential_executor()};
   setup.compact = true;
   if (!settings.empty()) {

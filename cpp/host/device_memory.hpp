@@ -1,4 +1,4 @@
-// What training takes on a device: portable kernels, one worker, one query at a time in the gaps of
+// What training takes on a device: its kernels, one worker, one query at a time in the gaps of
 // the main pass. Nothing is run.
 #pragma once
 

@@ -44,6 +44,9 @@ std::vector<int8_t> expected_output(const LinearCase& linear);
 // Checks that nothing between the images is written.
 std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& linear, int32_t tile);
 
+// Kernels that compute ranges of channels.
+inline const std::vector<const Kernels*> kernels_of_ranges = {&portable_kernels(), &arm_dsp_kernels()};
+
 // Those of all images, one behind another, from the kernel and from exact sums. For layers whose
 // window covers their input.
 std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear);

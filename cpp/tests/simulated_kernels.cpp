@@ -56,6 +56,7 @@ Kernels simulated(const char* name) {
 
 std::vector<const Kernels*> tested_kernels() {
   std::vector<const Kernels*> kernels = host::available_kernels();
+  kernels.push_back(&arm_dsp_kernels());
   kernels.push_back(&simulated_avx_vnni_kernels());
   kernels.push_back(&simulated_avx512_vnni_kernels());
   return kernels;

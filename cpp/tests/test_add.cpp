@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "host/kernels/kernel_choice.hpp"
 #include "reference/add.hpp"
 #include "tests/linear_case.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -33,7 +33,7 @@ std::vector<int8_t> kernel_add(const Kernels& kernels, const reference::Quantise
 void compare(const reference::Quantised& a, const reference::Quantised& b, float output_scale,
              const reference::OutputRange& range) {
   const std::vector<int8_t> expected = values_of(reference::add(a, b, output_scale, range));
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(kernel_add(*kernels, a, b, output_scale, range) == expected);
   }
@@ -78,7 +78,7 @@ TEST_CASE("add of images that lie apart, with an operand that all share") {
   const int32_t images = 3, count = 45, stride = 64;
   RandomSource random(22);
   const std::vector<int8_t> own = random.bytes(2 * stride + count), shared = random.bytes(count);
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     std::vector<int8_t> output(static_cast<size_t>(2 * stride + count), 99);
     kernels->add({{own.data(), shared.data()},
@@ -114,7 +114,7 @@ TEST_CASE("add of literal numbers: halves go to even, large sums saturate") {
   CHECK(values_of(reference::add(a, b, 1.0f, {3, -128, 90})) == expected);
   const std::vector<int8_t> saturated = {127, 127, -128, 127, -128};
   CHECK(values_of(reference::add(a, b, 1e-12f, {0, -128, 127})) == saturated);
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(kernel_add(*kernels, a, b, 1.0f, {3, -128, 90}) == expected);
     CHECK(kernel_add(*kernels, a, b, 1e-12f, {0, -128, 127}) == saturated);

@@ -28,7 +28,10 @@ void compare_case(const LinearCase& linear) {
   const std::vector<int8_t> expected = expected_output(linear);
   for (const int32_t tile : {shape.out_channels, 1, 5, 32}) {
     CAPTURE(tile);
-    CHECK(kernel_output(portable_kernels(), linear, tile) == expected);
+    for (const Kernels* kernels : kernels_of_ranges) {
+      CAPTURE(kernels->name);
+      CHECK(kernel_output(*kernels, linear, tile) == expected);
+    }
   }
   for (const Kernels* kernels : tested_kernels()) {
     CAPTURE(kernels->name);

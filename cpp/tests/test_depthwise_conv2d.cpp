@@ -1,11 +1,22 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/linear_case.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
 
 namespace {
+
+void compare_case(const LinearCase& linear) {
+  const std::vector<int8_t> expected = expected_output(linear);
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernel_output(*kernels, linear, linear.shape.out_channels) == expected);
+  }
+}
 
 void compare(RandomSource& random, int32_t kernel_h, int32_t kernel_w, int32_t channels, int32_t multiplier) {
   CAPTURE(kernel_h);
@@ -18,8 +29,7 @@ void compare(RandomSource& random, int32_t kernel_h, int32_t kernel_w, int32_t c
   const LinearShape shape = {OpKind::depthwise_conv2d,        in,
                              channels * multiplier,           window,
                              random.integer(0, kernel_h - 1), random.integer(0, kernel_w - 1)};
-  const LinearCase linear = random_linear_case(random, shape);
-  CHECK(kernel_output(portable_kernels(), linear, shape.out_channels) == expected_output(linear));
+  compare_case(random_linear_case(random, shape));
 }
 
 }  // namespace
@@ -38,6 +48,40 @@ TEST_CASE("depthwise_conv2d gives the bytes of its definition") {
   }
 }
 
+TEST_CASE("depthwise_conv2d of square windows, for every width and stride") {
+  RandomSource random(41);
+  for (const int32_t kernel : {3, 5, 7}) {
+    for (const int32_t stride : {1, 2}) {
+      for (int32_t width = 1; width <= 13; ++width) {
+        CAPTURE(kernel);
+        CAPTURE(stride);
+        CAPTURE(width);
+        const int32_t before = random.integer(0, kernel - 1), after = random.integer(0, kernel - 1);
+        const Shape in = {random.integer(std::max(1, kernel - before - after), 12),
+                          std::max(width, kernel - before - after), random.integer(4, 13)};
+        const Window window = {kernel, kernel, stride, stride, before, before};
+        compare_case(random_linear_batch(random, {OpKind::depthwise_conv2d, in, in.channels, window, after, after}));
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise_conv2d whose input is cut into bands of rows") {
+  RandomSource random(42);
+  const auto compare_large = [&](const Shape& in, const Window& window, int32_t after) {
+    CAPTURE(in.width);
+    compare_case(random_linear_batch(random, {OpKind::depthwise_conv2d, in, in.channels, window, after, after}));
+  };
+  compare_large({40, 64, 8}, {3, 3, 1, 1, 1, 1}, 1);
+  compare_large({41, 65, 5}, {3, 3, 2, 2, 1, 1}, 0);
+  compare_large({37, 33, 6}, {7, 7, 2, 2, 3, 3}, 2);
+  compare_large({32, 32, 4}, {5, 5, 1, 1, 2, 2}, 2);
+  compare_large({30, 61, 7}, {7, 7, 1, 1, 3, 3}, 3);
+  compare_large({20, 300, 4}, {5, 5, 3, 2, 1, 1}, 1);
+  compare_large({50, 24, 9}, {3, 3, 4, 1, 0, 0}, 1);
+  compare_large({25, 26, 4}, {2, 5, 1, 2, 0, 2}, 1);
+}
+
 TEST_CASE("depthwise_conv2d of literal numbers") {
   // Two inputs, two outputs each: outputs 0 and 1 see input 0, outputs 2 and 3 see input 1.
   LinearCase linear;
@@ -50,6 +94,6 @@ TEST_CASE("depthwise_conv2d of literal numbers") {
   linear.to.scales = {1.0f, 1.0f, 1.0f, 1.0f};
   linear.to.range = {0, -128, 127};
   const std::vector<int8_t> expected = {31, -29, 22, 102};
-  CHECK(kernel_output(portable_kernels(), linear, 4) == expected);
+  for (const Kernels* kernels : tested_kernels()) CHECK(kernel_output(*kernels, linear, 4) == expected);
   CHECK(expected_output(linear) == expected);
 }

@@ -16,7 +16,10 @@ TEST_CASE("fully_connected gives the bytes of its definition") {
       CAPTURE(in.channels);
       for (const int32_t tile : {out_channels, 1, 7}) {
         CAPTURE(tile);
-        CHECK(kernel_output(portable_kernels(), linear, tile) == expected);
+        for (const Kernels* kernels : kernels_of_ranges) {
+          CAPTURE(kernels->name);
+          CHECK(kernel_output(*kernels, linear, tile) == expected);
+        }
       }
       for (const Kernels* kernels : tested_kernels()) {
         CAPTURE(kernels->name);

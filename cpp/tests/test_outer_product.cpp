@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "host/kernels/kernel_choice.hpp"
 #include "tests/random_source.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using tests::RandomSource;
@@ -51,7 +51,7 @@ void compare(const OuterCase& outer) {
   CAPTURE(outer.channels);
   CAPTURE(outer.taps);
   const std::vector<int64_t> expected = expected_sums(outer);
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     std::vector<int64_t> sums = outer.start;
     kernels->outer_product(
@@ -112,7 +112,7 @@ TEST_CASE("outer_product of literal numbers") {
   // Two positions, two channels, three taps.
   const std::vector<int32_t> gradient = {1, -2, 100000, 0};
   const std::vector<int16_t> patches = {1, 2, 3, -255, 0, 255};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     std::vector<int64_t> sums = {0, 0, 0, 10, 10, 10};
     kernels->outer_product({gradient.data(), patches.data(), 2, 2, 3, sums.data()});

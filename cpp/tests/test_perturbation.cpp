@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/perturbation.hpp"
-#include "host/kernels/kernel_choice.hpp"
 #include "reference/perturbation.hpp"
 #include "reference/rademacher.hpp"
 #include "tests/random_source.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using tests::RandomSource;
@@ -55,7 +55,7 @@ void compare_perturbed(const std::vector<int8_t>& values, const std::vector<int8
   const auto defined = reference::perturb(vector_of(values), vector_of(signs), mu, low, high);
   const std::vector<int8_t> expected(defined.begin(), defined.end());
   const auto count = static_cast<int32_t>(values.size());
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     std::vector<int8_t> perturbed(values.size());
     kernels->perturb(values.data(), signs.data(), count, mu, low, high, perturbed.data());
@@ -76,7 +76,7 @@ TEST_CASE("signs are those of the definition, however the stream is split") {
       const int32_t count = random.integer(1, 1500);
       const reference::Vector<int8_t> defined = reference::rademacher(generator, id, count);
       const std::vector<int8_t> expected(defined.begin(), defined.end());
-      for (const Kernels* kernels : host::available_kernels()) {
+      for (const Kernels* kernels : tests::tested_kernels()) {
         CAPTURE(kernels->name);
         CHECK(signs_of(generator, id, {count}, *kernels) == expected);
         CHECK(signs_of(generator, id, random_split(random, count), *kernels) == expected);
@@ -132,7 +132,7 @@ TEST_CASE("perturb of every value by every step, with the bounds of weights and 
 
 TEST_CASE("perturb of literal numbers") {
   const int8_t values[] = {0, 127, -127, 100}, signs[] = {1, 1, -1, -1};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     int8_t perturbed[4];
     kernels->perturb(values, signs, 4, 4, -127, 127, perturbed);
@@ -142,7 +142,7 @@ TEST_CASE("perturb of literal numbers") {
 
 TEST_CASE("accumulate_signs adds the factor with its sign") {
   const int8_t signs[] = {1, -1, 1};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     int32_t sums[] = {10, 10, 0};
     kernels->accumulate_signs(signs, 3, 7, sums);
@@ -158,7 +158,7 @@ TEST_CASE("accumulate_signs of every count, up to the largest factors") {
     const std::vector<int8_t> signs = signs_of(Generator::philox, random_stream(random), {count});
     const int32_t factor = random.pick<int32_t>({0, 1, -1, INT32_MAX, -INT32_MAX, random.integer(-1000000, 1000000)});
     const auto start = [&](size_t i) { return factor / 2 * (i % 2 == 0 ? -signs[i] : 0); };
-    for (const Kernels* kernels : host::available_kernels()) {
+    for (const Kernels* kernels : tests::tested_kernels()) {
       CAPTURE(kernels->name);
       std::vector<int32_t> sums(signs.size()), expected(signs.size());
       for (size_t i = 0; i < signs.size(); ++i) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "host/kernels/kernel_choice.hpp"
 #include "reference/mean.hpp"
 #include "reference/pooling.hpp"
 #include "tests/linear_case.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using namespace pmt::tests;
@@ -59,7 +59,7 @@ void compare(const PoolCase& pool) {
   const reference::ClampBounds bounds = {pool.low, pool.high};
   const std::vector<int8_t> average = values_of(reference::average_pool(input, pool.window, pool.out, bounds));
   const std::vector<int8_t> maximum = values_of(reference::max_pool(input, pool.window, pool.out, bounds));
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(run(kernels->average_pool, pool) == average);
     CHECK(run(kernels->max_pool, pool) == maximum);
@@ -98,7 +98,7 @@ void compare(const MeanCase& mean) {
   const std::vector<int8_t> same = values_of(reference::mean(input, mean.range));
   const std::vector<int8_t> rescaled =
       values_of(reference::rescaled_mean(input, mean.input_zero, mean.ratio, mean.range));
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(run_mean(*kernels, mean, true) == same);
     CHECK(run_mean(*kernels, mean, false) == rescaled);
@@ -138,7 +138,7 @@ TEST_CASE("pools of images that lie apart") {
   const int32_t images = 3, stride = 3 * 3 * 20 + 7, output_stride = 20 + 5;
   RandomSource random(23);
   const std::vector<int8_t> input = random.bytes(2 * stride + 3 * 3 * 20);
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     for (const PoolKernel kernel : {kernels->average_pool, kernels->max_pool, kernels->mean}) {
       CAPTURE(kernels->name);
       PoolArgs args = {nullptr, nullptr, {1, 0, 0}, {3, 3, 20}, {1, 1, 20}, {3, 3, 1, 1, 0, 0},
@@ -162,7 +162,7 @@ TEST_CASE("pools of images that lie apart") {
 TEST_CASE("average_pool counts no padding and rounds halves to even") {
   const PoolCase pool = {{2, 2, 1}, {2, 2, 1}, {2, 2, 2, 2, 1, 1}, {1, 2, -3, 100}, -128, 50};
   const PoolCase halves = {{1, 4, 1}, {1, 2, 1}, {1, 2, 1, 2, 0, 0}, {1, 2, -2, -1}, -128, 127};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(run(kernels->average_pool, pool) == std::vector<int8_t>{1, 2, -3, 50});
     CHECK(run(kernels->average_pool, halves) == std::vector<int8_t>{2, -2});
@@ -186,7 +186,7 @@ TEST_CASE("mean gives the bytes of its definition") {
 TEST_CASE("mean of literal numbers") {
   // Channel 0: 2.5, channel 1: -2.5.
   const MeanCase mean = {{2, 2, 2}, {1, -1, 2, -2, 3, -3, 4, -4}, -4, 3.0f, {10, -128, 127}};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(run_mean(*kernels, mean, true) == std::vector<int8_t>{2, -2});
     // (2.5 + 4) * 3 + 10 = 29.5, (-2.5 + 4) * 3 + 10 = 14.5

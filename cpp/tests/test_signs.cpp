@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "host/kernels/kernel_choice.hpp"
 #include "reference/random_numbers.hpp"
 #include "tests/random_source.hpp"
+#include "tests/simulated_kernels.hpp"
 
 using namespace pmt;
 using tests::RandomSource;
@@ -34,7 +34,7 @@ void compare(const StreamId& id, uint32_t first_block, int32_t blocks) {
   CAPTURE(first_block);
   CAPTURE(blocks);
   const std::vector<int8_t> expected = expected_signs(id, first_block, blocks);
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     CHECK(kernel_signs(*kernels, id, first_block, blocks) == expected);
   }
@@ -62,7 +62,7 @@ TEST_CASE("philox_signs from the known answer of Random123") {
   const StreamId zero = {0, 0, 0, 0, 0, Purpose::weight_signs};
   const std::vector<int8_t> expected = {-1, 1,  -1, 1, -1, 1,  -1, -1, 1, 1,  1,  -1, 1, -1, -1, -1,
                                         -1, -1, -1, 1, 1,  -1, 1,  1,  1, -1, -1, 1,  1, -1, -1, 1};
-  for (const Kernels* kernels : host::available_kernels()) {
+  for (const Kernels* kernels : tests::tested_kernels()) {
     CAPTURE(kernels->name);
     const std::vector<int8_t> signs = kernel_signs(*kernels, zero, 0, 1);
     CHECK(std::vector<int8_t>(signs.begin(), signs.begin() + 32) == expected);

@@ -65,7 +65,7 @@ bool Session::open_trainer(const board::Memory& arena) {
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
-      TrainerSetup setup = {&model_, &portable_kernels(),  &options_,         layers, count,
+      TrainerSetup setup = {&model_, &device_kernels(),    &options_,         layers, count,
                             storage, card_.header().batch, watched_executor()};
       setup.settings = settings;
       setup.compact = true;

@@ -122,7 +122,8 @@ class DepthwiseAvx2 {
     if (kx >= args.shape.window.kernel_w || channel >= channels) return 0;
     const int32_t at = (ky * args.shape.window.kernel_w + kx) * channels + channel;
     int32_t weight = args.weights[at];
-    if (args.signs != nullptr) weight += args.mu * args.signs[at];
+    if (args.signs == nullptr) return static_cast<int16_t>(weight);
+    weight += args.mu * args.signs[at];
     return static_cast<int16_t>(weight > 127 ? 127 : (weight < -127 ? -127 : weight));
   }
 

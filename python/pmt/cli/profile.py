@@ -5,20 +5,27 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import add_json, add_model, integer
+from pmt.cli.instruction_report import latency_lines, op_table, step_table
 from pmt.cli.output import Output
 from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
 from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
+from pmt.costs.instructions import KERNELS, count_instructions
+from pmt.costs.latency import CLOCKS, project_latency
 from pmt.costs.profile import Profile
 from pmt.model import Model
 
-USAGE = "pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]"
+USAGE = """\
+pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
+       pmt profile MODEL --instructions [--target NAME] [--kernels NAMES] [--method NAME ...]"""
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
 Count what training takes on a device: forwards and multiply-accumulates for each image and step,
 and the peak memory by part. Nothing is run. The arena of zeroth-order training is exact, as
-`pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once."""
+`pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
+With --instructions the model runs under QEMU instead, on a Cortex-M7, and the instructions of each
+op are counted; with a zeroth-order method, too, those of a training step of one image."""
 
 _ALL = "all"
 
@@ -27,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model(parser)
     known = ", ".join(methods.METHODS)
-    parser.add_argument("--method", metavar="NAME", required=True, help=f"one of {known}")
+    parser.add_argument("--method", metavar="NAME", help=f"one of {known}")
     add_layers(parser)
     parser.add_argument(
         "--against",
@@ -58,12 +65,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"
     )
+    _add_instructions(parser)
     add_json(parser)
+
+
+def _add_instructions(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("instructions")
+    group.add_argument(
+        "--instructions",
+        action="store_true",
+        help="count the instructions of a Cortex-M7; needs arm-none-eabi-g++ and qemu-system-arm",
+    )
+    group.add_argument(
+        "--kernels",
+        metavar="NAMES",
+        default=KERNELS[0],
+        help=f"sets of kernels side by side: {', '.join(KERNELS)} (default: the first)",
+    )
+    group.add_argument(
+        "--target",
+        metavar="NAME",
+        default=next(iter(CLOCKS)),
+        help=f"board to project the latency for: {', '.join(CLOCKS)} (default: the first)",
+    )
+    group.add_argument(
+        "--clock", metavar="MHZ", type=float, help="of the core (default: the target's)"
+    )
+    group.add_argument(
+        "--cycles-per-instruction",
+        metavar="X",
+        type=float,
+        help="to project with (default: 1, an assumption)",
+    )
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
+    if arguments.instructions:
+        return _run_instructions(arguments, layers, output)
+    if arguments.method is None:
+        raise ValueError("--method is missing: name a method, or count with --instructions")
     names = _names(arguments.method, arguments.against)
     model = load_model(arguments)
     first = methods.profile_method(
@@ -104,6 +146,24 @@ def _plan(model: Model, profile: Profile) -> str:
             "zeroth-order methods alone; choose one of these as --method"
         )
     return plan_table(model, profile.device, profile.ops)
+
+
+def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
+    factors = project_latency(arguments.target, arguments.clock, arguments.cycles_per_instruction)
+    options = None
+    if arguments.method is not None:
+        options = methods.zeroth_order_options(
+            arguments.method, layers=layers, queries=arguments.queries
+        )
+    kernels = [name.strip() for name in arguments.kernels.split(",")]
+    model = load_model(arguments)
+    counts = count_instructions(model, kernels=list(dict.fromkeys(kernels)), options=options)
+    output.text(op_table(counts))
+    if options is not None:
+        output.text("\n" + step_table(counts))
+    output.text("\n" + latency_lines(counts, factors))
+    output.figures({"instructions": [c.to_json() for c in counts], "latency": vars(factors)})
+    return 0
 
 
 def _names(method: str, against: str | None) -> list[str]:

@@ -10,12 +10,13 @@ from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.profile import Profile, profile
 from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.model import Model
+from pmt.options import TrainingOptions
 from pmt.sparse_update.scheme import head_layer
 from pmt.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
 from pmt.trainer import ZOTrainer
 from pmt.training_run import Trainer
 
-__all__ = ["METHODS", "OWN_LAYERS", "OWN_QUERIES", "profile_method"]
+__all__ = ["METHODS", "OWN_LAYERS", "OWN_QUERIES", "profile_method", "zeroth_order_options"]
 
 _COMPARED = (
     *("paper", "default", "weight_layer_wise", "weight_model_wise"),
@@ -63,6 +64,33 @@ def profile_method(
     """
     given = {key: value for key, value in changes.items() if value is not None}
     return profile(model, method, _trainer(model, method, scheme, given))
+
+
+def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
+    """Return the options of a method that needs forward passes alone.
+
+    Parameters
+    ----------
+    method : str
+        One of those of :data:`METHODS`.
+    **changes
+        Options that differ from the method's; those that are None are left out.
+
+    Returns
+    -------
+    TrainingOptions
+        The options.
+
+    Raises
+    ------
+    ValueError
+        If the method is none of them, or a number is out of range.
+    """
+    if method not in _ZEROTH_ORDER:
+        known = ", ".join(_ZEROTH_ORDER)
+        raise ValueError(f"method={method!r} is no zeroth-order one; choose one of {known}")
+    given = {key: value for key, value in changes.items() if value is not None}
+    return ZOTrainer(threads=1, **{**_ZEROTH_ORDER[method], **given}).options
 
 
 def _trainer(model: Model, method: str, scheme: str | None, given: Mapping[str, Any]) -> Trainer:

@@ -1,0 +1,14 @@
+#include "core/kernels.hpp"
+#include "core/kernels/dsp.hpp"
+
+namespace pmt {
+
+const Kernels& device_kernels() {
+#ifdef PMT_ARM_DSP
+  return arm_dsp_kernels();
+#else
+  return portable_kernels();
+#endif
+}
+
+}  // namespace pmt

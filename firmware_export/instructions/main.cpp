@@ -1,0 +1,125 @@
+// Counts the instructions of every op of a forward, and of the parts of a training step.
+#include "common/log.hpp"
+#include "core/crc32.hpp"
+#include "core/trainer.hpp"
+#include "instructions/counter.hpp"
+#include "instructions/counting_kernels.hpp"
+#include "instructions/task.hpp"
+
+extern "C" uint8_t arena_begin[], arena_end[];  // from link.ld
+
+namespace pmt::instructions {
+namespace {
+
+using firmware::Line;
+
+constexpr float no_learning = 0.0f;
+
+bool refuse(const char* what) {
+  Line().text("error: ").text(what).print();
+  return false;
+}
+
+// Any input will do: no kernel's work depends on values but for the padding.
+void fill_input(const Model& model, int8_t* input) {
+  const int32_t count = element_count(model.tensor(model.header().input_tensor));
+  uint32_t state = 1;
+  for (int32_t i = 0; i < count; ++i) {
+    state = xorshift32(state);
+    input[i] = static_cast<int8_t>(state >> 8);
+  }
+}
+
+// "op INDEX KERNELS INSTRUCTIONS CRC": the output's CRC-32 shows that all kernels compute the same.
+bool count_forward(const Model& model, const Kernels& kernels) {
+  Arena arena(arena_begin, static_cast<size_t>(arena_end - arena_begin));
+  auto* parameters = arena.take<Parameters>(model.op_count());
+  auto* table = arena.take<int32_t>(Plan::table_size(model));
+  if (!arena.fits()) return refuse("the model does not fit the RAM");
+  const Network network = {&model, &kernels, parameters, nullptr};
+  bind_parameters(model, parameters);
+  Plan plan;
+  plan.make(model, nullptr, 0, QueryMemory::shared, table);
+  const TrainerOptions defaults = {};
+  const Workspace workspace = take_workspace(arena, {&network, &plan, nullptr, 0, &defaults, 1, 0});
+  if (!arena.fits()) return refuse("the activations do not fit the RAM");
+  fill_input(model, workspace.tensor(plan, Pass::main, model.header().input_tensor));
+  Counter counter;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    counter.lap();
+    forward(network, plan, workspace, 1, i, i + 1);
+    const int64_t instructions = counter.lap();
+    const auto* output = reinterpret_cast<const uint8_t*>(workspace.tensor(plan, Pass::main, model.op(i).output));
+    const auto bytes = static_cast<size_t>(element_count(model.output_of(model.op(i))));
+    Line line;
+    line.text("op ").number(i).text(" ").text(kernels.name).text(" ").number(instructions).text(" ");
+    line.hex(crc32(output, bytes)).print();
+  }
+  return true;
+}
+
+bool read_sample(void* context, int32_t, int8_t* image, int32_t* label) {
+  fill_input(*static_cast<const Model*>(context), image);
+  *label = 0;
+  return true;
+}
+
+bool take_storage(const Model& model, Arena& arena, LayerStorage* storage) {
+  for (int32_t i = 0; i < layer_count; ++i) {
+    const OpRecord& op = model.op(layers[i]);
+    const auto weights = static_cast<size_t>(weight_count(model, op));
+    const auto channels = static_cast<size_t>(model.output_of(op).channels);
+    storage[i] = {arena.take<int8_t>(static_cast<int64_t>(weights)),
+                  arena.take<int32_t>(static_cast<int64_t>(channels))};
+    if (!arena.fits()) return false;
+    __builtin_memcpy(storage[i].weights, model.weights(op), weights);
+    __builtin_memcpy(storage[i].bias, model.bias(op), channels * sizeof(int32_t));
+  }
+  return true;
+}
+
+// "step PART KERNELS INSTRUCTIONS CALLS".
+bool count_step(const Model& model, const Kernels& kernels) {
+  Arena arena(arena_begin, static_cast<size_t>(arena_end - arena_begin));
+  auto* storage = arena.take<LayerStorage>(layer_count);
+  if (!arena.fits() || !take_storage(model, arena, storage)) return refuse("the layers do not fit the RAM");
+  TrainerOptions chosen;
+  __builtin_memcpy(&chosen, options, sizeof chosen);
+  TrainerSetup setup = {&model, &counted(kernels), &chosen, layers, layer_count, storage, 1, sequential_executor()};
+  setup.settings = reinterpret_cast<const LayerSettings*>(settings);
+  Trainer trainer;
+  const size_t used = (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
+  const auto left = static_cast<size_t>(arena_end - arena_begin) - used;
+  const Status status = trainer.open(setup, arena_begin + used, left);
+  if (!status.ok()) return refuse(message(status.code));
+  StepResult result = {};
+  take_counts();
+  const Status done = trainer.step(0, no_learning, 1, {const_cast<Model*>(&model), read_sample}, &result);
+  const Counts counts = take_counts();
+  if (!done.ok()) return refuse(message(done.code));
+  const char* const names[parts] = {"layers",       "other_ops",      "signs", "perturbation",
+                                    "accumulation", "outer_products", "rest"};
+  for (int32_t i = 0; i < parts; ++i) {
+    Line line;
+    line.text("step ").text(names[i]).text(" ").text(kernels.name).text(" ");
+    line.number(counts.instructions[i]).text(" ").number(counts.calls[i]).print();
+  }
+  return true;
+}
+
+bool count_all(const Model& model, const Kernels& kernels) {
+  return count_forward(model, kernels) && (layer_count == 0 || count_step(model, kernels));
+}
+
+bool run() {
+  static Model model;
+  const Status status = model.open(model_image, model_bytes);
+  if (!status.ok()) return refuse(message(status.code));
+  if (count_device && !count_all(model, device_kernels())) return false;
+  return !count_portable || count_all(model, portable_kernels());
+}
+
+}  // namespace
+}  // namespace pmt::instructions
+
+int main() { return pmt::instructions::run() ? 0 : 1; }

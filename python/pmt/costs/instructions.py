@@ -1,0 +1,243 @@
+"""Instructions that a model's ops and a training step take on a Cortex-M7, counted by QEMU."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.export import sources
+from pmt.layer_settings import settings_in_force
+from pmt.model import Model
+from pmt.options import TrainingOptions
+
+__all__ = ["FORWARD_PARTS", "KERNELS", "Instructions", "OpInstructions", "count_instructions"]
+
+KERNELS = ("arm_dsp", "portable")
+# Parts of a step that are forwards; the others are what training adds.
+FORWARD_PARTS = ("layers", "other_ops")
+_COMMON = ("board.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp", "semihosting.hpp")
+_TIMEOUT = 900  # seconds
+
+
+@dataclass(frozen=True)
+class OpInstructions:
+    """One op of the forward: name, kind, multiply-accumulates, and instructions."""
+
+    name: str
+    kind: str
+    macs: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What one set of kernels takes.
+
+    Attributes
+    ----------
+    kernels : str
+        One of :data:`KERNELS`.
+    ops : tuple of OpInstructions
+        The forward, op by op.
+    step : dict of str to (int, int)
+        Instructions and calls of each part of a training step of one image; empty where none was
+        asked for.
+    """
+
+    kernels: str
+    ops: tuple[OpInstructions, ...]
+    step: dict[str, tuple[int, int]]
+
+    @property
+    def layers(self) -> tuple[OpInstructions, ...]:
+        """Ops with weights."""
+        return tuple(op for op in self.ops if op.macs > 0)
+
+    @property
+    def forward(self) -> int:
+        """Instructions of the forward."""
+        return sum(op.instructions for op in self.ops)
+
+    @property
+    def step_total(self) -> int:
+        """Instructions of the step."""
+        return sum(instructions for instructions, _ in self.step.values())
+
+    @property
+    def step_overhead(self) -> float:
+        """Instructions that a step takes beyond its forwards, as a share of those."""
+        forwards = sum(self.step[part][0] for part in FORWARD_PARTS)
+        return self.step_total / forwards - 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        step = {part: {"instructions": n, "calls": calls} for part, (n, calls) in self.step.items()}
+        return {
+            "kernels": self.kernels,
+            "forward_instructions": self.forward,
+            "ops": [vars(op) for op in self.ops],
+            "step": step,
+        }
+
+
+def count_instructions(
+    model: Model,
+    *,
+    kernels: Sequence[str] = KERNELS[:1],
+    options: TrainingOptions | None = None,
+) -> tuple[Instructions, ...]:
+    """Build the core for a Cortex-M7 with the model, and count in QEMU.
+
+    With ``-icount`` QEMU's virtual time is the number of instructions, so that the counts are the
+    same on every run and every machine. They are no cycles: a Cortex-M7 executes up to two
+    instructions in one, and waits for memory.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    kernels : sequence of str
+        Sets of kernels, of :data:`KERNELS`.
+    options : TrainingOptions, optional
+        Of a training step of one image, which is then counted, too.
+
+    Returns
+    -------
+    tuple of Instructions
+        One for each set of kernels.
+
+    Raises
+    ------
+    ValueError
+        If a set of kernels is unknown or a layer does not exist.
+    FileNotFoundError
+        If compiler or emulator are missing.
+    ChildProcessError
+        If one of them fails, or the model does not fit 4 MB of flash and of RAM.
+    TimeoutError
+        If it takes too long.
+    """
+    for name in kernels:
+        if name not in KERNELS:
+            raise ValueError(f"kernels={name!r} is unknown; choose of {', '.join(KERNELS)}")
+    for tool, package in (
+        ("arm-none-eabi-g++", "gcc-arm-none-eabi"),
+        ("qemu-system-arm", "qemu-system-arm"),
+        ("make", "make"),
+    ):
+        if shutil.which(tool) is None:
+            raise FileNotFoundError(
+                f"{tool} is not installed, and instructions are counted with it; install it, on "
+                f"Debian and Ubuntu with `apt-get install {package}`"
+            )
+    with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
+        folder = Path(name)
+        _write_project(folder, model, kernels, options)
+        lines = [line.split() for line in _run(folder).splitlines()]
+    _check_outputs(lines)
+    return tuple(_parse(model, kernel, lines) for kernel in kernels)
+
+
+def _write_project(
+    folder: Path, model: Model, kernels: Sequence[str], options: TrainingOptions | None
+) -> None:
+    firmware, image = sources.firmware_folder(), model.image()
+    for path in sources.core_folder().rglob("*.[ch]pp"):
+        _copy(path, folder / "core" / path.relative_to(sources.core_folder()))
+    for name in _COMMON:
+        _copy(firmware / "common" / name, folder / "common" / name)
+    for path in (firmware / "instructions").iterdir():
+        if path.suffix != ".in":
+            _copy(path, folder / "instructions" / path.name)
+    (folder / "instructions" / "Makefile").rename(folder / "Makefile")
+    _copy(firmware / "template" / "image.S", folder / "image.S")
+    (folder / "model").mkdir()
+    (folder / "model" / "model.pmt").write_bytes(image)
+    values = {
+        "MODEL_BYTES": str(len(image)),
+        "PORTABLE": str("portable" in kernels).lower(),
+        "DEVICE": str("arm_dsp" in kernels).lower(),
+        **_step_values(model, options),
+    }
+    template = (firmware / "instructions" / "task.hpp.in").read_text()
+    (folder / "instructions" / "task.hpp").write_text(
+        re.sub(r"@([A-Z_]+)@", lambda m: values[m[1]], template)
+    )
+
+
+def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str]:
+    if options is None:
+        packed = bytes(_core.Options().pack())
+        return {
+            "LAYER_COUNT": "0",
+            "LAYERS": "0",
+            "OPTIONS": _listed(packed),
+            "SETTINGS": "0",
+        }
+    core = options.to_core()
+    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    layers = model.select_layers(options.layers)
+    settings = settings_in_force(_core.Trainer(model.core, core, layers, 1))
+    return {
+        "LAYER_COUNT": str(len(layers)),
+        "LAYERS": ", ".join(map(str, layers)),
+        "OPTIONS": _listed(core.pack()),
+        "SETTINGS": _listed(b"".join(one.pack() for one in settings)),
+    }
+
+
+def _listed(packed: bytes) -> str:
+    return ", ".join(map(str, packed))
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, to)
+
+
+def _run(folder: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    try:
+        done = subprocess.run(
+            ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), "run"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"counting took longer than {_TIMEOUT} s; take fewer queries") from error
+    if done.returncode != 0:
+        reason = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+        raise ChildProcessError(
+            "the instructions could not be counted: " + (reason or [done.stderr.strip()])[-1]
+        )
+    return done.stdout
+
+
+def _check_outputs(lines: Sequence[Sequence[str]]) -> None:
+    """Refuse counts of kernels that do not compute the same."""
+    checksums: dict[str, str] = {}
+    for words in lines:
+        if words and words[0] == "op" and checksums.setdefault(words[1], words[4]) != words[4]:
+            raise ChildProcessError(f"op {words[1]}: the kernels' outputs differ")
+
+
+def _parse(model: Model, kernels: str, lines: Sequence[Sequence[str]]) -> Instructions:
+    counted = {int(w[1]): int(w[3]) for w in lines if w and w[0] == "op" and w[2] == kernels}
+    step = {w[1]: (int(w[3]), int(w[4])) for w in lines if w and w[0] == "step" and w[2] == kernels}
+    ops = tuple(
+        OpInstructions(op["name"], op["kind"], op["macs"], counted[op["index"]])
+        for op in model.core.ops()
+    )
+    return Instructions(kernels, ops, step)

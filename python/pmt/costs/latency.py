@@ -1,0 +1,77 @@
+"""What instructions would take on a board: a projection, no measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CLOCKS", "Latency", "project_latency"]
+
+# MHz, the highest of the boards' data sheets.
+CLOCKS = {"stm32f746g-disco": 216.0, "stm32h7b3i-dk": 280.0}
+_CYCLES = 1.0
+_CYCLES_SOURCE = (
+    "an assumption: a Cortex-M7 issues one or two instructions in a cycle "
+    "(https://www.quinapalus.com/cm7cycles.html measures which), and waits for flash and for "
+    "results; no board has been measured"
+)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The factors of a projection.
+
+    Attributes
+    ----------
+    clock_mhz : float
+        The core's clock.
+    clock_source : str
+        Where it is from.
+    cycles_per_instruction : float
+        Assumed mean.
+    cycles_source : str
+        Where it is from.
+    """
+
+    clock_mhz: float
+    clock_source: str
+    cycles_per_instruction: float
+    cycles_source: str
+
+    def seconds(self, instructions: int) -> float:
+        """Return what so many instructions would take."""
+        return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
+
+
+def project_latency(target: str, clock_mhz: float | None, cycles: float | None) -> Latency:
+    """Choose the factors.
+
+    Parameters
+    ----------
+    target : str
+        A board of :data:`CLOCKS`.
+    clock_mhz : float, optional
+        Another clock, > 0.
+    cycles : float, optional
+        Another number of cycles an instruction, > 0.
+
+    Returns
+    -------
+    Latency
+        The factors, each with its source.
+
+    Raises
+    ------
+    ValueError
+        If the target is unknown or a number is not positive.
+    """
+    if target not in CLOCKS:
+        raise ValueError(f"target={target!r} is unknown; choose one of {', '.join(CLOCKS)}")
+    for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
+        if value is not None and not 0.0 < value < float("inf"):
+            raise ValueError(f"{name}={value!r} must be a finite number above 0")
+    return Latency(
+        clock_mhz=CLOCKS[target] if clock_mhz is None else clock_mhz,
+        clock_source=f"the highest of {target}" if clock_mhz is None else "as given",
+        cycles_per_instruction=_CYCLES if cycles is None else cycles,
+        cycles_source=_CYCLES_SOURCE if cycles is None else "as given",
+    )

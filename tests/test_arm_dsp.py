@@ -1,0 +1,73 @@
+"""The arm_dsp kernels' assembly, run on an emulated Cortex-M7, and compiled for other cores."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
+
+ROOT = Path(__file__).parents[1]
+CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"
+CORTEX_M7 = ("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard")
+OTHERS = {
+    "cortex-m4": ("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
+    "cortex-m33": ("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
+    "cortex-m3": ("-mcpu=cortex-m3", "-mthumb"),
+}
+FLAGS = (
+    *("-std=c++17", "-O2", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
+    *("-fno-use-cxa-atexit", "-fno-math-errno", "-ffp-contract=off", "-ffunction-sections"),
+    *("-fdata-sections", "-fno-tree-loop-distribute-patterns", "-Wall", "-Wextra", "-Werror"),
+)
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR)
+    firmware = tmp_path / "comparison.elf"
+    common = [FIRMWARE / "common" / f"{name}.cpp" for name in ("log", "memory", "semihosting")]
+    start = [FIRMWARE / "instructions" / f"{name}.cpp" for name in ("startup", "board")]
+    run(
+        *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
+        *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),
+        *("-T", FIRMWARE / "instructions" / "link.ld"),
+        *(ROOT / "tests" / "arm_dsp_comparison.cpp", CORE / "random.cpp"),
+        *sorted((CORE / "kernels").glob("*.cpp")),
+        *(*common, *start, "-lgcc", "-o", firmware),
+    )
+    log = run(
+        *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none"),
+        *("-serial", "none", "-chardev", "stdio,id=console", "-semihosting-config"),
+        "enable=on,target=native,chardev=console,arg=comparison",
+        *("-kernel", firmware),
+    )
+    assert log == "equal in 1706 cases\n"
+
+
+@pytest.mark.parametrize("core", OTHERS)
+def test_the_kernels_compile_for_other_cores(core: str, tmp_path: Path) -> None:
+    """With the DSP extension they are the device's kernels; without it the portable ones are."""
+    need_firmware_tools("arm-none-eabi-objdump")
+    text = ""
+    for source in sorted((CORE / "kernels").glob("*.cpp")):
+        target = tmp_path / f"{source.stem}.o"
+        run(COMPILER, *FLAGS, *OTHERS[core], f"-I{CORE.parent}", "-c", source, "-o", target)
+        if source.stem == "device_kernels":
+            text = run("arm-none-eabi-objdump", "-dr", target)
+    assert ("arm_dsp_kernels" in text) == (core != "cortex-m3")
+    assert ("portable_kernels" in text) == (core == "cortex-m3")

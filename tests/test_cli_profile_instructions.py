@@ -1,0 +1,64 @@
+"""``pmt profile --instructions``: counts from QEMU."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from cli_files import write_model
+from firmware_tools import EMULATOR, need_firmware_tools
+
+from pmt.cli import main
+
+
+def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
+    need_firmware_tools(EMULATOR, "make")
+    arguments = ["profile", str(write_model(tmp_path)), "--instructions"]
+    arguments += ["--kernels", "arm_dsp,portable", "--method", "default", "--queries", "4"]
+    arguments += ["--clock", "100", "--cycles-per-instruction", "0.5"]
+    assert main([*arguments, "--json", str(tmp_path / "counts.json")]) == 0
+    figures = json.loads((tmp_path / "counts.json").read_text())
+    ours, portable = figures["instructions"]
+    assert (ours["kernels"], portable["kernels"]) == ("arm_dsp", "portable")
+    assert [op["name"] for op in ours["ops"]] == [op["name"] for op in portable["ops"]]
+    assert 0 < ours["forward_instructions"] < portable["forward_instructions"]
+    assert ours["forward_instructions"] == sum(op["instructions"] for op in ours["ops"])
+    calls = {part: counted["calls"] for part, counted in ours["step"].items()}
+    assert calls == {part: counted["calls"] for part, counted in portable["step"].items()}
+    assert calls["layers"] > 4 * 2
+    printed = capsys.readouterr().out
+    projected = 1e3 * ours["forward_instructions"] * 0.5 / 100e6
+    assert f"arm_dsp: forward {projected:,.1f} ms" in printed
+    assert "x 0.5 cycles an instruction / 100 MHz (as given)" in printed
+    assert re.search(r"^beyond the forwards +[\d,]+ +[\d.]+% +[\d,]+ +[\d.]+%$", printed, re.M)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kernels", "avx2"], "kernels='avx2' is unknown; choose of arm_dsp, portable"),
+        (["--method", "bp_int8"], "method='bp_int8' is no zeroth-order one"),
+        (["--target", "esp32"], "target='esp32' is unknown; choose one of stm32f746g-disco"),
+        (["--clock", "0"], "clock=0.0 must be a finite number above 0"),
+        (["--cycles-per-instruction", "nan"], "cycles-per-instruction=nan must be a finite"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, capsys, arguments, message):
+    assert main(["profile", str(write_model(tmp_path)), "--instructions", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_method_or_instructions_must_be_asked_for(tmp_path, capsys):
+    assert main(["profile", str(write_model(tmp_path))]) == 2
+    assert "--method is missing" in capsys.readouterr().err
+
+
+def test_a_missing_compiler_is_named_with_its_package(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["profile", str(write_model(tmp_path)), "--instructions"]) == 2
+    error = capsys.readouterr().err
+    assert "arm-none-eabi-g++ is not installed" in error
+    assert "apt-get install gcc-arm-none-eabi" in error
