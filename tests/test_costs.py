@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from networks import residual_network
 
 import pmt
+from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.costs.backward_memory import Arithmetic, backward_memory, inference_moments
 from pmt.costs.backward_work import backward_work
+from pmt.costs.peak import peak_moment
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.graph import Graph, Op, Tensor
@@ -140,6 +144,17 @@ def test_zeroth_order_parts_add_up_to_the_arena():
             assert memory.sram == arena_bytes(model.core, options, layers, 5)
             assert min(memory.to_json().values()) >= 0
             assert memory.weights == sum(layer.weights for layer in model.layers)
+
+
+def test_buffers_at_the_peak_of_a_plan_share_no_byte():
+    model = residual_network()
+    layers = model.select_layers("all")
+    for preset in ("default", "paper"):
+        device = _core.DeviceMemory(model.core, pmt.preset(preset).to_core(), layers, 1)
+        peak = peak_moment(device, layers)
+        ends = sorted((b["offset"], b["offset"] + b["bytes"]) for b in peak.buffers)
+        assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+        assert 0 < peak.bytes <= device.activation_bytes
 
 
 def test_zeroth_order_counts_node_gradients():

@@ -72,6 +72,7 @@ TEST_CASE("compact training changes the same bytes") {
     }
     Machine compact;
     compact.compact = true;
+    if (random.chance(2)) compact.kernels = &arm_dsp_kernels();
     compact.sum_bytes = random.pick<int32_t>({0, 8, 200});
     TrainingRun usual(model, options, layers, samples.count(), {}, settings);
     TrainingRun sparing(model, options, layers, samples.count(), compact, settings);

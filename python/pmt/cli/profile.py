@@ -124,11 +124,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             if arguments.against != _ALL:
                 raise
             omitted[name] = str(error)
+    plan = _plan(model, first) if arguments.plan else None
     output.text(summary(model, profiles))
     output.text("\n" + work_table(profiles))
     output.text("\n" + memory_table(profiles))
-    if arguments.plan:
-        output.text("\n" + _plan(model, first))
+    if plan is not None:
+        output.text("\n" + plan)
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
