@@ -205,7 +205,9 @@ BAD_INPUT = {
         "create it"
     ),
     "target": ("export {model} --data {data} --target toaster --out {out}",
-               "target='toaster' is unknown; choose one of qemu-mps2-an500"),
+               "target='toaster' is unknown; choose one of generic, qemu-mps2-an500, "
+               "stm32f746g-disco, stm32h7b3i-dk, or give the path of a TOML file that describes a "
+               "board"),
     "export without data": (
         "export {model} --target qemu-mps2-an500 --out {out}",
         "--data is missing: the firmware needs images; see `pmt export --help`",

@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(files, tmp_path, monkeypatch, cap
     monkeypatch.setattr(os, "replace", full_after_the_first)
     assert main(command(files, run)) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"pmt: error: {run / 'checkpoint-12.npz'}: could not write ")
+    assert error.startswith(f"pmt: error: {run / 'checkpoint.pmt'}: could not write ")
     assert "No space left on device" in error
     model, step = pmt.RunFolder(run).load_checkpoint()
     assert step == 0

@@ -232,7 +232,8 @@ def test_a_stack_that_is_too_small_is_reported(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_the_ram_does_not_link(tmp_path: Path) -> None:
     report = exported(tmp_path / "fw")
-    exported(tmp_path / "fw", ram=report.arena_bytes + report.stack_bytes + 16)
+    needed = report.arena_bytes + report.stack_bytes
+    exported(tmp_path / "fw", ram=(needed // 1024 + 1) * 1024)
     built = make(tmp_path / "fw")
     assert built.returncode != 0
     assert "region `RAM' overflowed by" in built.stdout

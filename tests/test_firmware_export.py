@@ -85,15 +85,14 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
     assert lines[1] == "| what              | where |     bytes | of budget |"
     assert lines[3] == "| - trained weights | arena |       656 |      1.0% |"
-    assert lines[7] == "| - optimiser       | arena |        12 |      0.0% |"
-    assert lines[10] == "| stack             | RAM   |     8,192 |     12.5% |"
-    assert lines[11] == "| model             | flash |     2,864 |      2.2% |"
-    assert lines[13].startswith("fits: ")
-    assert lines[13].endswith(
+    assert lines[9] == "| stack             | RAM   |     8,192 |     12.5% |"
+    assert lines[10] == "| model             | flash |     2,864 |      2.2% |"
+    assert lines[12].startswith("fits: ")
+    assert lines[12].endswith(
         " of 65,536 bytes of RAM, about 64,304 of 131,072 of flash; most activations at depth"
     )
-    assert lines[14] == "work: 3 million multiply-accumulates, about 0 s"
-    assert lines[15] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert lines[13] == "work: 3 million multiply-accumulates, about 0 s"
+    assert lines[14] == f"next: make -C {tmp_path / 'fw'} qemu"
     assert sum(report.arena_parts.values()) == report.arena_bytes
     assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
 
@@ -106,9 +105,9 @@ def test_the_work_is_that_of_the_trainer(tmp_path: Path) -> None:
 
 def test_a_long_run_is_announced(tmp_path: Path) -> None:
     report = write(tmp_path / "fw")
-    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[14]
+    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[13]
     assert told.endswith("about 90 min; a smaller batch, fewer queries or fewer steps take less")
-    assert not str(report).splitlines()[14].endswith("take less")
+    assert not str(report).splitlines()[13].endswith("take less")
 
 
 def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:

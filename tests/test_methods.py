@@ -104,6 +104,18 @@ def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
 
 
+def test_a_step_of_no_adaptation_measures_what_training_starts_from():
+    model = residual_network()
+    images, classes = model.prepare(pixels(model, 6)), labels(model, 6)
+    before = model.image()
+    measured = methods.trainer("no_adaptation").stepper(model, 6).step(images, classes, 0, 0.5)
+    assert model.image() == before
+    assert measured.pop("changed") == 0
+    trained = methods.trainer("paper", batch=6, queries=2).stepper(model, 6)
+    step = trained.step(images, classes, 0, 0.5)
+    assert measured == {name: step[name] for name in ("loss", "loss_sum", "correct")}
+
+
 def test_no_adaptation_takes_no_steps_whatever_it_is_told():
     model = residual_network()
     trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)

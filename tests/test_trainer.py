@@ -67,7 +67,7 @@ def test_the_loss_falls_on_data_that_can_be_learned():
     images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
     images += (y * 60).astype(np.uint8)[:, None, None, None]  # brightness tells the class
     bright = Dataset(images, y, tuple("abcd"), "brightness")
-    trainer = pmt.ZOTrainer(layers="all", epochs=8, batch=20, queries=16, learning_rate=1.0)
+    trainer = pmt.ZOTrainer(layers="all", epochs=8, batch=20, queries=16, learning_rate=0.5)
     result = trainer.fit(model, bright, valid=bright, progress=False)
     assert result.epochs[-1]["valid_loss"] < 0.6 * result.before["valid_loss"]
 

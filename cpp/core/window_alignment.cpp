@@ -83,20 +83,20 @@ size_t window_alignment_bytes(const WindowGroups& groups) {
   return measure.used();
 }
 
-void align_windows(const Model& model, int32_t index, int32_t group, const WindowStatistics& reference,
+void align_windows(const Model& model, int32_t op, int32_t group, const WindowStatistics& reference,
                    const WindowStatistics& found, const AlignedLayer& layer, void* scratch) {
-  const OpRecord& op = model.op(index);
-  const WindowGroups groups = window_groups(model, index);
+  const OpRecord& record = model.op(op);
+  const WindowGroups groups = window_groups(model, op);
   Arena arena(scratch, window_alignment_bytes(groups));
   const Memory memory = take_memory(arena, groups);
   const int64_t at = int64_t{group} * groups.values();
   if (!normalised_covariance(groups, reference.values + at, memory.reference)) return;
   if (!normalised_covariance(groups, found.values + at, memory.found)) return;
   transport_map(groups.window(), memory.reference, memory.found, memory.map, memory.transport);
-  const int32_t outputs = model.output_of(op).channels / groups.count;
+  const int32_t outputs = model.output_of(record).channels / groups.count;
   for (int32_t c = group * outputs; c < (group + 1) * outputs; ++c) {
     if (channel_is_dead(layer.weight_scales[c])) continue;
-    map_channel(model, op, c, groups, memory, found.means + group * groups.channels, layer);
+    map_channel(model, record, c, groups, memory, found.means + group * groups.channels, layer);
   }
 }
 

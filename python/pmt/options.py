@@ -146,9 +146,7 @@ class TrainingOptions:
     node_dimension: Literal["output", "input"] = "output"
     node_ratio: float = 10.0
     sharing: Literal["per_sample", "batch"] = "per_sample"
-    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = (
-        "measured"
-    )
+    gradient_norm_scaling: Literal["none", "queries_and_samples", "queries", "measured"] = "none"
     shrinkage_memory: float = 0.9
     quantisation_aware_scaling: bool = True
     rounding: Literal["nearest", "stochastic"] = "stochastic"
@@ -161,7 +159,7 @@ class TrainingOptions:
     int8_logits: bool = False
     align_images: int = 1000
     align_windows: bool = True
-    aligned_learning_rate: float = 0.2
+    aligned_learning_rate: float = 0.1
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16

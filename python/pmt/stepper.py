@@ -9,10 +9,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.datasets import Dataset
 from pmt.model import Evaluation, Model
 
-__all__ = ["Stepper"]
+__all__ = ["Stepper", "batch_figures"]
+
+
+def batch_figures(losses: npt.NDArray[np.int32], correct: int) -> dict[str, Any]:
+    """Return what a step says of its batch: ``loss``, ``loss_sum`` and ``correct``.
+
+    Parameters
+    ----------
+    losses : ndarray of int32, shape (N,)
+        One an image, in units of 2**-20 nats.
+    correct : int
+        Images whose class was found.
+    """
+    loss_sum = int(losses.sum(dtype=np.int64))
+    loss = loss_sum / _core.LOSS_ONE / len(losses)
+    return {"loss": loss, "loss_sum": loss_sum, "correct": correct}
 
 
 class Stepper(ABC):

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt.engines.directions import Directions
 from pmt.engines.engine import Engine
 from pmt.engines.update import LARGEST_WEIGHT, LayerScales, LayerSums, updated
 from pmt.options import TrainingOptions
+from pmt.stepper import Stepper, batch_figures
 
 __all__ = ["EngineTrainer"]
 
@@ -32,7 +32,7 @@ _FIXED: dict[str, Any] = {
 }
 
 
-class EngineTrainer:
+class EngineTrainer(Stepper):
     """Takes training steps on an engine, by nothing but its losses.
 
     On :class:`pmt.engines.CoreEngine` a step leaves the bytes that :class:`pmt.ZOTrainer` leaves
@@ -76,25 +76,7 @@ class EngineTrainer:
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]:
-        """Take one step.
-
-        Parameters
-        ----------
-        images : ndarray of int8, shape (batch, height, width, channels)
-            The network's input, as of :meth:`pmt.Model.prepare`.
-        labels : ndarray of int64, shape (batch,)
-            Classes.
-        step : int
-            Number of the step, from 0; the random numbers follow from it and the seed.
-        learning_rate : float
-            Of this step.
-
-        Returns
-        -------
-        dict
-            ``loss`` (mean, nats), ``loss_sum`` (in 2**-20 nats) and ``correct``, from before the
-            update, and ``changed``, the weights that it changed.
-        """
+        """Take one step, see :meth:`pmt.stepper.Stepper.step`."""
         directions = Directions(self.options, step)
         clean, correct = self.engine.losses(images, labels)
         alone = self.options.scope == "layer_wise"
@@ -115,12 +97,11 @@ class EngineTrainer:
                 )
         # All layers are estimated on the weights from before the step.
         changed = 0
+        self.steps_taken += 1
         for layer, (weights, bias) in new.items():
             changed += int((weights != self.engine.parameters(layer)[0]).sum())
             self.engine.set_parameters(layer, weights, bias)
-        loss_sum = int(clean.sum(dtype=np.int64))
-        loss = loss_sum / _core.LOSS_ONE / len(labels)
-        return {"loss": loss, "loss_sum": loss_sum, "correct": correct, "changed": changed}
+        return {**batch_figures(clean, correct), "changed": changed}
 
     @property
     def _shared(self) -> bool:

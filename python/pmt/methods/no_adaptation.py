@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.cost import Cost
+from pmt.engines.core_engine import CoreEngine
 from pmt.model import Model
 from pmt.schedule import Schedule
-from pmt.stepper import Stepper
+from pmt.stepper import Stepper, batch_figures
 from pmt.threads import thread_count
 from pmt.training_run import Trainer
 
@@ -84,11 +85,14 @@ class NoAdaptation(Trainer):
         return Schedule(none, samples)
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return what would take steps; a run takes none."""
-        return _NoSteps()
+        """Return what measures a batch and changes nothing; a run takes no such step."""
+        return _Unchanged(CoreEngine(model, threads=self.threads))
 
 
-class _NoSteps(Stepper):
+class _Unchanged(Stepper):
+    def __init__(self, engine: CoreEngine) -> None:
+        self.engine = engine
+
     def step(
         self,
         images: npt.NDArray[np.int8],
@@ -96,4 +100,6 @@ class _NoSteps(Stepper):
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]:
-        raise NotImplementedError("no adaptation takes no steps")
+        losses, correct = self.engine.losses(images, labels)
+        self.steps_taken += 1
+        return {**batch_figures(losses, correct), "changed": 0}
