@@ -165,7 +165,7 @@ NodeGradient::NodeGradient(const Estimation& estimation, const Workspace& worksp
 }
 
 void NodeGradient::add(const LayerRows& rows) {
-  const int32_t at_once = node_positions(*estimation_.network, layer_);
+  const int32_t at_once = node_positions(*estimation_.network, *estimation_.plan, layer_);
   const int32_t width = rows.shape.out.width;
   for (int32_t y = 0; y < rows.shape.out.height; ++y) {
     for (int32_t x = 0; x < width; x += at_once) add_positions(rows, y, x, x + at_once < width ? x + at_once : width);

@@ -37,12 +37,17 @@ class Plan {
     const int32_t* perturbs_nodes;  // of each layer, 1 where queries start from its output, 0: from its input
     const int32_t* scratch_bytes;   // of each op, what it needs beside its tensors
     bool streams;                   // whether segments may stream
+    // Which do, found before by a plan for the same; null: they are searched for, which takes as long as
+    // some hundred plans.
+    const StreamedOps* chosen = nullptr;
+    int32_t chosen_count = 0;
   };
-  void make_compact(const Model& model, const int32_t* layers, int32_t layer_count, const Compact& compact,
-                    int32_t* table);
+  // Fails where chosen ops cannot stream.
+  Status make_compact(const Model& model, const int32_t* layers, int32_t layer_count, const Compact& compact,
+                      int32_t* table);
 
   static int32_t table_size(const Model& model) {
-    return 4 * model.tensor_count() + 3 * model.op_count() + Segments::table_size(model);
+    return 5 * model.tensor_count() + 3 * model.op_count() + Segments::table_size(model);
   }
 
   // Compact: gives the tensors of a layer's queries their places, in which those of other layers' were.
@@ -59,11 +64,11 @@ class Plan {
   int32_t main_end(int32_t layer) const;
 
   // Offset of a tensor, -1 where the pass has no such buffer. Apart, queries count from 0 again.
-  int32_t offset(Pass pass, int32_t tensor) const { return table_[static_cast<int32_t>(pass) * tensors_ + tensor]; }
-  int32_t size(int32_t tensor) const;
+  int32_t offset(Pass pass, int32_t tensor) const { return offsets(pass)[tensor]; }
+  int32_t size(int32_t tensor) const { return sizes()[tensor]; }
   // Compact: where an op's scratch is, shared by its segment.
-  int32_t scratch_offset(Pass pass, int32_t op) const;
-  int32_t scratch_size(int32_t op) const;
+  int32_t scratch_offset(Pass pass, int32_t op) const { return offsets(pass)[tensors_ + segments_.begin(op)]; }
+  int32_t scratch_size(int32_t op) const { return sizes()[tensors_ + op]; }
   bool is_compact() const { return perturbs_nodes_ != nullptr; }
   QueryMemory query_memory() const { return memory_; }
   // Of the main pass; of everything where the queries share its memory.
@@ -74,7 +79,7 @@ class Plan {
   // First and last op at which a tensor is alive (the network's input lives from op 0).
   void lifetime(int32_t tensor, int32_t* first, int32_t* last) const;
   // Index of the op that makes a tensor, -1 for the network's input.
-  int32_t producer(uint32_t tensor) const { return table_[2 * tensors_ + static_cast<int32_t>(tensor)]; }
+  int32_t producer(uint32_t tensor) const { return producers()[tensor]; }
 
   // The largest part of [0, bytes()) that no tensor of the main pass uses which is alive at an op. Bytes.
   struct Gap {
@@ -95,37 +100,40 @@ class Plan {
     Pass pass;
     int32_t item;  // a tensor, or behind them the scratch of an op
   };
-  int32_t entries() const { return 2 * (tensors_ + model_->op_count()); }
-  int32_t& place_of(int32_t entry) { return table_[entry < 2 * tensors_ ? entry : entry + 2 * tensors_]; }
-  int32_t place_of(int32_t entry) const { return table_[entry < 2 * tensors_ ? entry : entry + 2 * tensors_]; }
-  int32_t bytes_of(int32_t item) const { return item < tensors_ ? size(item) : scratch_size(item - tensors_); }
-  void lifetime_of(int32_t item, int32_t* first, int32_t* last) const;
+  // The table: offsets in the main pass and in queries, and bytes, of every item; producers and last uses
+  // of the tensors; segments.
+  int32_t items() const { return tensors_ + model_->op_count(); }
+  int32_t* offsets(Pass pass) const { return table_ + static_cast<int32_t>(pass) * items(); }
+  int32_t* sizes() const { return table_ + 2 * items(); }
+  int32_t* producers() const { return table_ + 3 * items(); }
+  int32_t* last_uses() const { return producers() + tensors_; }
+
+  void start(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table);
+  void search(const Compact& compact);
+  bool leave_alone(int32_t begin, int32_t end, int32_t* least);
+  void widen_band(int32_t begin, int32_t end, int32_t* least);
+  bool place_all(int32_t most);
+  void size_all();
   void clear(Pass pass);
+  void place_largest_first(Pass pass);
+  void place(const Buffer& buffer);
   bool exists(const Buffer& buffer) const;
   bool conflict(const Buffer& a, const Buffer& b) const;
-  bool overlap(int32_t a, int32_t b) const;
-  bool is_alive(int32_t entry, int32_t op) const;
+  bool overlap(const Buffer& a, const Buffer& b) const;
+  void lifetime_of(int32_t item, int32_t* first, int32_t* last) const;
+  bool is_alive(int32_t item, int32_t op) const;
   int32_t next_start(int32_t op, int32_t offset) const;
-  void place(int32_t entry);
-  void place_all();
-  void place_largest_first(Pass pass);
-  void size_scratch();
-  void leave_alone();
-  void widen_bands();
-  void start(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table);
-  Buffer buffer_at(int32_t entry) const;
 
   const Model* model_ = nullptr;
   const int32_t* layers_ = nullptr;
   int32_t layer_count_ = 0;
   QueryMemory memory_ = QueryMemory::shared;
-  // Offsets of the tensors in the main pass and in queries, producers, last uses, offsets of the ops'
-  // scratch in either pass, its bytes, segments.
   int32_t* table_ = nullptr;
   const int32_t* perturbs_nodes_ = nullptr;  // of a compact plan
   const int32_t* scratch_bytes_ = nullptr;
   Segments segments_;
-  int32_t queried_ = -1;  // compact: the layer whose queries have a place
+  int32_t queried_ = -1;      // compact: the layer whose queries have a place
+  int32_t queried_end_ = -1;  // its main_end()
   int32_t tensors_ = 0;
   int32_t bytes_ = 0;
 };

@@ -43,11 +43,23 @@ void Segments::set(int32_t begin, int32_t end, int32_t band) {
 // Ops that compute rows from rows, whose results nobody else reads but the last one's. The network's
 // last op is not among them: its accumulators are the logits.
 bool Segments::can_stream(int32_t begin, int32_t end) const {
-  if (end - begin + 1 > longest_stream || end >= ops_ - 1) return false;
+  if (end - begin >= longest_stream || end >= ops_ - 1) return false;
   for (int32_t i = begin; i <= end; ++i) {
     if (!streams_rows(model_->op(i))) return false;
     const int32_t used_by = last_uses_[model_->op(i).output];
     if (i < end && (used_by <= i || used_by > end)) return false;
+  }
+  return true;
+}
+
+bool Segments::choose(const StreamedOps* streams, int32_t count) {
+  int32_t next = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    const StreamedOps& stream = streams[i];
+    const bool runs = stream.begin >= next && stream.end > stream.begin && stream.end < ops_;
+    if (!runs || stream.band < 1 || stream.band > largest_band || !can_stream(stream.begin, stream.end)) return false;
+    set(stream.begin, stream.end, stream.band);
+    next = stream.end + 1;
   }
   return true;
 }

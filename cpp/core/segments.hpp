@@ -6,6 +6,13 @@
 
 namespace pmt {
 
+constexpr int32_t largest_band = 16;
+
+// Ops begin .. end that stream, and how many rows of the last one's output at once.
+struct StreamedOps {
+  int32_t begin, end, band;
+};
+
 class Segments {
  public:
   struct Layers {
@@ -22,6 +29,9 @@ class Segments {
   // From the last op to the first, the run from an op on that needs the least. Networks of more than
   // 256 ops do not stream.
   void choose(const Layers& layers);
+
+  // Lets these stream, ascending; false, and not all of them do, where one cannot.
+  bool choose(const StreamedOps* streams, int32_t count);
 
   // Lets ops begin .. end stream, or every op of a segment be alone.
   void set(int32_t begin, int32_t end, int32_t band);

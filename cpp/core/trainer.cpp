@@ -72,7 +72,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   bind_parameters(model, parameters);
   PMT_RETURN_IF_ERROR(open_layers());
-  make_plan(plan_table, perturbs_nodes, scratch);
+  PMT_RETURN_IF_ERROR(make_plan(plan_table, perturbs_nodes, scratch));
 
   const int32_t probed = setup.probing ? options_.probe_queries : 0;
   const int64_t entries = open_table(), probe_entries = int64_t{table_count()} * probed * setup.batch;
@@ -98,19 +98,19 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
 
 // Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
 // queries perturb every layer of a segment: none of these streams.
-void Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch) {
+Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch) {
   const Model& model = *setup_.model;
   if (!setup_.compact) {
     const QueryMemory queries = setup_.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
     plan_.make(model, layer_ops_, setup_.layer_count, queries, table);
-    return;
+    return {};
   }
   for (int32_t i = 0; i < setup_.layer_count; ++i) {
     perturbs_nodes[i] = layers_[i].estimator == Estimator::node_perturbation ? 1 : 0;
   }
   if (setup_.probing) {  // either estimator
     plan_.make(model, layer_ops_, setup_.layer_count, QueryMemory::shared, table);
-    return;
+    return {};
   }
   for (int32_t i = 0; i < model.op_count(); ++i) scratch[i] = op_scratch_bytes(network_, model.op(i));
   for (int32_t i = 0; i < setup_.layer_count; ++i) {
@@ -119,7 +119,8 @@ void Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratc
     }
   }
   const bool streams = options_.scope == Scope::layer_wise && !is_coordinate_wise();
-  plan_.make_compact(model, layer_ops_, setup_.layer_count, {perturbs_nodes, scratch, streams}, table);
+  const Plan::Compact compact = {perturbs_nodes, scratch, streams, setup_.streams, setup_.stream_count};
+  return plan_.make_compact(model, layer_ops_, setup_.layer_count, compact, table);
 }
 
 Status Trainer::open_layers() {

@@ -46,6 +46,10 @@ struct TrainerSetup {
   // Compact: bytes for sums that are there at least, if not whole layers are smaller; 0: 16 KB, or
   // 64 KB with batches over 1, whose sums have memory of their own.
   int32_t sum_bytes = 0;
+  // Compact: the ops that stream, as the plan of a trainer opened without them has found; null: they are
+  // searched for.
+  const StreamedOps* streams = nullptr;
+  int32_t stream_count = 0;
 };
 
 struct StepResult {
@@ -113,7 +117,7 @@ class Trainer {
   struct Job;
   struct GradientJob;
 
-  void make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch);
+  Status make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch);
   Status open_layers();
   Status open_layer(int32_t index, const LayerSettings& settings);
   int64_t open_table();

@@ -58,7 +58,7 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   add_queries(sizes, setup, layer);
   if (layer.estimator == Estimator::weight_perturbation || probed) add_weight_perturbation(sizes, setup, layer);
   if (layer.estimator != Estimator::weight_perturbation || probed) {
-    const int32_t nodes = node_positions(network, layer) * layer.channels;
+    const int32_t nodes = node_positions(network, *setup.plan, layer) * layer.channels;
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
@@ -93,9 +93,9 @@ int32_t weight_tile_channels(const Network& network, const Plan& plan, const Lay
   return clamp(channels, 1, layer.channels);
 }
 
-int32_t node_positions(const Network& network, const Layer& layer) {
+int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer) {
   const int32_t width = network.model->output_of(network.model->op(layer.op)).width;
-  return clamp(node_chunk / layer.channels, 1, width);
+  return plan.is_compact() ? clamp(node_chunk / layer.channels, 1, width) : width;
 }
 
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {

@@ -43,8 +43,8 @@ int32_t scratch_bytes(const Network& network, int32_t op);
 int32_t weight_tile_channels(const Network& network, const Plan& plan, const Layer& layer,
                              const TrainerOptions& options);
 
-// Positions of a row whose node gradients are made at once.
-int32_t node_positions(const Network& network, const Layer& layer);
+// Positions of a row whose node gradients are made at once: all, or as many as a device has room for.
+int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer);
 
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);

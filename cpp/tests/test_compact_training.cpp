@@ -150,3 +150,35 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
   }
   CHECK(3 * compact_bytes < 2 * usual_bytes);
 }
+
+TEST_CASE("what a card says of streams is checked") {
+  RandomSource random(73);
+  const AlignedBytes image = random_bottlenecks(random, 3);
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  const std::vector<int32_t> layers = {model.op_count() - 1};
+  const int32_t inputs = 0;
+  const std::vector<int32_t> scratch(static_cast<size_t>(model.op_count()), 16);
+  std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
+  Plan plan;
+  const auto code = [&](std::vector<StreamedOps> streams, bool may = true) {
+    const Plan::Compact compact = {&inputs, scratch.data(), may, streams.data(), static_cast<int32_t>(streams.size())};
+    return plan.make_compact(model, layers.data(), 1, compact, table.data()).code;
+  };
+  REQUIRE(plan.make_compact(model, layers.data(), 1, {&inputs, scratch.data(), true}, table.data()).ok());
+  const std::vector<StreamedOps> found = streams_of(plan, model);
+  REQUIRE(!found.empty());
+  const int32_t bytes = plan.bytes();
+  CHECK(code(found) == Code::ok);
+  CHECK(plan.bytes() == bytes);
+  const StreamedOps first = found[0];
+  const int32_t last = model.op_count() - 1;
+  CHECK(code(found, false) == Code::plan_streams);
+  CHECK(code({{first.begin, first.begin, 1}}) == Code::plan_streams);  // an op alone
+  CHECK(code({{-1, first.end, 1}}) == Code::plan_streams);
+  CHECK(code({{first.begin, first.end, 0}}) == Code::plan_streams);
+  CHECK(code({{first.begin, first.end, 17}}) == Code::plan_streams);
+  CHECK(code({{first.end, INT32_MAX, 1}}) == Code::plan_streams);
+  CHECK(code({{last - 1, last, 1}}) == Code::plan_streams);  // the logits
+  CHECK(code({first, first}) == Code::plan_streams);
+}

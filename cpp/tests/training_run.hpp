@@ -32,6 +32,9 @@ struct Machine {
   int32_t sum_bytes = 0;
 };
 
+// What a plan lets stream.
+std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
+
 class TrainingRun {
  public:
   TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,

@@ -47,13 +47,14 @@ bool Session::open_card() {
   return card_.options(&options_) || fail("options", {Code::sample_unreadable});
 }
 
-// The arena: layer list, settings, parameters of the layers under training, then the trainer's own
-// memory.
+// The arena: layer list, settings, the ops that stream, parameters of the layers under training, then the
+// trainer's own memory.
 bool Session::open_trainer(const board::Memory& arena) {
   const int32_t count = card_.header().layers;
   Arena memory(arena.data, arena.bytes);
   auto* layers = memory.take<int32_t>(count);
   auto* settings = memory.take<LayerSettings>(count);
+  auto* streams = memory.take<StreamedOps>(card_.stream_count());
   auto* storage = memory.take<LayerStorage>(count);
   arena_bytes_ = arena.bytes;
   Status status = {Code::arena_too_small};
@@ -62,6 +63,9 @@ bool Session::open_trainer(const board::Memory& arena) {
     for (int32_t i = 0; i < count; ++i) {
       if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
     }
+    for (int32_t i = 0; i < card_.stream_count(); ++i) {
+      if (!card_.stream(i, &streams[i])) return fail("streams", {Code::sample_unreadable});
+    }
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
@@ -69,6 +73,8 @@ bool Session::open_trainer(const board::Memory& arena) {
                             storage, card_.header().batch, watched_executor()};
       setup.settings = settings;
       setup.compact = true;
+      setup.streams = streams;
+      setup.stream_count = card_.stream_count();
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
     }
