@@ -46,7 +46,8 @@ Problem Card::check_header(const Model& model) const {
   if (h.ops != model.op_count()) return "the card does not have the model's number of ops";
   const bool counts = inside(h.samples, 1, most_records) && inside(h.steps, 0, most_records) &&
                       inside(h.batch, 1, most_records) && inside(h.layers, 1, h.ops) &&
-                      inside(stream_count(), 0, h.ops) && inside(h.inferences, 0, h.samples) && inside(h.save_interval, 1, most_records);
+                      inside(stream_count(), 0, h.ops) && inside(h.inferences, 0, h.samples) &&
+                      inside(h.save_interval, 1, most_records);
   return counts ? nullptr : "a count in the header is out of range";
 }
 

@@ -18,6 +18,7 @@ _WORK = {
     "forward": "forward",
     "queries": "queries",
     "reforwards": "again",
+    "restarts": "restarts",
     "input_gradients": "by inputs",
     "weight_gradients": "by weights",
 }

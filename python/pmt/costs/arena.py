@@ -34,9 +34,9 @@ def arena_bytes(
 ) -> int:
     """Return the exact size of the target's arena.
 
-    It holds the list of the layers, their settings, which ops stream, weights (int8; not where biases alone are
-    trained) and biases (int32), and the trainer's own memory for one worker: activations, queries,
-    gradient sums, what updates remember.
+    It holds the list of the layers, their settings, which ops stream, weights (int8; not where
+    biases alone are trained) and biases (int32), and the trainer's own memory for one worker:
+    activations, queries, gradient sums, what updates remember.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
@@ -10,6 +10,7 @@ from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.costs.backward_work import backward_work
 from pmt.costs.memory import Memory
+from pmt.costs.restarts import device_restarts
 from pmt.costs.work import Work
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.costs.zeroth_order_work import zeroth_order_work
@@ -114,6 +115,8 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
     trained = [layer for layer in model.layers if layer.index in chosen]
     core = options.to_core()
     memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
+    device = _core.DeviceMemory(model.core, core, list(chosen), options.batch)
+    restarts = device_restarts(model.core, core, chosen, device, options.batch)
     return Profile(
         method=method,
         layers=tuple(layer.name for layer in trained),
@@ -121,9 +124,9 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         biases=sum(layer.biases for layer in trained) if options.train_bias else 0,
         batch=options.batch,
         queries=options.queries if options.directions != "coordinate" else 0,
-        work=zeroth_order_work(model.core, core, chosen),
+        work=replace(zeroth_order_work(model.core, core, chosen), restarts=restarts),
         memory=memory,
-        device=_core.DeviceMemory(model.core, core, list(chosen), options.batch),
+        device=device,
         ops=tuple(chosen),
     )
 
