@@ -29,18 +29,25 @@ py::dict buffer(const DeviceMemory& memory, const Plan& plan, const char* pass, 
   return d;
 }
 
+// What is no tensor.
+void add_part(py::list& list, const char* what, const char* pass, int32_t offset, int32_t bytes, int32_t first,
+              int32_t last) {
+  py::dict d;
+  d["what"] = what;
+  d["tensor"] = -1;
+  d["pass"] = pass;
+  d["offset"] = offset;
+  d["bytes"] = bytes;
+  d["lines"] = false;
+  d["first"] = first;
+  d["last"] = last;
+  list.append(d);
+}
+
 void add_scratch(py::list& list, const Plan& plan, Pass where, int32_t op) {
   if (plan.segment_begin(op) != op || plan.scratch_size(op) == 0) return;
-  py::dict d;
-  d["what"] = "scratch";
-  d["tensor"] = -1;
-  d["pass"] = where == Pass::main ? "main" : "query";
-  d["offset"] = plan.scratch_offset(where, op);
-  d["bytes"] = plan.scratch_size(op);
-  d["lines"] = false;
-  d["first"] = op;
-  d["last"] = plan.segment_end(op);
-  list.append(d);
+  const char* pass = where == Pass::main ? "main" : "query";
+  add_part(list, "scratch", pass, plan.scratch_offset(where, op), plan.scratch_size(op), op, plan.segment_end(op));
 }
 
 py::list main_plan(const DeviceMemory& memory) {
@@ -64,6 +71,10 @@ py::list query_plan(const DeviceMemory& memory, int32_t layer) {
   }
   for (int32_t op = plan.query_start(layer); op < memory.model().op_count(); ++op) {
     add_scratch(list, plan, Pass::query, op);
+  }
+  if (plan.tile_offset() >= 0) {
+    add_part(list, "perturbed weights", "query", plan.tile_offset(), plan.tile_size(), plan.query_start(layer),
+             plan.segment_end(layer));
   }
   return list;
 }

@@ -30,8 +30,9 @@ void Plan::lifetime_of(int32_t item, int32_t* first, int32_t* last) const {
   if (item < tensors_) {
     lifetime(item, first, last);
   } else {
-    *first = segments_.begin(item - tensors_);
-    *last = segments_.end(item - tensors_);
+    const int32_t op = item == tile() ? queried_ : item - tensors_;
+    *first = segments_.begin(op);
+    *last = segments_.end(op);
   }
 }
 
@@ -49,6 +50,7 @@ bool Plan::kept(int32_t item, int32_t layer) const {
 
 // Scratch is there once a segment, as large as any of its ops needs it.
 bool Plan::exists(const Buffer& buffer) const {
+  if (buffer.item == tile()) return buffer.pass == Pass::query && sizes()[tile()] > 0;
   const bool scratch = buffer.item >= tensors_;
   const int32_t made_by = scratch ? buffer.item - tensors_ : producers()[buffer.item];
   if (scratch && (!is_compact() || segments_.begin(made_by) != made_by)) return false;
@@ -104,6 +106,7 @@ void Plan::start(const Model& model, const int32_t* layers, int32_t layer_count,
   table_ = table;
   perturbs_nodes_ = nullptr;
   scratch_bytes_ = nullptr;
+  tile_bytes_ = nullptr;
   tensors_ = model.tensor_count();
   for (int32_t i = 0; i < tensors_; ++i) {
     producers()[i] = model.producer(static_cast<uint32_t>(i));
@@ -123,6 +126,7 @@ Status Plan::make_compact(const Model& model, const int32_t* layers, int32_t lay
   start(model, layers, layer_count, QueryMemory::shared, table);
   perturbs_nodes_ = compact.perturbs_nodes;
   scratch_bytes_ = compact.scratch_bytes;
+  tile_bytes_ = compact.tile_bytes;
   if (compact.chosen != nullptr) {
     const bool can = compact.streams || compact.chosen_count == 0;
     if (!can || !segments_.choose(compact.chosen, compact.chosen_count)) return {Code::plan_streams};
@@ -171,8 +175,15 @@ void Plan::place_queries(int32_t layer) {
   if (!is_compact()) return;
   queried_ = layer;
   queried_end_ = main_end(layer);
+  sizes()[tile()] = round_up(tile_of(layer), buffer_alignment);
   clear(Pass::query);
   place_largest_first(Pass::query);
+}
+
+int32_t Plan::tile_of(int32_t layer) const {
+  int32_t bytes = 0;
+  for (int32_t i = 0; i < layer_count_; ++i) bytes = layers_[i] == layer ? tile_bytes_[i] : bytes;
+  return bytes > 0 && segments_.streams(layer) ? weight_count(*model_, model_->op(layer)) : bytes;
 }
 
 void Plan::clear(Pass pass) {
@@ -203,6 +214,7 @@ void Plan::size_all() {
     if (begin == op || bytes > scratch[begin]) scratch[begin] = bytes;
     if (begin != op) scratch[op] = 0;
   }
+  sizes()[tile()] = 0;
 }
 
 // What of a pass has no place yet. Other plans than compact ones place both passes together.

@@ -36,6 +36,7 @@ class Plan {
   struct Compact {
     const int32_t* perturbs_nodes;  // of each layer, 1 where queries start from its output, 0: from its input
     const int32_t* scratch_bytes;   // of each op, what it needs beside its tensors
+    const int32_t* tile_bytes;      // of each layer, perturbed weights at once; all of them where it streams
     bool streams;                   // whether segments may stream
     // Which do, found before by a plan for the same; null: they are searched for, which takes as long as
     // some hundred plans.
@@ -47,7 +48,7 @@ class Plan {
                       int32_t* table);
 
   static int32_t table_size(const Model& model) {
-    return 5 * model.tensor_count() + 3 * model.op_count() + Segments::table_size(model);
+    return 5 * model.tensor_count() + 3 * (model.op_count() + 1) + Segments::table_size(model);
   }
 
   // Compact: gives the tensors of a layer's queries their places, in which those of other layers' were.
@@ -69,6 +70,9 @@ class Plan {
   // Compact: where an op's scratch is, shared by its segment.
   int32_t scratch_offset(Pass pass, int32_t op) const { return offsets(pass)[tensors_ + segments_.begin(op)]; }
   int32_t scratch_size(int32_t op) const { return sizes()[tensors_ + op]; }
+  // Compact: where perturbed weights of the layer are whose queries have a place; -1 where it has none.
+  int32_t tile_offset() const { return is_compact() ? offsets(Pass::query)[tile()] : -1; }
+  int32_t tile_size() const { return sizes()[tile()]; }
   bool is_compact() const { return perturbs_nodes_ != nullptr; }
   QueryMemory query_memory() const { return memory_; }
   // Of the main pass; of everything where the queries share its memory.
@@ -98,11 +102,12 @@ class Plan {
  private:
   struct Buffer {
     Pass pass;
-    int32_t item;  // a tensor, or behind them the scratch of an op
+    int32_t item;  // a tensor, behind them the scratch of an op, or the tile
   };
   // The table: offsets in the main pass and in queries, and bytes, of every item; producers and last uses
   // of the tensors; segments.
-  int32_t items() const { return tensors_ + model_->op_count(); }
+  int32_t items() const { return tile() + 1; }
+  int32_t tile() const { return tensors_ + model_->op_count(); }
   int32_t* offsets(Pass pass) const { return table_ + static_cast<int32_t>(pass) * items(); }
   int32_t* sizes() const { return table_ + 2 * items(); }
   int32_t* producers() const { return table_ + 3 * items(); }
@@ -114,6 +119,7 @@ class Plan {
   void widen_band(int32_t begin, int32_t end, int32_t* least);
   bool place_all(int32_t most);
   void size_all();
+  int32_t tile_of(int32_t layer) const;
   void clear(Pass pass);
   void place_largest_first(Pass pass);
   void place(const Buffer& buffer);
@@ -131,6 +137,7 @@ class Plan {
   int32_t* table_ = nullptr;
   const int32_t* perturbs_nodes_ = nullptr;  // of a compact plan
   const int32_t* scratch_bytes_ = nullptr;
+  const int32_t* tile_bytes_ = nullptr;
   Segments segments_;
   int32_t queried_ = -1;      // compact: the layer whose queries have a place
   int32_t queried_end_ = -1;  // its main_end()

@@ -18,6 +18,7 @@ class Queries {
         plan_(*estimation.plan),
         options_(*estimation.options),
         workspace_(workspace),
+        tile_(workspace.tile(*estimation.plan)),
         perturbed_(perturbed),
         queries_(queries),
         first_op_(plan_.query_start(estimation.layers[perturbed.first].op)) {}
@@ -160,7 +161,7 @@ class Queries {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
       direction.next(*network_.kernels, chunk, workspace_.signs);
       network_.kernels->perturb(layer.weights + first + done, workspace_.signs, chunk, layer.mu_weight, -largest_weight,
-                                largest_weight, workspace_.weight_tile + done);
+                                largest_weight, tile_ + done);
     }
   }
 
@@ -179,8 +180,8 @@ class Queries {
   }
 
   void pack_perturbed(const Layer& layer, const OpRecord& op) {
-    PackArgs args = {op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
-                     layer.mu_weight,      workspace_.weight_tile};
+    PackArgs args = {
+        op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs, layer.mu_weight, tile_};
     if (layer.mean_scale > 0.0f) {
       perturb_channels(layer, 0, layer.channels, workspace_.signs);
       args.weights = workspace_.signs;
@@ -204,16 +205,16 @@ class Queries {
       weights.next(kernels, count, workspace_.signs);
       pack_perturbed(layer, op);
       perturb_bias(layer, op, biases, begin, end);
-      return {nullptr, workspace_.bias_tile, workspace_.weight_tile};
+      return {nullptr, workspace_.bias_tile, tile_};
     }
     if (layer.mean_scale > 0.0f) {
-      weights.next(kernels, count, workspace_.weight_tile);
-      perturb_channels(layer, begin, end, workspace_.weight_tile);
+      weights.next(kernels, count, tile_);
+      perturb_channels(layer, begin, end, tile_);
     } else {
       perturb_weights(layer, weights, begin * taps, count);
     }
     perturb_bias(layer, op, biases, begin, end);
-    return {workspace_.weight_tile, workspace_.bias_tile, nullptr};
+    return {tile_, workspace_.bias_tile, nullptr};
   }
 
   void run_perturbed_weights(const Layer& layer, const OpRecord& op, const OpImages& images, bool to_logits) {
@@ -244,6 +245,7 @@ class Queries {
   const Plan& plan_;
   const TrainerOptions& options_;
   const Workspace& workspace_;
+  int8_t* const tile_;  // of perturbed weights
   const LayerRange perturbed_;
   const QueryBatch queries_;
   const int32_t first_op_;

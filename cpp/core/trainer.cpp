@@ -47,6 +47,7 @@ size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
   measure.take<LayerSettings>(layer_count);
   measure.take<int32_t>(layer_count);
   measure.take<int32_t>(model.op_count());
+  measure.take<int32_t>(layer_count);
   return measure.used();
 }
 
@@ -68,11 +69,12 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   settings_ = arena_.take<LayerSettings>(setup.probing ? setup.layer_count : 0);
   auto* perturbs_nodes = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
   auto* scratch = arena_.take<int32_t>(setup.compact ? model.op_count() : 0);
+  auto* tiles = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
   if (!arena_.fits()) return {Code::arena_too_small};
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   bind_parameters(model, parameters);
   PMT_RETURN_IF_ERROR(open_layers());
-  PMT_RETURN_IF_ERROR(make_plan(plan_table, perturbs_nodes, scratch));
+  PMT_RETURN_IF_ERROR(make_plan(plan_table, perturbs_nodes, scratch, tiles));
 
   const int32_t probed = setup.probing ? options_.probe_queries : 0;
   const int64_t entries = open_table(), probe_entries = int64_t{table_count()} * probed * setup.batch;
@@ -98,7 +100,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
 
 // Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
 // queries perturb every layer of a segment: none of these streams.
-Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch) {
+Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles) {
   const Model& model = *setup_.model;
   if (!setup_.compact) {
     const QueryMemory queries = setup_.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
@@ -114,12 +116,13 @@ Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scra
   }
   for (int32_t i = 0; i < model.op_count(); ++i) scratch[i] = op_scratch_bytes(network_, model.op(i));
   for (int32_t i = 0; i < setup_.layer_count; ++i) {
+    tiles[i] = planned_tile_bytes(network_, layers_[i], options_);
     if (perturbs_nodes[i] != 0 || layers_[i].estimator == Estimator::closed_form) {
       scratch[layers_[i].op] = scratch_bytes(network_, layers_[i].op);
     }
   }
   const bool streams = options_.scope == Scope::layer_wise && !is_coordinate_wise();
-  const Plan::Compact compact = {perturbs_nodes, scratch, streams, setup_.streams, setup_.stream_count};
+  const Plan::Compact compact = {perturbs_nodes, scratch, tiles, streams, setup_.streams, setup_.stream_count};
   return plan_.make_compact(model, layer_ops_, setup_.layer_count, compact, table);
 }
 

@@ -117,7 +117,7 @@ class Trainer {
   struct Job;
   struct GradientJob;
 
-  Status make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch);
+  Status make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles);
   Status open_layers();
   Status open_layer(int32_t index, const LayerSettings& settings);
   int64_t open_table();

@@ -34,7 +34,7 @@ void add_weight_perturbation(Sizes& sizes, const WorkspaceSetup& setup, const La
   if (packs(*network.kernels)) {
     grow(sizes.weight_tile, static_cast<int32_t>(network.kernels->packed_bytes(op_shape(*network.model, op))));
     grow(sizes.signs, tile);
-  } else {
+  } else if (!setup.plan->is_compact() || planned_tile_bytes(network, layer, *setup.options) == 0) {
     grow(sizes.weight_tile, tile);
   }
   grow(sizes.signs, node_chunk);
@@ -68,6 +68,14 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   add_queries(sizes, setup, probe);
 }
 
+// Of a layer that does not stream.
+int32_t tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options) {
+  const bool whole = network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels);
+  if (whole || options.train_weights == 0) return layer.channels;
+  const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
+  return clamp(channels, 1, layer.channels);
+}
+
 Masks take_masks(Arena& arena, const WorkspaceSetup& setup) {
   if (setup.layer_count == 0) return {};
   const int32_t keys = Masks::keys(*setup.options, setup.layer_count);
@@ -84,13 +92,15 @@ int32_t scratch_bytes(const Network& network, int32_t op) {
   return patches < kernel ? kernel : patches;
 }
 
+int32_t planned_tile_bytes(const Network& network, const Layer& layer, const TrainerOptions& options) {
+  const bool moves = layer.estimator == Estimator::weight_perturbation && options.train_weights != 0;
+  const bool none = !moves || packs(*network.kernels) || options.scope == Scope::model_wise;
+  return none ? 0 : tile_channels(network, layer, options) * (layer.weight_count / layer.channels);
+}
+
 int32_t weight_tile_channels(const Network& network, const Plan& plan, const Layer& layer,
                              const TrainerOptions& options) {
-  const bool whole =
-      network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels) || plan.streams(layer.op);
-  if (whole || options.train_weights == 0) return layer.channels;
-  const int32_t channels = options.weight_tile_bytes / (layer.weight_count / layer.channels);
-  return clamp(channels, 1, layer.channels);
+  return plan.streams(layer.op) ? layer.channels : tile_channels(network, layer, options);
 }
 
 int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer) {

@@ -134,8 +134,10 @@ TEST_CASE("compact plans keep what every layer's queries read, and overlap nowhe
     std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
     Plan plan;
     const std::vector<int32_t> scratch(static_cast<size_t>(model.op_count()), 40);
+    std::vector<int32_t> tiles;
+    for (size_t k = 0; k < layers.size(); ++k) tiles.push_back(random.pick<int32_t>({0, 24, 500}));
     const auto count = static_cast<int32_t>(layers.size());
-    plan.make_compact(model, layers.data(), count, {nodes.data(), scratch.data(), true}, table.data());
+    plan.make_compact(model, layers.data(), count, {nodes.data(), scratch.data(), tiles.data(), true}, table.data());
     const int32_t bytes = plan.bytes();
     std::vector<int32_t> usual_table(table.size());
     Plan usual;
@@ -162,10 +164,11 @@ TEST_CASE("what a card says of streams is checked") {
   std::vector<int32_t> table(static_cast<size_t>(Plan::table_size(model)));
   Plan plan;
   const auto code = [&](std::vector<StreamedOps> streams, bool may = true) {
-    const Plan::Compact compact = {&inputs, scratch.data(), may, streams.data(), static_cast<int32_t>(streams.size())};
+    const Plan::Compact compact = {&inputs, scratch.data(), &inputs,
+                                   may,     streams.data(), static_cast<int32_t>(streams.size())};
     return plan.make_compact(model, layers.data(), 1, compact, table.data()).code;
   };
-  REQUIRE(plan.make_compact(model, layers.data(), 1, {&inputs, scratch.data(), true}, table.data()).ok());
+  REQUIRE(plan.make_compact(model, layers.data(), 1, {&inputs, scratch.data(), &inputs, true}, table.data()).ok());
   const std::vector<StreamedOps> found = streams_of(plan, model);
   REQUIRE(!found.empty());
   const int32_t bytes = plan.bytes();

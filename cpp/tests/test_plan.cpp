@@ -227,7 +227,7 @@ TEST_CASE("an overlap in the table is found") {
   const std::vector<int32_t> good = table;
   const auto moved = [&](Pass pass, int32_t tensor, int32_t offset) {
     table = good;
-    const int32_t offsets = static_cast<int32_t>(pass) * (model.tensor_count() + model.op_count());
+    const int32_t offsets = static_cast<int32_t>(pass) * (model.tensor_count() + model.op_count() + 1);
     table[static_cast<size_t>(offsets + tensor)] = offset;
     return plan.is_free_of_overlaps();
   };
