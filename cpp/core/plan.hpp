@@ -94,7 +94,7 @@ class Plan {
   void widen(int32_t op, int32_t bytes);
 
   // Whether a tensor of the main pass outlives a layer's queries.
-  bool kept(int32_t tensor, int32_t layer) const;
+  bool kept(int32_t item, int32_t layer) const;
 
   // True when no two conflicting buffers share a byte.
   bool is_free_of_overlaps() const;
@@ -121,7 +121,7 @@ class Plan {
   void size_all();
   int32_t tile_of(int32_t layer) const;
   void clear(Pass pass);
-  void place_largest_first(Pass pass);
+  void place_largest_first(Pass only);
   void place(const Buffer& buffer);
   bool exists(const Buffer& buffer) const;
   bool conflict(const Buffer& a, const Buffer& b) const;

@@ -157,7 +157,7 @@ class Trainer {
   bool run_to_gradient(const GradientJob& job, int32_t sample, int32_t worker, int32_t* label);
   void add_head(int32_t sample, int32_t worker, int32_t label, const Layer& layer, const GradientSums& sums);
   void add_nodes(const GradientJob& job, int32_t sample, int32_t worker, const GradientSums& sums);
-  Status update(int32_t layer, float learning_rate, int32_t samples, const SampleSource& source, int32_t* changed);
+  Status update(int32_t index, float learning_rate, int32_t samples, const SampleSource& source, int32_t* changed);
   void open_memories();
   UpdateMemory memory_of(int32_t layer) const;
   float noise_of(int32_t layer, int32_t samples) const;
