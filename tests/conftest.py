@@ -6,7 +6,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from firmware_tools import TARGET, make, need_firmware_tools, random_dataset
+from networks import residual_network
 from required import need
+
+import pmt
+from pmt.export import export
 
 
 @pytest.fixture(scope="session")
@@ -45,4 +50,18 @@ def cifar10_dir(unpack: ModuleType, tmp_path_factory: pytest.TempPathFactory) ->
     """CIFAR-10 in its official binary layout; test_batch.bin has 1,000 of the 10,000 images."""
     folder = tmp_path_factory.mktemp("cifar10") / "cifar-10-batches-bin"
     unpack.cifar10(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def firmware_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A built project: the objects of what every board's project is made of."""
+    need_firmware_tools("make")
+    folder = tmp_path_factory.mktemp("firmware_objects") / "fw"
+    model = residual_network()
+    options = pmt.preset("default", batch=3, queries=4)
+    data = random_dataset(model, 9)
+    export(model, target=TARGET, out=folder, dataset=data, options=options)
+    built = make(folder)
+    assert built.returncode == 0, built.stdout
     return folder

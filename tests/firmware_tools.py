@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -40,6 +42,27 @@ def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
     run = make(folder, "qemu", "TIMEOUT=120", *arguments)
     log = [line for line in run.stdout.splitlines() if not line.startswith("make:")]
     return run.returncode == 0, log
+
+
+def share_objects(objects: Path, out: Path) -> None:
+    """Give a project what another one has compiled of the sources that all boards have.
+
+    Parameters
+    ----------
+    objects : pathlib.Path
+        A project that is built.
+    out : pathlib.Path
+        An exported one, for a processor with the same flags.
+    """
+    flags = [re.search(r"TARGET_FLAGS := .*", (p / "Makefile").read_text()) for p in (out, objects)]
+    assert flags[0] is not None
+    assert flags[1] is not None
+    assert flags[0][0] == flags[1][0]
+    for part in ("core", "common", "drivers/cortex_m"):
+        # Not copy2: what is older than its source is compiled again.
+        shutil.copytree(
+            objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
+        )
 
 
 def random_dataset(model: Model, count: int) -> Dataset:

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
 
+from pmt.export import sources
+from pmt.export.layout import link_script
+
 ROOT = Path(__file__).parents[1]
 CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"
 CORTEX_M7 = ("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard")
@@ -41,11 +44,14 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
     need_firmware_tools(EMULATOR)
     firmware = tmp_path / "comparison.elf"
     common = [FIRMWARE / "common" / f"{name}.cpp" for name in ("log", "memory", "semihosting")]
-    start = [FIRMWARE / "instructions" / f"{name}.cpp" for name in ("startup", "board")]
+    start = [FIRMWARE / "instructions" / "board.cpp"]
+    start += sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))
+    script = tmp_path / "link.ld"
+    script.write_bytes(link_script(sources.find_target("qemu-mps2-an500")))
     run(
         *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
         *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),
-        *("-T", FIRMWARE / "instructions" / "link.ld"),
+        *("-T", script),
         *(ROOT / "tests" / "arm_dsp_comparison.cpp", CORE / "random.cpp"),
         *sorted((CORE / "kernels").glob("*.cpp")),
         *(*common, *start, "-lgcc", "-o", firmware),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -28,6 +29,38 @@ def test_a_model_is_exported_with_the_options_given(files, tmp_path, capsys):
     assert [figures[key] for key in ("steps", "batch", "queries")] == [2, 4, 6]
     assert figures["run"] == f"make -C {firmware} qemu"
     assert (firmware / "model" / "model.pmt").read_bytes() == model.read_bytes()
+
+
+def test_a_board_that_selects_a_block(files, tmp_path, capsys):
+    model, data = files
+    firmware = tmp_path / "fw"
+    command = ["export", str(model), "--data", str(data), "--out", str(firmware), *TARGET]
+    command += ["--steps", "2", "--batch", "4", "--queries", "6", "--held-out", "10"]
+    assert main([*command, "--select", "B1, B2+head"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"select: B[12](,head)?; losses on 10 held-out samples: B1 \d", lines[1])
+    assert any(line.startswith("| - larger candidates | arena |") for line in lines)
+    assert '{"B2+head", layers_of_1, 3, {' in (firmware / "model" / "selection.hpp").read_text()
+    assert "selection.try_next()" in (firmware / "app" / "main.cpp").read_text()
+    assert main(["export", "--from", str(firmware / "pmt.lock"), "--out", str(tmp_path / "b")]) == 0
+    card = (tmp_path / "b" / "card.img").read_bytes()
+    assert card == (firmware / "card.img").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--held-out", "9"], "--held-out needs --select"),
+        (["--select", "B1,B2", "--layers", "B3"], "give no --layers and no --block"),
+        (["--select", "B1,B2", "--held-out", "10000"], "--held-out 10000 leaves nothing of"),
+    ],
+)
+def test_what_selects_nothing_is_refused(files, tmp_path, capsys, arguments, message):
+    model, data = files
+    command = ["export", str(model), "--data", str(data), "--out", str(tmp_path / "fw"), *TARGET]
+    assert main([*command, *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "fw").exists()
 
 
 def test_a_run_is_exported_with_its_own_options_and_images(files, tmp_path, capsys):

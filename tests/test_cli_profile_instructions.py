@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from cli_files import write_model
 from firmware_tools import EMULATOR, need_firmware_tools
 
 from pmt.cli import main
+from pmt.costs.latency import project_latency
 
 
 def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
@@ -39,7 +41,7 @@ def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
     [
         (["--kernels", "avx2"], "kernels='avx2' is unknown; choose of arm_dsp, portable"),
         (["--method", "bp_int8"], "method='bp_int8' is no zeroth-order one"),
-        (["--target", "esp32"], "target='esp32' is unknown; choose one of stm32f746g-disco"),
+        (["--target", "esp32"], "target='esp32' is unknown; choose one of generic, qemu"),
         (["--clock", "0"], "clock=0.0 must be a finite number above 0"),
         (["--cycles-per-instruction", "nan"], "cycles-per-instruction=nan must be a finite"),
     ],
@@ -49,6 +51,22 @@ def test_errors_are_one_line(tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "mhz"),
+    [("stm32f746g-disco", 216.0), ("stm32h7b3i-dk", 280.0), ("board.toml", 120.0)],
+)
+def test_the_clock_is_that_of_the_target(tmp_path, target, mhz):
+    if target.endswith(".toml"):
+        file = tmp_path / target
+        file.write_text('board = "stm32f746g-disco"\nclock_hz = 120_000_000\n')
+        target = str(file)
+    latency = project_latency(target, None, 2.0)
+    assert latency.clock_mhz == mhz
+    assert latency.clock_source == f"that of {Path(target).stem}"
+    assert latency.seconds(3_000_000) == 6.0 / mhz
+    assert project_latency(target, 50.0, None).clock_mhz == 50.0
 
 
 def test_a_method_or_instructions_must_be_asked_for(tmp_path, capsys):

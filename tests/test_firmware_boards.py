@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from firmware_tools import EMULATOR, TARGET, make, need_firmware_tools, random_dataset
+from firmware_tools import (
+    EMULATOR,
+    TARGET,
+    make,
+    need_firmware_tools,
+    random_dataset,
+    share_objects,
+)
 from networks import residual_network
 
 import pmt
@@ -65,29 +71,10 @@ def write(out: Path, target: str, like: str | None = None) -> None:
     export(model, target=target, like=like, out=out, dataset=data, options=OPTIONS)
 
 
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A built project; every board's core is compiled with the same flags."""
-    need_firmware_tools("make")
-    folder = tmp_path_factory.mktemp("objects") / "fw"
-    write(folder, TARGET)
-    built = make(folder)
-    assert built.returncode == 0, built.stdout
-    return folder
-
-
-def project(out: Path, objects: Path, target: str, like: str | None = None) -> Path:
+def project(out: Path, firmware_objects: Path, target: str, like: str | None = None) -> Path:
     """A project of which what the boards share is compiled already."""
     write(out, target, like)
-    flags = [re.search(r"TARGET_FLAGS := .*", (p / "Makefile").read_text()) for p in (out, objects)]
-    assert flags[0] is not None
-    assert flags[1] is not None
-    assert flags[0][0] == flags[1][0]
-    for part in ("core", "common", "drivers/cortex_m"):
-        # Not copy2: what is older than its source is compiled again.
-        shutil.copytree(
-            objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
-        )
+    share_objects(firmware_objects, out)
     return out
 
 
@@ -104,9 +91,9 @@ def sections(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def disco(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
+def disco(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> Path:
     """A project of a real board, built; and a source of which there is no object yet."""
-    folder = project(tmp_path_factory.mktemp("disco") / "fw", objects, BOARDS[0])
+    folder = project(tmp_path_factory.mktemp("disco") / "fw", firmware_objects, BOARDS[0])
     built = make(folder)
     assert built.returncode == 0, built.stdout
     (folder / "none.cpp").write_text("")
@@ -120,8 +107,8 @@ def disco(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
         ("stm32h7b3i-dk", 0x24000000, 0x24100000),
     ],
 )
-def test_a_board_builds_within_its_regions(tmp_path, objects, board, ram_origin, ram_end):
-    folder = project(tmp_path / "fw", objects, board)
+def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ram_origin, ram_end):
+    folder = project(tmp_path / "fw", firmware_objects, board)
     built = make(folder)
     assert built.returncode == 0, built.stdout
     found = sections(folder)
@@ -143,8 +130,8 @@ def test_a_board_builds_within_its_regions(tmp_path, objects, board, ram_origin,
         ("stm32h7b3i-dk", "flash", READ, "00200000"),
     ],
 )
-def test_the_first_byte_outside_faults(tmp_path, objects, like, region, access, address):
-    folder = project(tmp_path / "fw", objects, TARGET, like)
+def test_the_first_byte_outside_faults(tmp_path, firmware_objects, like, region, access, address):
+    folder = project(tmp_path / "fw", firmware_objects, TARGET, like)
     program = REACH.replace("@REGION@", region).replace("@ACCESS@", access)
     (folder / "app" / "main.cpp").write_text(program)
     built = make(folder)
@@ -156,8 +143,8 @@ def test_the_first_byte_outside_faults(tmp_path, objects, like, region, access, 
     assert "outside" not in run.stdout
 
 
-def test_a_stack_that_overflows_faults(tmp_path, objects):
-    folder = project(tmp_path / "fw", objects, TARGET, "stm32f746g-disco")
+def test_a_stack_that_overflows_faults(tmp_path, firmware_objects):
+    folder = project(tmp_path / "fw", firmware_objects, TARGET, "stm32f746g-disco")
     (folder / "app" / "main.cpp").write_text(OVERFLOW)
     built = make(folder)
     assert built.returncode == 0, built.stdout
@@ -172,7 +159,7 @@ def test_a_stack_that_overflows_faults(tmp_path, objects):
         (["flash", "FLASHER=jlink"], "FLASHER=jlink is unknown; choose st-flash, openocd or"),
         (
             ["PREFIX=none-", "build/none.o"],
-            "none-g++ was not found: apt-get install g++-arm-none-eabi",
+            "none-g++ was not found: apt-get install gcc-arm-none-eabi",
         ),
         (["monitor", "PORT=/dev/none"], "no board at /dev/none: connect it, or make monitor PORT="),
         (["verify", "PORT=/dev/none"], "no board at /dev/none: connect it, or make verify PORT="),

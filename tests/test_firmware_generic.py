@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from firmware_tools import make, need_firmware_tools, random_dataset
+from firmware_tools import make, random_dataset
 from networks import residual_network
 from required import need_tools
 
 import pmt
+from pmt.costs.arena import WEIGHT_TILE_BYTES, portable_arena_excess
 from pmt.export import export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
@@ -61,11 +61,18 @@ def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
     assert "board/generic/port_host.cpp" in present
 
 
-def test_it_compiles_for_a_cortex_m4(folder: Path, tmp_path: Path) -> None:
-    need_firmware_tools("make")
-    out = tmp_path / "fw"
-    shutil.copytree(folder, out, ignore=shutil.ignore_patterns("build"))
-    flags = "-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard"
-    objects = ["build/core/forward.o", "build/common/session.o", "build/model/image.o"]
-    built = make(out, "CXX=arm-none-eabi-g++", f"TARGET_FLAGS={flags}", *objects)
-    assert built.returncode == 0, built.stdout
+def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> None:
+    """Without Arm's DSP extension the kernels' scratch is laid out in another way."""
+    model = residual_network()
+    data = random_dataset(model, 9)
+    arenas = {
+        target: export(
+            model, target=target, out=tmp_path / target, dataset=data, options=OPTIONS
+        ).arena_bytes
+        for target in ("generic", "qemu-mps2-an500")
+    }
+    options = OPTIONS.to_core()
+    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    layers = model.select_layers(OPTIONS.layers)
+    excess = portable_arena_excess(model.core, options, layers, OPTIONS.batch)
+    assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0

@@ -108,3 +108,21 @@ def test_the_plain_reader_knows_a_hash_in_a_string():
         "x": "a # b",
         "t": {"y": [1, 2], "z": -16},
     }
+
+
+@pytest.mark.parametrize(
+    ("flags", "dsp"),
+    [
+        (["-mcpu=cortex-m33", "-mfloat-abi=hard"], True),
+        (["-mcpu=cortex-m4"], False),
+        (["-mcpu=cortex-m3"], False),
+        ([], False),
+    ],
+)
+def test_which_processors_have_kernels_of_their_own(
+    tmp_path: Path, flags: list[str], dsp: bool
+) -> None:
+    file = tmp_path / "board.toml"
+    file.write_text(f'board = "stm32f746g-disco"\nflags = {flags}\n')
+    assert sources.find_target(str(file)).has_dsp == dsp
+    assert sources.find_target("stm32h7b3i-dk").has_dsp

@@ -100,6 +100,14 @@ py::list channel_groups(const DeviceMemory& memory) {
 
 void register_device_memory(py::module_& m) {
   py::class_<DeviceMemory>(m, "DeviceMemory", "What training takes on a device, computed without running anything.")
+      .def(py::init([](std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+                       int32_t batch, std::vector<LayerSettings> settings, bool portable) {
+             const Kernels& kernels = portable ? portable_kernels() : arm_dsp_kernels();
+             return std::make_unique<DeviceMemory>(std::move(model), options, std::move(layers), batch,
+                                                   std::move(settings), kernels);
+           }),
+           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"), py::arg("settings"),
+           py::kw_only(), py::arg("portable"))
       .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t,
                     std::vector<LayerSettings>>(),
            py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),

@@ -49,7 +49,10 @@ uint32_t SdmmcModel::read(uint32_t offset) {
 void SdmmcModel::write(uint32_t offset, uint32_t value) {
   registers_[offset / 4] = value;
   switch (offset) {
-    case SDMMC_ICR: flags_ &= ~value; break;
+    case SDMMC_ICR:
+      if ((value & ~(is_f7() ? 0x004005FFu : 0x1FE00FFFu)) != 0) note("a reserved bit of ICR");
+      flags_ &= ~value;
+      break;
     case SDMMC_CMD: start_command(value); break;
     case SDMMC_DCTRL:
       if ((value & H7_DCTRL_FIFORST) != 0 && !is_f7()) fifo_.clear();

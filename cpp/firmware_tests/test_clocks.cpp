@@ -32,6 +32,10 @@ struct H7 {
   H7() {
     using namespace pmt::stm32h7;
     chip.at(PWR_CR3) = 0x6;  // after a reset
+    chip.at(RCC_PLLCFGR) = 0x01FF0000;
+    chip.at(RCC_PLLCKSELR) = 0x02020200;
+    chip.at(RCC_PLL1DIVR) = 0x01010280;
+    chip.at(FLASH_ACR) = 0x13;
     chip.reactions = {{PWR_CR3, PWR_CR3_SMPSEN, PWR_CSR1, PWR_CSR1_ACTVOSRDY},
                       {PWR_SRDCR, PWR_SRDCR_VOS, PWR_SRDCR, PWR_SRDCR_VOSRDY},
                       {RCC_CR, RCC_CR_HSEON, RCC_CR, RCC_CR_HSERDY},
@@ -80,8 +84,8 @@ TEST_CASE("STM32H7B3: 24 MHz / 12 * 280 / 2 = 280 MHz, from the step-down conver
   CHECK(h7.chip.at(PWR_CR3) == 0x4);
   CHECK(h7.chip.at(PWR_SRDCR) == 0xC000);
   CHECK(h7.chip.at(RCC_PLLCKSELR) == (12 << 4 | 2));
-  CHECK(h7.chip.at(RCC_PLLCFGR) == 0x30004);
-  CHECK(h7.chip.at(RCC_PLL1DIVR) == (279 | 1 << 9 | 11 << 16));
+  CHECK(h7.chip.at(RCC_PLLCFGR) == 0x01FF0004);
+  CHECK(h7.chip.at(RCC_PLL1DIVR) == (279 | 1 << 9 | 11 << 16 | 1 << 24));  // P, Q, R: 2, 12, 2
   CHECK(h7.chip.at(FLASH_ACR) == 0x36);
   CHECK(h7.chip.at(RCC_CDCFGR1) == 0x40);
   CHECK(h7.chip.at(RCC_CDCFGR2) == 0x440);

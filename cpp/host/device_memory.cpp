@@ -5,7 +5,7 @@
 namespace pmt::host {
 
 DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                           int32_t batch, std::vector<LayerSettings> settings)
+                           int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels)
     : model_(std::move(model)) {
   const Model& view = model_->model();
   const std::vector<LayerStorage> storage(layers.size());
@@ -17,6 +17,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOption
     if (settings.size() != layers.size()) throw StatusError{{Code::layer_settings}};
     setup.settings = settings.data();
   }
+  setup.kernels = &kernels;
   tables_.resize(Trainer::table_bytes(view, setup.layer_count) / sizeof(Chunk) + 1);
   const Status status = trainer_.open(setup, tables_.data(), tables_.size() * sizeof(Chunk));
   if (!status.ok() && status.code != Code::arena_too_small) throw StatusError{status};

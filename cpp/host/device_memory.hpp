@@ -13,7 +13,7 @@ namespace pmt::host {
 class DeviceMemory {
  public:
   DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-               int32_t batch, std::vector<LayerSettings> settings);
+               int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels = arm_dsp_kernels());
 
   const Model& model() const { return model_->model(); }
   const Plan& plan() const { return trainer_.plan(); }

@@ -1,18 +1,10 @@
 #include "drivers/cortex_m/cache.hpp"
 
+#include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
 
-// Registers: Armv7-M Architecture Reference Manual, B3.2 and B2.2.7.
 namespace pmt::cortex_m {
 namespace {
-
-constexpr uint32_t CCR = 0xE000ED14;
-constexpr uint32_t CCSIDR = 0xE000ED80;
-constexpr uint32_t CSSELR = 0xE000ED84;
-constexpr uint32_t ICIALLU = 0xE000EF50;
-constexpr uint32_t DCISW = 0xE000EF60;
-constexpr uint32_t CCR_DC = 1u << 16;
-constexpr uint32_t CCR_IC = 1u << 17;
 
 void barrier() { asm volatile("dsb\n isb" ::: "memory"); }
 

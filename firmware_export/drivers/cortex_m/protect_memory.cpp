@@ -1,4 +1,5 @@
 #include "drivers/cortex_m/memory_protection.hpp"
+#include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
 
 // From link.ld: symbols whose address is the value.
@@ -6,12 +7,6 @@ extern "C" uint8_t flash_origin[], flash_bytes[], ram_origin[], ram_bytes[];
 
 namespace pmt::cortex_m {
 namespace {
-
-constexpr uint32_t MPU_CTRL = 0xE000ED94;
-constexpr uint32_t MPU_RNR = 0xE000ED98;
-constexpr uint32_t MPU_RBAR = 0xE000ED9C;
-constexpr uint32_t MPU_RASR = 0xE000EDA0;
-constexpr uint32_t on_with_default_map = 5;  // the default map where no region is: the processor's registers
 
 uint32_t value_of(const uint8_t* symbol) { return reinterpret_cast<uint32_t>(symbol); }
 
@@ -28,7 +23,7 @@ void protect_memory() {
     io::write(MPU_RBAR, i < count ? regions[i].base : 0);
     io::write(MPU_RASR, i < count ? regions[i].attributes : 0);
   }
-  io::write(MPU_CTRL, on_with_default_map);
+  io::write(MPU_CTRL, MPU_CTRL_ENABLE | MPU_CTRL_PRIVDEFENA);
   asm volatile("dsb\n isb" ::: "memory");
 }
 

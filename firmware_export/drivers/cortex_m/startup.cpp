@@ -2,6 +2,8 @@
 #include "common/board.hpp"
 #include "common/log.hpp"
 #include "drivers/cortex_m/memory_protection.hpp"
+#include "drivers/cortex_m/registers.hpp"
+#include "drivers/io.hpp"
 
 extern "C" {
 
@@ -23,16 +25,6 @@ void tick_handler();  // tick.cpp
 namespace {
 
 constexpr uint32_t unused_word = 0xA5A5A5A5u;
-constexpr uintptr_t fault_status = 0xE000ED28;  // CFSR
-constexpr uint32_t memory_address_valid = 1u << 7;
-constexpr uintptr_t memory_fault_address = 0xE000ED34;  // MMFAR
-constexpr uintptr_t bus_fault_address = 0xE000ED38;     // BFAR
-constexpr uintptr_t handler_control = 0xE000ED24;       // SHCSR
-constexpr uint32_t handle_each_fault = 7u << 16;        // memory management, bus and usage faults
-
-uint32_t read_register(uintptr_t address) { return *reinterpret_cast<volatile uint32_t*>(address); }
-
-void write_register(uintptr_t address, uint32_t value) { *reinterpret_cast<volatile uint32_t*>(address) = value; }
 
 uint32_t exception_number() {
   uint32_t number;
@@ -59,9 +51,9 @@ extern "C" {
 // Everything below the stack pointer is painted, so that the deepest use can be read off later.
 __attribute__((naked, used)) void reset_handler() {
   asm volatile(
-      "ldr r0, =0xE000ED88 \n"  // CPACR: full access to CP10 and CP11
+      "ldr r0, =%c1        \n"
       "ldr r1, [r0]        \n"
-      "orr r1, r1, #0xF00000 \n"
+      "orr r1, r1, %2      \n"
       "str r1, [r0]        \n"
       "dsb                 \n"
       "isb                 \n"
@@ -72,15 +64,17 @@ __attribute__((naked, used)) void reset_handler() {
       "itt lo              \n"
       "strlo r2, [r0], #4  \n"
       "blo 1b              \n"
-      "b start             \n" ::"i"(unused_word));
+      "b start             \n" ::"i"(unused_word),
+      "i"(pmt::cortex_m::CPACR), "i"(pmt::cortex_m::CPACR_FPU));
 }
 
 __attribute__((used, noreturn)) void start() {
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to < data_end;) *to++ = *from++;
   for (uint32_t* to = bss_begin; to < bss_end;) *to++ = 0;
-  write_register(handler_control, read_register(handler_control) | handle_each_fault);
-  pmt::cortex_m::protect_memory();
+  using namespace pmt::cortex_m;
+  pmt::io::set_bits(SHCSR, SHCSR_MEMFAULTENA | SHCSR_BUSFAULTENA | SHCSR_USGFAULTENA);
+  protect_memory();
   for (auto* init = init_begin; init < init_end; ++init) (*init)();
   pmt::board::exit(main());
 }
@@ -109,10 +103,10 @@ __attribute__((used, noreturn)) void report_fault(const uint32_t* frame, uint32_
   } else {
     line.text(", the stack overflowed: export with a larger one");
   }
-  const uint32_t status = read_register(fault_status);
-  const bool by_mpu = (status & memory_address_valid) != 0;
+  const uint32_t status = pmt::io::read(pmt::cortex_m::CFSR);
+  const bool by_mpu = (status & pmt::cortex_m::CFSR_MMARVALID) != 0;
   line.text(", status ").hex(status).text(", address ");
-  line.hex(read_register(by_mpu ? memory_fault_address : bus_fault_address));
+  line.hex(pmt::io::read(by_mpu ? pmt::cortex_m::MMFAR : pmt::cortex_m::BFAR));
   line.text(")").print();
   pmt::board::exit(1);
 }

@@ -15,14 +15,22 @@ constexpr uint32_t command_milliseconds = 100;  // an answer takes 64 clocks at 
 constexpr uint32_t data_milliseconds = 500;     // of the controller's own timer
 constexpr uint32_t most_blocks = 32768;         // of one transfer: DLEN has 25 bits
 constexpr uint32_t words_at_once = 8;
+constexpr uint32_t power_milliseconds = 3;  // off, and after it on before the first command
 constexpr uint32_t data_errors = SDMMC_STA_DCRCFAIL | SDMMC_STA_DTIMEOUT | SDMMC_STA_TXUNDERR | SDMMC_STA_RXOVERR;
 
 uint32_t round_up_division(uint32_t value, uint32_t by) { return (value + by - 1) / by; }
+
+void wait(uint32_t milliseconds) {
+  const uint32_t start = board::milliseconds();
+  while (board::milliseconds() - start < milliseconds) {
+  }
+}
 
 }  // namespace
 
 uint32_t Sdmmc::read_register(uint32_t offset) const { return io::read(setup_.base + offset); }
 void Sdmmc::write_register(uint32_t offset, uint32_t value) const { io::write(setup_.base + offset, value); }
+void Sdmmc::clear_flags() const { write_register(SDMMC_ICR, is_f7() ? F7_ICR_ALL : H7_ICR_ALL); }
 
 #define PMT_RETURN_IF_BAD(expression)                    \
   do {                                                   \
@@ -38,11 +46,9 @@ CardStatus Sdmmc::open(uint32_t* blocks) {
   write_register(SDMMC_DCTRL, 0);
   write_register(SDMMC_POWER, 0);
   set_clock(identification_hz, false);
+  wait(power_milliseconds);  // RM0455: off for a millisecond; RM0385: for seven clocks of the bus
   write_register(SDMMC_POWER, SDMMC_POWER_ON);
-  // 74 clocks at 400 kHz; and the power ramps up.
-  const uint32_t start = board::milliseconds();
-  while (board::milliseconds() - start < 3) {
-  }
+  wait(power_milliseconds);  // 74 clocks at 400 kHz; and the power ramps up
   uint32_t ocr = 0;
   PMT_RETURN_IF_BAD(identify(&ocr));
   by_blocks_ = (ocr & sd::high_capacity) != 0;
@@ -130,11 +136,11 @@ CardStatus Sdmmc::check_range(uint32_t first, uint32_t count) const {
 }
 
 // The F7 takes the data path's enable bit: for a read before the command, for data may follow at once;
-// for a write after the answer. The H7 starts the path itself with a command that is marked.
+// for a write after the answer. The H7 starts the path itself with a command that is marked. The last
+// transfer has left the path off: a write to DCTRL that soon before the next one would be lost on the F7.
 CardStatus Sdmmc::start_transfer(uint32_t first, uint32_t count, Direction direction) {
   const bool reads = direction == Direction::read;
   const uint32_t control = SDMMC_DCTRL_DBLOCKSIZE_512 | (reads ? SDMMC_DCTRL_DTDIR_FROM_CARD : 0);
-  write_register(SDMMC_DCTRL, 0);
   write_register(SDMMC_DTIMER, clock_hz_ / 1000 * data_milliseconds);
   write_register(SDMMC_DLEN, count * board::block_bytes);
   write_register(SDMMC_DCTRL, control | (is_f7() && reads ? SDMMC_DCTRL_DTEN : 0));
@@ -186,7 +192,7 @@ CardStatus Sdmmc::finish_transfer(uint32_t count, CardStatus status) {
     if (status == CardStatus::ok && stopped != CardStatus::out_of_range) status = stopped;
   }
   write_register(SDMMC_DCTRL, is_f7() ? 0 : H7_DCTRL_FIFORST);
-  write_register(SDMMC_ICR, SDMMC_ICR_ALL);
+  clear_flags();
   return status;
 }
 
@@ -218,7 +224,7 @@ CardStatus Sdmmc::command(uint32_t index, uint32_t argument, Response response, 
   } else if (response != Response::none) {
     waits = f7 ? F7_CMD_WAITRESP_SHORT : H7_CMD_WAITRESP_SHORT;
   }
-  write_register(SDMMC_ICR, SDMMC_ICR_ALL);
+  clear_flags();
   write_register(SDMMC_ARG, argument);
   write_register(SDMMC_CMD, index | waits | extra | (f7 ? F7_CMD_CPSMEN : H7_CMD_CPSMEN));
 

@@ -40,6 +40,7 @@ class Sdmmc {
   void set_clock(uint32_t most_hz, bool wide);
   uint32_t read_register(uint32_t offset) const;
   void write_register(uint32_t offset, uint32_t value) const;
+  void clear_flags() const;
   bool is_f7() const { return setup_.generation == SdmmcGeneration::f7; }
 
   Setup setup_;

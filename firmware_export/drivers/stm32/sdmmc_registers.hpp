@@ -54,6 +54,8 @@ constexpr uint32_t SDMMC_STA_DATAEND = 1u << 8;
 constexpr uint32_t SDMMC_STA_TXFIFOHE = 1u << 14;  // room for 8 words and more
 constexpr uint32_t SDMMC_STA_RXFIFOHF = 1u << 15;  // 8 words and more
 
-constexpr uint32_t SDMMC_ICR_ALL = 0x1FE00FFF;  // every flag that stays until it is cleared
+// Every flag that stays until it is cleared; the other bits are reserved.
+constexpr uint32_t F7_ICR_ALL = 0x004005FF;
+constexpr uint32_t H7_ICR_ALL = 0x1FE00FFF;
 
 }  // namespace pmt::stm32

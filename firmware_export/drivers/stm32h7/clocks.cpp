@@ -16,7 +16,8 @@ bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, fl
 
 // PWR_CR3 takes one write after a power-on; what is written must fit the board's wiring.
 bool raise_supply() {
-  io::replace_bits(PWR_CR3, PWR_CR3_BYPASS | PWR_CR3_LDOEN | PWR_CR3_SMPSEN, PWR_CR3_SMPSEN);
+  constexpr uint32_t supply = PWR_CR3_BYPASS | PWR_CR3_LDOEN | PWR_CR3_SMPSEN | PWR_CR3_SMPSEXTHP | PWR_CR3_SMPSLEVEL;
+  io::replace_bits(PWR_CR3, supply, PWR_CR3_SMPSEN);
   if (!wait_for(PWR_CSR1, PWR_CSR1_ACTVOSRDY)) return false;
   io::set_bits(PWR_SRDCR, PWR_SRDCR_VOS);
   return wait_for(PWR_SRDCR, PWR_SRDCR_VOSRDY);
@@ -26,7 +27,9 @@ bool start_pll(uint32_t crystal_mhz) {
   io::write(RCC_PLLCKSELR, RCC_PLLCKSELR_PLLSRC_HSE | (crystal_mhz / 2) << 4);
   io::replace_bits(RCC_PLLCFGR, RCC_PLLCFGR_PLL1VCOSEL | RCC_PLLCFGR_PLL1RGE,
                    RCC_PLLCFGR_PLL1RGE_2_4 | RCC_PLLCFGR_DIVP1EN | RCC_PLLCFGR_DIVQ1EN);
-  io::write(RCC_PLL1DIVR, (multiplier - 1) | (core_divider - 1) << 9 | (sdmmc_divider - 1) << 16);
+  // After a reset pll1_r_ck is on, and it must not be faster than the core: it is divided though unused.
+  io::write(RCC_PLL1DIVR,
+            (multiplier - 1) | (core_divider - 1) << 9 | (sdmmc_divider - 1) << 16 | (core_divider - 1) << 24);
   io::set_bits(RCC_CR, RCC_CR_PLL1ON);
   return wait_for(RCC_CR, RCC_CR_PLL1RDY);
 }

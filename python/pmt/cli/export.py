@@ -38,6 +38,7 @@ inputs and files: --from writes the same folder again, byte for byte, or says wh
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given beside --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
+_HELD_OUT = 100
 _BOARD_SIZES = {"batch": 4, "queries": 10}
 
 
@@ -102,6 +103,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "(default: the board's)",
         )
     add_layers(parser)
+    parser.add_argument(
+        "--select",
+        metavar="LIST",
+        help="the board finds out which of these to train: blocks or layers separated by commas, "
+        "or several joined by +, for example B1,B2+head; it tries each with all steps",
+    )
+    parser.add_argument(
+        "--held-out",
+        metavar="N",
+        type=integer(1),
+        help="training images that --select chooses on (default: 100)",
+    )
     add_data(parser, required=False)
     parser.add_argument(
         "--limit",
@@ -128,13 +141,16 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = folder.load_checkpoint()[0] if is_run else load_model(arguments)
     options = _options(arguments, folder if is_run else None)
     model.select_layers(options.layers)
+    dataset, held_out = _parted(arguments, _images(arguments, folder if is_run else None, model))
     report = export(
         folder if is_run else model,
         target=arguments.target,
         like=arguments.like,
         format=arguments.format,
         out=arguments.out,
-        dataset=_images(arguments, folder if is_run else None, model),
+        dataset=dataset,
+        candidates=_candidates(arguments.select),
+        held_out=held_out,
         options=options,
         steps=arguments.steps,
         save_interval=arguments.save_interval,
@@ -172,6 +188,25 @@ def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> Tra
         if isinstance(options, TrainingOptions):
             return options.replace(**given)
     return preset(arguments.preset or "default", **given)
+
+
+def _candidates(given: str | None) -> list[str] | None:
+    return None if given is None else [name.strip() for name in given.split(",")]
+
+
+def _parted(arguments: argparse.Namespace, images: Dataset) -> tuple[Dataset, Dataset | None]:
+    """Part held-out images from the others, where the board is to choose on some."""
+    if arguments.select is None:
+        if arguments.held_out is not None:
+            raise ValueError("--held-out needs --select: held-out images are for a choice")
+        return images, None
+    if arguments.layers is not None or arguments.block is not None:
+        raise ValueError("--select says what to train: give no --layers and no --block")
+    count = arguments.held_out or _HELD_OUT
+    if count >= len(images):
+        raise ValueError(f"--held-out {count} leaves nothing of {len(images)} images to train on")
+    held_out, rest = images.split(count / len(images), seed=0)
+    return rest, held_out
 
 
 def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: Model) -> Dataset:

@@ -12,7 +12,7 @@ from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
 from pmt.costs.instructions import KERNELS, count_instructions
-from pmt.costs.latency import CLOCKS, project_latency
+from pmt.costs.latency import project_latency
 from pmt.costs.profile import Profile
 from pmt.model import Model
 
@@ -85,8 +85,9 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--target",
         metavar="NAME",
-        default=next(iter(CLOCKS)),
-        help=f"board to project the latency for: {', '.join(CLOCKS)} (default: the first)",
+        default="stm32f746g-disco",
+        help="board to project the latency for, or the path of a TOML file that describes one "
+        "(default: stm32f746g-disco)",
     )
     group.add_argument(
         "--clock", metavar="MHZ", type=float, help="of the core (default: the target's)"

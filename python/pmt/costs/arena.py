@@ -9,7 +9,7 @@ import numpy as np
 
 from pmt import _core
 
-__all__ = ["WEIGHT_TILE_BYTES", "arena_bytes"]
+__all__ = ["WEIGHT_TILE_BYTES", "arena_bytes", "portable_arena_excess"]
 
 # Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
 WEIGHT_TILE_BYTES = 4096
@@ -71,3 +71,25 @@ def arena_bytes(
 
 def _round_up(size: int) -> int:
     return math.ceil(size / _ALIGNMENT) * _ALIGNMENT
+
+
+def portable_arena_excess(
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    batch: int,
+    settings: Sequence[_core.LayerSettings] = (),
+) -> int:
+    """Return what a processor without Arm's DSP extension takes beyond :func:`arena_bytes`.
+
+    Its kernels, the portable ones, lay out their scratch in another way. The arguments are those
+    of :func:`arena_bytes`.
+
+    Returns
+    -------
+    int
+        Bytes, a multiple of 16; 0 where it takes less.
+    """
+    given = (model, options, list(layers), batch, list(settings))
+    portable = _core.DeviceMemory(*given, portable=True).arena_bytes
+    return max(0, portable - _core.DeviceMemory(*given).arena_bytes)

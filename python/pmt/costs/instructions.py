@@ -15,6 +15,7 @@ from typing import Any
 from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.export import sources
+from pmt.export.layout import link_script
 from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -25,6 +26,7 @@ KERNELS = ("arm_dsp", "portable")
 # Parts of a step that are forwards; the others are what training adds.
 FORWARD_PARTS = ("layers", "other_ops")
 _COMMON = ("board.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp", "semihosting.hpp")
+_TARGET = "qemu-mps2-an500"
 _TIMEOUT = 900  # seconds
 
 
@@ -155,10 +157,13 @@ def _write_project(
         _copy(path, folder / "core" / path.relative_to(sources.core_folder()))
     for name in _COMMON:
         _copy(firmware / "common" / name, folder / "common" / name)
+    for path in [firmware / "drivers" / "io.hpp", *(firmware / "drivers" / "cortex_m").iterdir()]:
+        _copy(path, folder / path.relative_to(firmware))
     for path in (firmware / "instructions").iterdir():
         if path.suffix != ".in":
             _copy(path, folder / "instructions" / path.name)
     (folder / "instructions" / "Makefile").rename(folder / "Makefile")
+    (folder / "instructions" / "link.ld").write_bytes(link_script(sources.find_target(_TARGET)))
     _copy(firmware / "template" / "image.S", folder / "image.S")
     (folder / "model").mkdir()
     (folder / "model" / "model.pmt").write_bytes(image)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CLOCKS", "Latency", "project_latency"]
+from pmt.export.sources import find_target
 
-# MHz, the highest of the boards' data sheets.
-CLOCKS = {"stm32f746g-disco": 216.0, "stm32h7b3i-dk": 280.0}
+__all__ = ["Latency", "project_latency"]
+
 _CYCLES = 1.0
 _CYCLES_SOURCE = (
     "an assumption: a Cortex-M7 issues one or two instructions in a cycle "
@@ -48,7 +48,7 @@ def project_latency(target: str, clock_mhz: float | None, cycles: float | None) 
     Parameters
     ----------
     target : str
-        A board of :data:`CLOCKS`.
+        A board's name, or the path of its TOML file: ``clock_hz`` there is its clock.
     clock_mhz : float, optional
         Another clock, > 0.
     cycles : float, optional
@@ -62,16 +62,15 @@ def project_latency(target: str, clock_mhz: float | None, cycles: float | None) 
     Raises
     ------
     ValueError
-        If the target is unknown or a number is not positive.
+        If the target is unknown or its file is wrong, or a number is not positive.
     """
-    if target not in CLOCKS:
-        raise ValueError(f"target={target!r} is unknown; choose one of {', '.join(CLOCKS)}")
+    board = find_target(target)
     for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
         if value is not None and not 0.0 < value < float("inf"):
             raise ValueError(f"{name}={value!r} must be a finite number above 0")
     return Latency(
-        clock_mhz=CLOCKS[target] if clock_mhz is None else clock_mhz,
-        clock_source=f"the highest of {target}" if clock_mhz is None else "as given",
+        clock_mhz=board.clock_hz / 1e6 if clock_mhz is None else clock_mhz,
+        clock_source=f"that of {board.name}" if clock_mhz is None else "as given",
         cycles_per_instruction=_CYCLES if cycles is None else cycles,
         cycles_source=_CYCLES_SOURCE if cycles is None else "as given",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from pmt.export import sources
 from pmt.export.target import Target
 
-__all__ = ["build_files", "fill_in", "source_files", "values_of"]
+__all__ = ["build_files", "fill_in", "link_script", "source_files", "values_of"]
 
 # Name in the project -> template.
 _EVERY_PROJECT = {
@@ -17,6 +17,8 @@ _EVERY_PROJECT = {
     "model/image.S": "image.S",
     "model/config.hpp": "config.hpp.in",
 }
+# Where the board chooses a block first.
+_SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
 _FIRMWARE = {
     **_EVERY_PROJECT,
     "Makefile": "Makefile.in",
@@ -60,11 +62,15 @@ def source_files(target: Target) -> dict[str, bytes]:
     return files
 
 
-def build_files(target: Target, values: Mapping[str, object]) -> dict[str, bytes]:
+def build_files(
+    target: Target, values: Mapping[str, object], *, selects: bool = False
+) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
     firmware = sources.firmware_folder()
     template = firmware / "template"
     templates = _FIRMWARE if target.linked else _LIBRARY
+    if selects:
+        templates = {**templates, **_SELECTING}
     origins = {name: template / path for name, path in templates.items()}
     if target.linked:
         own = target.folder / "link.ld.in"
@@ -89,6 +95,17 @@ def values_of(target: Target) -> dict[str, object]:
         "RAM_ORIGIN": f"0x{target.ram.origin:08X}",
         "CLOCK_HZ": target.clock_hz,
     }
+
+
+def link_script(target: Target) -> bytes:
+    """Return the linker script of a program that has all of a target's memory."""
+    template = sources.firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"
+    sizes = {
+        "FLASH_BYTES": target.flash.bytes,
+        "RAM_BYTES": target.ram.bytes,
+        "STACK_BYTES": 2 * target.stack_bytes,
+    }
+    return fill_in(template.read_bytes(), {**values_of(target), **sizes})
 
 
 def fill_in(template: bytes, values: Mapping[str, object]) -> bytes:

@@ -6,15 +6,17 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.costs.arena import arena_bytes
+from pmt.costs.arena import arena_bytes, portable_arena_excess
 from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
+from pmt.export.block_selection import BlockSelection, select_blocks, with_held_out
 from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.export.formats import arrange, check_format
 from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
@@ -45,6 +47,8 @@ def export(
     steps: int = 5,
     batch: int | None = None,
     learning_rates: Sequence[float] | None = None,
+    candidates: Sequence[str] | None = None,
+    held_out: Dataset | None = None,
     inferences: int = 2,
     save_interval: int = SAVE_INTERVAL,
     format: str = "make",
@@ -86,6 +90,11 @@ def export(
         Samples of a step; by default the options'.
     learning_rates : sequence of float, optional
         One for each step; by default the schedule's.
+    candidates : sequence of str, optional
+        Blocks or layers, several joined by ``+``: the board tries each with the steps, and then
+        trains the one with the smallest loss on ``held_out``, in place of ``layers``.
+    held_out : Dataset, optional
+        Samples to choose on; none of ``dataset``.
     inferences : int
         Samples whose activations are compared op by op, before training.
     save_interval : int
@@ -124,16 +133,21 @@ def export(
     check_format(format, board)
     out = Path(out)
     _check_folder(out, force)
-    task = make_task(
+    task_of = partial(
+        make_task,
         model_or_run,
         dataset=dataset,
         options=options,
-        layers=layers,
         steps=steps,
         batch=batch,
         learning_rates=learning_rates,
         inferences=inferences,
     )
+    task = task_of(layers=layers)
+    selection = None
+    if candidates is not None or held_out is not None:
+        selection = select_blocks(task, candidates, held_out, layers, format)
+        task = with_held_out(task_of(layers=selection.best), selection)
     inputs = inputs_of(task)
     if lock is not None:
         check_inputs(lock, inputs)
@@ -141,7 +155,14 @@ def export(
     image = task.model.image()
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
-    arena = arena_bytes(task.model.core, task.options, task.layers, task.batch, task.settings)
+    arena = _arena_bytes(task, board, task.layers, task.settings)
+    parts = arena_parts(task, arena)
+    if selection is not None:
+        trials = selection.trials(task)
+        macs += sum(_task_macs(trial) for trial in trials)
+        largest = max(_arena_bytes(trial, board, trial.layers) for trial in trials)
+        parts["larger candidates"] = max(0, largest - arena)
+        arena = max(arena, largest)
     report = ExportReport(
         path=out,
         target=board.name,
@@ -153,13 +174,14 @@ def export(
         ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
         model_bytes=len(image),
         arena_bytes=arena,
-        arena_parts=arena_parts(task, arena),
+        arena_parts=parts,
         peak=peak_op(task),
         stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
         card_bytes=0,
         macs=macs,
         seconds=macs / board.macs_per_second,
         run=board.run.replace("make", f"make -C {out}"),
+        selection="" if selection is None else selection.describe(),
     )
     _check_budgets(report, board)
     expected = compute_expected(
@@ -194,7 +216,7 @@ def export(
         "expected.json": _json(_readable(task, expected, report)),
         _MANIFEST: _json(_manifest(report, board)),
     }
-    project = _project(board, format, report, files)
+    project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
     project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
@@ -207,6 +229,13 @@ def _manifest(report: ExportReport, board: Target) -> dict[str, Any]:
     figures = report.to_json()
     del figures["path"]
     return {"pmt": _core.__version__, **figures, "run": board.run}
+
+
+def _arena_bytes(
+    task: Task, board: Target, layers: Sequence[int], settings: Sequence[_core.LayerSettings] = ()
+) -> int:
+    training = (task.model.core, task.options, layers, task.batch, settings)
+    return arena_bytes(*training) + (0 if board.has_dsp else portable_arena_excess(*training))
 
 
 def _task_macs(task: Task) -> int:
@@ -324,7 +353,11 @@ def _write(out: Path, files: dict[str, bytes]) -> None:
 
 
 def _project(
-    board: Target, build_system: str, report: ExportReport, files: dict[str, bytes]
+    board: Target,
+    build_system: str,
+    report: ExportReport,
+    files: dict[str, bytes],
+    selection: BlockSelection | None,
 ) -> dict[str, bytes]:
     """Return all files of the project: name -> content."""
     values = {
@@ -337,5 +370,8 @@ def _project(
         "STACK_BYTES": report.stack_bytes,
         "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
     }
-    files = {**layout.source_files(board), **layout.build_files(board, values), **files}
+    if selection is not None:
+        values.update(selection.values())
+    build_files = layout.build_files(board, values, selects=selection is not None)
+    files = {**layout.source_files(board), **build_files, **files}
     return arrange(files, build_system, board, values)

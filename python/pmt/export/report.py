@@ -47,6 +47,8 @@ class ExportReport:
         Rough time that they take on the target (under QEMU: on the emulating machine).
     run : str
         Command that builds, runs and compares.
+    selection : str
+        Which block the board will choose, and why; empty where it does not choose.
     """
 
     path: Path
@@ -66,6 +68,7 @@ class ExportReport:
     macs: int
     seconds: float
     run: str
+    selection: str = ""
 
     def memory_table(self) -> str:
         """Return the use of memory as a Markdown table."""
@@ -112,6 +115,8 @@ class ExportReport:
         work = f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about {self._time()}"
         if self.seconds > _LONG_RUN:
             work += "; a smaller batch, fewer queries or fewer steps take less"
+        if self.selection:
+            head += f"\nselect: {self.selection}"
         return f"{head}\n{self.memory_table()}\n{self.verdict()}\n{work}\nnext: {self.run}"
 
     def _time(self) -> str:

@@ -17,6 +17,9 @@ _OPTIONAL = {"board": str, "drivers": list, "flags": list, "macs_per_second": in
 _REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
 _TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
 
+# Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
+_DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
+
 
 @dataclass(frozen=True)
 class Region:
@@ -79,6 +82,11 @@ class Target:
     def linked(self) -> bool:
         """Whether the export links a program; otherwise it makes a library."""
         return "cortex_m" in self.drivers
+
+    @property
+    def has_dsp(self) -> bool:
+        """Whether the flags choose a processor for which the core has kernels of its own."""
+        return "-mfloat-abi=hard" in self.flags and any(flag in _DSP for flag in self.flags)
 
     def limited_to(self, other: Target) -> Target:
         """Return this target with another's sizes of flash and RAM.

@@ -1,0 +1,71 @@
+"""Exported folders build with CMake, as their READMEs say, and what is built verifies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from firmware_tools import EMULATOR, TARGET, need_firmware_tools, random_dataset
+from networks import residual_network
+from required import need_tools
+
+import pmt
+from pmt.export import export
+
+OPTIONS = pmt.preset("default", batch=3, queries=4)
+QEMU = (
+    *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none", "-serial", "none"),
+    *("-chardev", "stdio,id=console", "-semihosting-config"),
+    *("enable=on,target=native,chardev=console,arg=fw", "-kernel", "fw.elf"),
+)
+
+
+def run(folder: Path, *command: str) -> str:
+    """Run a command that must succeed; CMake and Ninja of this environment are found first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path, "CMAKE_BUILD_PARALLEL_LEVEL": "2"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_preset_builds_firmware_that_verifies(tmp_path: Path) -> None:
+    need_firmware_tools(EMULATOR)
+    model = residual_network()
+    out = tmp_path / "fw"
+    data = random_dataset(model, 9)
+    export(model, target=TARGET, like="stm32f746g-disco", out=out, dataset=data, options=OPTIONS)
+    run(out, "cmake", "--preset", "firmware")
+    built = run(out, "cmake", "--build", "--preset", "firmware")
+    assert "Memory region" in built  # the linker's table of the budgets
+    folder = out / "build" / "cmake"
+    assert (folder / "fw.bin").stat().st_size > len(model.image())
+    shutil.copyfile(out / "card.img", folder / "card.img")
+    log = run(folder, *QEMU).splitlines()
+    assert log[-1] == "verify: ok (5 steps, 6 layers, 16 activations)"
+
+
+def test_the_library_builds_with_the_bundled_model_and_the_hosts_port(tmp_path: Path) -> None:
+    need_tools("g++", packages="g++")
+    model = pmt.load("fashion_mnist_dscnn")
+    out = tmp_path / "fw"
+    data = pmt.datasets.bundled("train").take(8)
+    options = pmt.preset("default", batch=2, queries=2)
+    export(model, target="generic", out=out, dataset=data, options=options, inferences=1, steps=1)
+    run(out, "cmake", "-B", "build/cmake", "-DPMT_HOST_PORT=ON")
+    run(out, "cmake", "--build", "build/cmake")
+    shutil.copyfile(out / "card.img", out / "build" / "cmake" / "card.img")
+    log = run(out / "build" / "cmake", "./fw").splitlines()
+    assert log[-1].startswith("verify: ok (1 steps, 11 layers, ")
