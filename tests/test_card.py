@@ -110,7 +110,7 @@ def changed(card: bytes, **changes: object) -> bytes:
         (lambda card: b"", "this is no card of `pmt export`: it does not begin with PMTD"),
         (lambda card: b"MBR " + card[4:], "it does not begin with PMTD"),
         (lambda card: card[:40] + b"\xff" + card[41:], "block 0 is damaged: its checksum differs"),
-        (lambda card: changed(card, version=2), "has version 2, this pmt reads 3; export again"),
+        (lambda card: changed(card, version=2), "has version 2, this pmt reads 4; export again"),
         (lambda card: card[:-BLOCK], "blocks, the card [0-9]+; copy all of it"),
         (lambda card: changed(card, model_crc32=1), "the model on the card is another than its"),
     ],

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from networks import residual_network
 
 import pmt
+from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.costs.backward_memory import Arithmetic, backward_memory, inference_moments
 from pmt.costs.backward_work import backward_work
+from pmt.costs.peak import peak_moment
+from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.graph import Graph, Op, Tensor
@@ -142,6 +147,17 @@ def test_zeroth_order_parts_add_up_to_the_arena():
             assert memory.weights == sum(layer.weights for layer in model.layers)
 
 
+def test_buffers_at_the_peak_of_a_plan_share_no_byte():
+    model = residual_network()
+    layers = model.select_layers("all")
+    for preset in ("default", "paper"):
+        device = _core.DeviceMemory(model.core, pmt.preset(preset).to_core(), layers, 1)
+        peak = peak_moment(device, layers)
+        ends = sorted((b["offset"], b["offset"] + b["bytes"]) for b in peak.buffers)
+        assert all(end <= start for (_, end), (start, _) in pairwise(ends))
+        assert 0 < peak.bytes <= device.activation_bytes
+
+
 def test_zeroth_order_counts_node_gradients():
     model = chain()
     options = pmt.preset("default", queries=10, rule="node").to_core()
@@ -151,6 +167,34 @@ def test_zeroth_order_counts_node_gradients():
     assert work.weight_gradients == DEPTH + HEAD
     assert work.forwards == 10
     assert work.forward_macs == CONV + DEPTH + HEAD + 10 * (DEPTH + HEAD)
+
+
+def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:
+    options = pmt.preset(preset, queries=10, rule=rule).to_core()
+    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    layers = model.select_layers(block)
+    device = _core.DeviceMemory(model.core, options, layers, batch)
+    return device_restarts(model.core, options, layers, device, batch)
+
+
+@pytest.mark.parametrize("rule", ["weight", "node"])
+def test_queries_restart_with_their_stream(rule):
+    stem, expand, depth = 13_824, 8_192, 9_216  # before the two layers of B2, in one stream
+    again = 10 * ((stem + expand) + (stem + expand + depth))
+    assert restarts(residual_network(), "B2,head", 1, "paper", rule) == again
+
+
+def test_gradients_in_groups_restart_for_each_image():
+    mcunet = pmt.load("cifar10_mcunet")
+    assert restarts(mcunet, "B4", 1, "paper", "node") == 0
+    # 384, 384 and 576 channels, 84 at once: 5, 5 and 7 groups; the forwards up to the layers.
+    up_to = (17_934_592, 19_267_840, 20_896_000)
+    assert restarts(mcunet, "B4", 20, "paper", "node") == 4 * up_to[0] + 4 * up_to[1] + 6 * up_to[2]
+    # Normalised steps, every group twice: for the norm of the whole, and to be applied.
+    products = 589_824 + 589_824 + 884_736
+    assert restarts(mcunet, "B4", 1, "default", "node") == products
+    twice = 9 * up_to[0] + 9 * up_to[1] + 13 * up_to[2]
+    assert restarts(mcunet, "B4", 20, "default", "node") == twice + products
 
 
 @pytest.mark.parametrize(

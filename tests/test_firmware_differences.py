@@ -16,7 +16,7 @@ import pmt
 from pmt.export import export
 from pmt.export.blocks import BLOCK, pack_blocks
 from pmt.export.card import Expected, build_card, compute_expected
-from pmt.export.card_format import CardHeader
+from pmt.export.card_format import STREAM, CardHeader
 from pmt.export.task import Task, make_task
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
@@ -195,6 +195,17 @@ def test_a_damaged_block_is_named(project: Path, section: str) -> None:
     assert verdict == (
         f"verify: card: block {block} cannot be read: it does not hold what it should (4 tries)"
     )
+
+
+def test_streams_of_another_training_are_refused(project: Path) -> None:
+    card = (project / "card.img").read_bytes()
+    section = CardHeader.unpack(card).sections["streams"]
+    assert section.size == STREAM.size
+    block = pack_blocks(STREAM.pack(6, 7, 1), section.first)  # into the head
+    begin = BLOCK * section.first
+    ok, verdict = run_with(project, card[:begin] + block + card[begin + BLOCK :])
+    assert not ok
+    assert verdict.startswith("verify: trainer: ops that were chosen to stream cannot: they are of")
 
 
 def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> None:

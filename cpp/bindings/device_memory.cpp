@@ -13,24 +13,85 @@ using host::HostModel;
 
 namespace {
 
-py::list plan_list(const DeviceMemory& memory) {
+py::dict buffer(const DeviceMemory& memory, const Plan& plan, const char* pass, Pass where, int32_t tensor) {
+  const TensorRecord& record = memory.model().tensor(tensor);
+  int32_t first = 0, last = 0;
+  plan.lifetime(tensor, &first, &last);
+  py::dict d;
+  d["what"] = memory.model().name(record.name);
+  d["tensor"] = tensor;
+  d["pass"] = pass;
+  d["offset"] = plan.offset(where, tensor);
+  d["bytes"] = plan.size(tensor);
+  d["lines"] = plan.size(tensor) < element_count(record);
+  d["first"] = first;
+  d["last"] = last;
+  return d;
+}
+
+// What is no tensor.
+void add_part(py::list& list, const char* what, const char* pass, int32_t offset, int32_t bytes, int32_t first,
+              int32_t last) {
+  py::dict d;
+  d["what"] = what;
+  d["tensor"] = -1;
+  d["pass"] = pass;
+  d["offset"] = offset;
+  d["bytes"] = bytes;
+  d["lines"] = false;
+  d["first"] = first;
+  d["last"] = last;
+  list.append(d);
+}
+
+void add_scratch(py::list& list, const Plan& plan, Pass where, int32_t op) {
+  if (plan.segment_begin(op) != op || plan.scratch_size(op) == 0) return;
+  const char* pass = where == Pass::main ? "main" : "query";
+  add_part(list, "scratch", pass, plan.scratch_offset(where, op), plan.scratch_size(op), op, plan.segment_end(op));
+}
+
+py::list main_plan(const DeviceMemory& memory) {
+  py::list list;
+  for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
+    list.append(buffer(memory, memory.plan(), "main", Pass::main, t));
+  }
+  for (int32_t op = 0; op < memory.model().op_count(); ++op) add_scratch(list, memory.plan(), Pass::main, op);
+  return list;
+}
+
+// What is there while a layer is queried.
+py::list query_plan(const DeviceMemory& memory, int32_t layer) {
+  const Plan plan = memory.plan_of_queries(layer);
+  py::list list;
+  for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
+    if (plan.kept(t, layer)) list.append(buffer(memory, plan, "main", Pass::main, t));
+  }
+  for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
+    if (plan.offset(Pass::query, t) >= 0) list.append(buffer(memory, plan, "query", Pass::query, t));
+  }
+  for (int32_t op = plan.query_start(layer); op < memory.model().op_count(); ++op) {
+    add_scratch(list, plan, Pass::query, op);
+  }
+  if (plan.tile_offset() >= 0) {
+    add_part(list, "perturbed weights", "query", plan.tile_offset(), plan.tile_size(), plan.query_start(layer),
+             plan.segment_end(layer));
+  }
+  return list;
+}
+
+py::list segments(const DeviceMemory& memory) {
   const Plan& plan = memory.plan();
   py::list list;
-  for (const Pass pass : {Pass::main, Pass::query}) {
-    for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
-      if (plan.offset(pass, t) < 0) continue;
-      int32_t first = 0, last = 0;
-      plan.lifetime(t, &first, &last);
-      py::dict d;
-      d["tensor"] = t;
-      d["name"] = memory.model().name(memory.model().tensor(t).name);
-      d["pass"] = pass == Pass::main ? "main" : "query";
-      d["offset"] = plan.offset(pass, t);
-      d["bytes"] = plan.size(t);
-      d["first"] = first;
-      d["last"] = last;
-      list.append(d);
-    }
+  for (int32_t op = 0; op < memory.model().op_count(); op = plan.segment_end(op) + 1) {
+    if (plan.streams(op)) list.append(py::make_tuple(op, plan.segment_end(op), plan.band(op)));
+  }
+  return list;
+}
+
+py::list channel_groups(const DeviceMemory& memory) {
+  py::list list;
+  for (int32_t i = 0; i < memory.trainer().layer_count(); ++i) {
+    list.append(memory.trainer().channels_at_once(memory.trainer().layer(i)));
   }
   return list;
 }
@@ -51,7 +112,11 @@ void register_device_memory(py::module_& m) {
                     std::vector<LayerSettings>>(),
            py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
            py::arg("settings") = std::vector<LayerSettings>{})
-      .def("plan", &plan_list)
+      .def("plan", &main_plan)
+      .def("query_plan", &query_plan, py::arg("layer"))
+      .def("segments", &segments)
+      .def("channels_at_once", &channel_groups)
+      .def_property_readonly("sum_bytes", [](const DeviceMemory& memory) { return memory.trainer().sum_bytes(); })
       .def_property_readonly("activation_bytes", [](const DeviceMemory& memory) { return memory.plan().bytes(); })
       .def_property_readonly("arena_bytes", &DeviceMemory::arena_bytes);
 }

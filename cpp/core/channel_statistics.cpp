@@ -6,7 +6,6 @@ namespace pmt {
 
 struct StatisticsMeter::Job {
   StatisticsMeter* meter;
-  const SampleSource* source;
   int32_t op;
 };
 
@@ -26,25 +25,11 @@ float accumulator_scale(const Model& model, const OpRecord& op, int32_t channel)
 
 }  // namespace
 
-size_t StatisticsMeter::table_bytes(const Model& model) {
-  Arena measure;
-  measure.take<Parameters>(model.op_count());
-  measure.take<int32_t>(Plan::table_size(model));
-  return measure.used();
-}
-
 Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  setup_ = setup;
-  if (setup.executor.workers < 1) return {Code::option_value};
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
   arena_ = Arena(memory, bytes);
-  auto* parameters = arena_.take<Parameters>(model.op_count());
-  auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
-  if (!arena_.fits()) return {Code::arena_too_small};
-  bind_parameters(model, parameters);
-  network_ = {setup.model, setup.kernels, parameters, setup.packed};
-  plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
+  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
   most_channels_ = 0;
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const int32_t channels = round_up(model.output_of(model.op(i)).channels, setup.kernels->channel_multiple);
@@ -55,21 +40,14 @@ Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t 
   scales_ = arena_.take<float>(most_channels_, alignment);
   centres_ = arena_.take<float>(most_channels_);
   steps_ = arena_.take<float>(most_channels_);
-  sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(setup.executor.workers) * most_channels_);
-  workspaces_ = arena_.take<Workspace>(setup.executor.workers);
-  statuses_ = arena_.take<Status>(setup.executor.workers);
-  const TrainerOptions none;
-  for (int32_t i = 0; i < setup.executor.workers; ++i) {
-    const Workspace workspace = take_workspace(arena_, {&network_, &plan_, nullptr, 0, &none, 1, 0});
-    if (arena_.fits()) workspaces_[i] = workspace;
-  }
+  sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(forwards_.workers()) * most_channels_);
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
 // A requantisation that centres every channel on its guess. The centre moves by whole biases; what it
 // has become is kept.
 void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool first) {
-  const Model& model = *setup_.model;
+  const Model& model = forwards_.model();
   const OpRecord& op = model.op(index);
   const int32_t channels = model.output_of(op).channels;
   for (int32_t c = 0; c < most_channels_; ++c) {
@@ -77,7 +55,7 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
     scales_[c] = 0.0f;
     if (c >= channels || channel_is_dead(model.weight_scales(op)[c])) continue;
     const float scale = accumulator_scale(model, op, c);
-    const int32_t bias = network_.parameters[index].bias[c];
+    const int32_t bias = forwards_.network().parameters[index].bias[c];
     const int32_t shift = round_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
     centres_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
@@ -90,22 +68,18 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
   }
 }
 
-void StatisticsMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
-  const Model& model = *setup_.model;
-  const OpRecord& op = model.op(job.op);
-  const Workspace& workspace = workspaces_[worker];
-  int32_t label = 0;
-  if (!job.source->read(job.source->context, sample, workspace.tensor(plan_, Pass::main, model.header().input_tensor),
-                        &label)) {
-    statuses_[worker] = {Code::sample_unreadable};
-    return;
-  }
-  forward(network_, plan_, workspace, 1, 0, job.op);
+void StatisticsMeter::add_sample(int32_t index, const Workspace& workspace, int32_t worker) {
+  const Model& model = forwards_.model();
+  const OpRecord& op = model.op(index);
   const TensorRecord& out = model.output_of(op);
-  int8_t* output = workspace.tensor(plan_, Pass::main, op.output);
-  const OpImages images = {
-      1, {workspace.tensor(plan_, Pass::main, op.input[0]), nullptr}, {0, 0}, output, element_count(out)};
-  run_requantised(network_, job.op, images, {bias_, scales_}, workspace.scratch);
+  int8_t* output = workspace.tensor(forwards_.plan(), Pass::main, op.output);
+  const OpImages images = {1,
+                           {workspace.tensor(forwards_.plan(), Pass::main, op.input[0]), nullptr},
+                           {0, 0},
+                           output,
+                           element_count(out),
+                           op_shape(model, op)};
+  run_requantised(forwards_.network(), index, images, {bias_, scales_}, workspace.scratch);
   ChannelSums* sums = sums_of(worker);
   const int32_t positions = out.height * out.width;
   for (int32_t p = 0; p < positions; ++p) {
@@ -119,14 +93,14 @@ void StatisticsMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
 
 // The variance of a rounded value is 1/12 larger (Sheppard's correction).
 void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics* found) const {
-  const Model& model = *setup_.model;
+  const Model& model = forwards_.model();
   const OpRecord& op = model.op(index);
   const float count = to_float(values);
   for (int32_t c = 0; c < model.output_of(op).channels; ++c) {
     found[c] = {0.0f, 0.0f};
     if (channel_is_dead(model.weight_scales(op)[c])) continue;
     ChannelSums total = {0, 0};
-    for (int32_t w = 0; w < setup_.executor.workers; ++w) {
+    for (int32_t w = 0; w < forwards_.workers(); ++w) {
       total.values += sums_of(w)[c].values;
       total.squares += sums_of(w)[c].squares;
     }
@@ -137,30 +111,22 @@ void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics*
   }
 }
 
-Status StatisticsMeter::run_round(Job& job, int32_t samples) {
-  for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
-  const int64_t count = static_cast<int64_t>(setup_.executor.workers) * most_channels_;
-  for (int64_t i = 0; i < count; ++i) sums_[i] = {0, 0};
-  const auto task = [](void* argument, int32_t index, int32_t worker) {
-    Job& j = *static_cast<Job*>(argument);
-    if (j.meter->statuses_[worker].ok()) j.meter->add_sample(j, index, worker);
-  };
-  if (!setup_.executor.run(setup_.executor.context, samples, task, &job, true)) return {Code::cancelled};
-  for (int32_t i = 0; i < setup_.executor.workers; ++i) PMT_RETURN_IF_ERROR(statuses_[i]);
-  return {};
-}
-
 Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                                 const ChannelStatistics* guess, ChannelStatistics* found) {
-  const Model& model = *setup_.model;
-  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
+  PMT_RETURN_IF_ERROR(forwards_.check(op));
+  const Model& model = forwards_.model();
   const TensorRecord& out = model.output_of(model.op(op));
   const int64_t values = int64_t{samples} * out.height * out.width;
   if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
-  Job job = {this, &source, op};
+  Job job = {this, op};
+  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+    const Job& j = *static_cast<Job*>(context);
+    j.meter->add_sample(j.op, workspace, worker);
+  };
   for (int32_t round = 0; round < rounds; ++round) {
     aim(op, round == 0 ? guess : found, round == 0);
-    PMT_RETURN_IF_ERROR(run_round(job, samples));
+    for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
+    PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
     conclude(op, values, found);
   }
   return {};

@@ -3,21 +3,12 @@
 // kernels: a requantisation of their own makes the outputs small integers around a guess.
 #pragma once
 
-#include "core/executor.hpp"
-#include "core/forward.hpp"
-#include "core/sample_source.hpp"
+#include "core/layer_forwards.hpp"
 
 namespace pmt {
 
 struct ChannelStatistics {
   float mean, deviation;
-};
-
-struct StatisticsSetup {
-  const Model* model;
-  const Kernels* kernels;
-  Executor executor;
-  PackedLayer* packed = nullptr;  // of pack_network(); null for kernels that do not pack
 };
 
 class StatisticsMeter {
@@ -26,7 +17,7 @@ class StatisticsMeter {
   static constexpr int64_t most_values = int64_t{1} << 24;
 
   // Enough memory for open() to tell the exact need through bytes_needed().
-  static size_t table_bytes(const Model& model);
+  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
 
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
@@ -45,23 +36,18 @@ class StatisticsMeter {
   };
 
   void aim(int32_t index, const ChannelStatistics* guess, bool first);
-  Status run_round(Job& job, int32_t samples);
-  void add_sample(Job& job, int32_t sample, int32_t worker);
+  void add_sample(int32_t index, const Workspace& workspace, int32_t worker);
   void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
   ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
 
-  StatisticsSetup setup_ = {};
   Arena arena_;
-  Network network_ = {};
-  Plan plan_;
+  LayerForwards forwards_;
   int32_t most_channels_ = 0;
   int32_t* bias_ = nullptr;      // of the requantisation
   float* scales_ = nullptr;      // likewise
   float* centres_ = nullptr;     // the real value of 0
   float* steps_ = nullptr;       // the real value of 1
   ChannelSums* sums_ = nullptr;  // [worker][channel]
-  Workspace* workspaces_ = nullptr;
-  Status* statuses_ = nullptr;  // one per worker
 };
 
 // Where the aligned parameters of a layer live.

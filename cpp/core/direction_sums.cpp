@@ -91,6 +91,20 @@ void DirectionSums::next(int32_t count) {
   position_ += count;
 }
 
+void DirectionSums::skip(int32_t count) {
+  switch (estimation_.options->directions) {
+    case Directions::rademacher:
+      for (int32_t k = 0; k < directions_; ++k) workspace_.streams[k].skip(count);
+      break;
+    case Directions::hadamard:
+      signs_.skip(count);
+      column_ += static_cast<uint32_t>(count);
+      break;
+    case Directions::coordinate: break;
+  }
+  position_ += count;
+}
+
 void DirectionSums::next_rademacher(int32_t count) {
   const Kernels& kernels = *estimation_.network->kernels;
   __builtin_memset(workspace_.sign_sums, 0, static_cast<uint32_t>(count) * sizeof(int32_t));

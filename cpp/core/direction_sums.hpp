@@ -21,6 +21,9 @@ class DirectionSums {
   // Writes the next `count` sums to workspace.sign_sums.
   void next(int32_t count);
 
+  // Goes on as if `count` sums had been read.
+  void skip(int32_t count);
+
  private:
   int32_t difference(int32_t direction) const;
   void transform();

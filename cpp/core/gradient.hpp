@@ -5,26 +5,70 @@
 // closed form).
 #pragma once
 
-#include "core/query.hpp"
+#include "core/direction_sums.hpp"
 
 namespace pmt {
 
+// Sums of a layer's output channels begin .. end-1 (all that it has, by default), laid out as a layer of
+// these channels alone would be.
 struct GradientSums {
-  int64_t* weights;  // layer.weight_count; null where biases alone are trained
-  int64_t* bias;     // layer.channels
+  int64_t* weights;  // of the channels; null where biases alone are trained
+  int64_t* bias;     // one per channel
+  int32_t begin = 0;
+  int32_t end = INT32_MAX;
+
+  int32_t channels(const Layer& layer) const { return (end < layer.channels ? end : layer.channels) - begin; }
+  // First sum of a channel's weights, and the stride between them.
+  ChannelWeights of(const Model& model, const Layer& layer, int32_t channel) const;
 };
+
+// Rows of a layer's output and the rows of its input under them: a layer of its own. A fully connected
+// layer has one row, and one position.
+struct LayerRows {
+  const int8_t* input;
+  const int8_t* output;
+  OpShape shape;
+};
+
+// The layer's tensors in the main pass.
+LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
 
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
 // it shares its perturbations).
 void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums);
 
-// Node perturbation, paper Eq. 12 and 13, row by row: the node gradient of an output row, masked where the
-// output is saturated, times the input patches. Needs the main pass up to and including the layer.
+// Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
+// output is saturated, times the input patches. Rows come in order, each once.
+class NodeGradient {
+ public:
+  NodeGradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+               const int32_t* differences, const GradientSums& sums);
+  void add(const LayerRows& rows);
+
+ private:
+  void add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end);
+
+  const Estimation& estimation_;
+  const Workspace& workspace_;
+  const Layer& layer_;
+  const GradientSums sums_;
+  DirectionSums directions_;
+};
+
+// Of the whole layer at once; needs the main pass up to and including it.
 void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
                        const int32_t* differences, const GradientSums& sums);
 
-// The head: (softmax - one_hot) times the input. Needs the main pass up to the head's input.
+// The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'
+// weights have a part in it.
+void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient);
+
+// That gradient times the input. Both need the main pass up to the head's input.
+void add_head_product(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                      const int32_t* gradient, const GradientSums& sums);
+
+// The two together.
 void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
                        const GradientSums& sums);
 

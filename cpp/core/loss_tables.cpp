@@ -74,11 +74,15 @@ void Trainer::join_added(int32_t table) {
 }
 
 // Weights that random sparsity leaves out do not change, whatever the estimator.
-void Trainer::leave_out_inactive(int32_t layer) {
-  const int8_t* mask = workspaces_[0].masks.of(options_, layers_[layer], estimation_.step);
-  if (mask == nullptr || sums().weights == nullptr) return;
-  for (int32_t i = 0; i < layers_[layer].weight_count; ++i) {
-    if (mask[i] == 0) sums().weights[i] = 0;
+void Trainer::leave_out_inactive(const Layer& layer, const GradientSums& sums) {
+  const int8_t* mask = workspaces_[0].masks.of(options_, layer, estimation_.step);
+  if (mask == nullptr || sums.weights == nullptr) return;
+  const Model& model = *setup_.model;
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer); ++c) {
+    const ChannelWeights at = channel_weights(model, model.op(layer.op), c), to = sums.of(model, layer, c);
+    for (int32_t k = 0; k < at.count; ++k) {
+      if (mask[at.first + k * at.stride] == 0) sums.weights[to.first + k * to.stride] = 0;
+    }
   }
 }
 

@@ -18,10 +18,11 @@ void run_add(const Network& network, const OpRecord& op, const OpImages& images)
   const TensorRecord& in0 = model.input_of(op, 0);
   const TensorRecord& in1 = model.input_of(op, 1);
   const TensorRecord& out = model.output_of(op);
+  const int32_t count = images.shape.out.height * images.shape.out.width * images.shape.out.channels;
   network.kernels->add({{images.input[0], images.input[1]},
                         images.output,
                         images.images,
-                        element_count(out),
+                        count,
                         {images.input_stride[0], images.input_stride[1]},
                         images.output_stride,
                         {in0.zero_point, in1.zero_point},
@@ -36,9 +37,10 @@ PoolArgs pool_args(const Model& model, const OpRecord& op, const OpImages& image
   const TensorRecord& in = model.input_of(op);
   const TensorRecord& out = model.output_of(op);
   const bool same = in.scale == out.scale && in.zero_point == out.zero_point;
-  return {images.input[0], images.output, batch_of(images), shape_of(in), shape_of(out),
-          window_of(op),   in.zero_point, out.zero_point,   same,         in.scale / out.scale,
-          op.clamp_min,    op.clamp_max};
+  return {images.input[0],      images.output,    batch_of(images),
+          images.shape.in,      images.shape.out, images.shape.window,
+          in.zero_point,        out.zero_point,   same,
+          in.scale / out.scale, op.clamp_min,     op.clamp_max};
 }
 
 void run_pad(const Model& model, const OpRecord& op, const int8_t* input, int8_t* output) {
@@ -76,9 +78,10 @@ LinearArgs linear_args(const Model& model, const OpRecord& op, const OpImages& i
                        const ChannelRange& channels, const float* scales, void* scratch) {
   const TensorRecord& in = model.input_of(op);
   const TensorRecord& out = model.output_of(op);
-  return {images.input[0],    images.output,   batch_of(images), shape_of(in),      shape_of(out),  window_of(op),
-          in.zero_point,      out.zero_point,  op.clamp_min,     op.clamp_max,      channels.begin, channels.end,
-          parameters.weights, parameters.bias, scales,           parameters.packed, scratch};
+  return {images.input[0],     images.output, batch_of(images),   images.shape.in, images.shape.out,
+          images.shape.window, in.zero_point, out.zero_point,     op.clamp_min,    op.clamp_max,
+          channels.begin,      channels.end,  parameters.weights, parameters.bias, scales,
+          parameters.packed,   scratch};
 }
 
 void run_linear(const Kernels& kernels, OpKind kind, const LinearArgs& args) {

@@ -22,6 +22,15 @@ void SignStream::next(const Kernels& kernels, int32_t count, int8_t* signs) {
   }
 }
 
+void SignStream::skip(int32_t count) {
+  if (generator_ == Generator::philox) {
+    position_ += static_cast<uint32_t>(count);
+    return;
+  }
+  for (; count >= 32; count -= 32) xorshift_bits(state_);
+  for (; count > 0; --count) state_ = xorshift32(state_);
+}
+
 void SignStream::next_xorshift(int32_t count, int8_t* signs) {
   int32_t i = 0;
   for (; i + 32 <= count; i += 32) store_signs(xorshift_bits(state_), signs + i);

@@ -18,6 +18,9 @@ class SignStream {
   // Writes the next `count` signs, each -1 or +1.
   void next(const Kernels& kernels, int32_t count, int8_t* signs);
 
+  // Goes on as if `count` signs had been read.
+  void skip(int32_t count);
+
  private:
   void next_philox(const Kernels& kernels, int32_t count, int8_t* signs);
   void next_xorshift(int32_t count, int8_t* signs);

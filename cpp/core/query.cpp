@@ -3,6 +3,7 @@
 #include "core/arithmetic.hpp"
 #include "core/direction.hpp"
 #include "core/loss.hpp"
+#include "core/stream_run.hpp"
 
 namespace pmt {
 namespace {
@@ -17,12 +18,19 @@ class Queries {
         plan_(*estimation.plan),
         options_(*estimation.options),
         workspace_(workspace),
+        tile_(workspace.tile(*estimation.plan)),
         perturbed_(perturbed),
         queries_(queries),
-        first_op_(estimation.layers[perturbed.first].op) {}
+        first_op_(plan_.query_start(estimation.layers[perturbed.first].op)) {}
 
   void run() {
-    for (int32_t i = first_op_; i < model_.op_count(); ++i) run_one(i);
+    for (int32_t i = first_op_; i < model_.op_count(); i = plan_.segment_end(i) + 1) {
+      if (plan_.streams(i)) {
+        run_segment(i, plan_.segment_end(i));
+      } else {
+        run_one(i);
+      }
+    }
   }
 
  private:
@@ -34,9 +42,11 @@ class Queries {
     return nullptr;
   }
 
+  uint8_t* scratch(int32_t op) const { return workspace_.scratch_of(plan_, Pass::query, op); }
+
   // A tensor that no query has made is the main pass's, the same for all.
   OpImages op_images(const OpRecord& op) const {
-    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0};
+    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model_, op)};
     for (int i = 0; i < 2; ++i) {
       if (op.input[i] == no_tensor) continue;
       const bool own = plan_.producer(op.input[i]) >= first_op_;
@@ -60,14 +70,44 @@ class Queries {
     } else if (layer != nullptr && !node) {
       run_perturbed_weights(*layer, op, images, is_last && logits_from_accumulators());
     } else if (is_last && !node) {
-      head_logits(network_, workspace_, images, options_.int8_logits != 0);
+      head_logits(network_, workspace_, images, options_.int8_logits != 0, scratch(index));
       return;
     } else {
-      run_op(network_, index, images, workspace_.scratch);
+      run_op(network_, index, images, scratch(index));
       if (node) perturb_nodes(*layer, op, {images.output, images.output_stride}, images);
     }
     const bool have_logits = !node && logits_from_accumulators();
     if (is_last && !have_logits) dequantise_logits(model_, images, workspace_.logits);
+  }
+
+  // A segment of line buffers, in which one layer at most is perturbed.
+  void run_segment(int32_t begin, int32_t end) {
+    const Layer* layer = nullptr;
+    for (int32_t i = begin; i <= end && layer == nullptr; ++i) layer = perturbed_layer(i);
+    const StreamPlace place = {Pass::query, first_op_};
+    if (layer == nullptr) {
+      run_stream(model_, plan_, workspace_, place, begin, end,
+                 [&](int32_t op, const OpImages& rows) { run_op(network_, op, rows, scratch(op)); });
+    } else if (layer->estimator == Estimator::node_perturbation) {
+      Direction signs = direction(*layer, 0, Purpose::node_signs);
+      run_stream(model_, plan_, workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+        run_op(network_, op, rows, scratch(op));
+        if (op != layer->op) return;
+        const Shape& out = rows.shape.out;
+        perturb_run(*layer, model_.op(op), signs, rows.output, out.height * out.width * out.channels, rows.output);
+      });
+    } else {
+      Direction weights = direction(*layer, 0, Purpose::weight_signs);
+      Direction biases = direction(*layer, 0, Purpose::bias_signs);
+      const LayerInput perturbed = perturb_tile(*layer, model_.op(layer->op), weights, biases, 0, layer->channels);
+      run_stream(model_, plan_, workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+        if (op == layer->op) {
+          run_layer(network_, op, rows, perturbed, 0, layer->channels, scratch(op));
+        } else {
+          run_op(network_, op, rows, scratch(op));
+        }
+      });
+    }
   }
 
   bool logits_from_accumulators() const { return options_.int8_logits == 0 && has_linear_head(model_); }
@@ -82,19 +122,25 @@ class Queries {
     int32_t stride;  // from a query to the next
   };
 
-  // query output = clamp(nodes + mu * signs), row by row.
+  // query output = clamp(nodes + mu * signs).
   void perturb_nodes(const Layer& layer, const OpRecord& op, const Nodes& nodes, const OpImages& images) {
-    const TensorRecord& out = model_.output_of(op);
-    const int32_t row = out.width * out.channels;
+    const int32_t count = element_count(model_.output_of(op));
     for (int32_t i = 0; i < images.images; ++i) {
       Direction signs = direction(layer, i, Purpose::node_signs);
       const int8_t* clean = nodes.first + i * nodes.stride;
       int8_t* perturbed = images.output + i * images.output_stride;
-      for (int32_t y = 0; y < out.height; ++y) {
-        signs.next(*network_.kernels, row, workspace_.signs);
-        network_.kernels->perturb(clean + y * row, workspace_.signs, row, layer.mu_node, op.clamp_min, op.clamp_max,
-                                  perturbed + y * row);
-      }
+      perturb_run(layer, op, signs, clean, count, perturbed);
+    }
+  }
+
+  // The next `count` nodes.
+  void perturb_run(const Layer& layer, const OpRecord& op, Direction& signs, const int8_t* clean, int32_t count,
+                   int8_t* perturbed) {
+    for (int32_t done = 0; done < count; done += node_chunk) {
+      const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
+      signs.next(*network_.kernels, chunk, workspace_.signs);
+      network_.kernels->perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,
+                                perturbed + done);
     }
   }
 
@@ -110,23 +156,32 @@ class Queries {
     }
   }
 
-  // Each channel by its own mu, from the signs; `perturbed` may be the signs' own memory.
-  void perturb_channels(const Layer& layer, int32_t begin, int32_t end, int8_t* perturbed) const {
+  void perturb_weights(const Layer& layer, Direction& direction, int32_t first, int32_t count) {
+    for (int32_t done = 0; done < count; done += node_chunk) {
+      const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
+      direction.next(*network_.kernels, chunk, workspace_.signs);
+      network_.kernels->perturb(layer.weights + first + done, workspace_.signs, chunk, layer.mu_weight, -largest_weight,
+                                largest_weight, tile_ + done);
+    }
+  }
+
+  // Each channel by its own mu, from its signs, in their place.
+  void perturb_channels(const Layer& layer, int32_t begin, int32_t end, int8_t* signs) const {
     for (int32_t c = begin; c < end; ++c) {
       const int32_t mu = channel_mu(model_, layer, c);
       const ChannelWeights at = channel_weights(model_, model_.op(layer.op), c);
       const int32_t origin = at.stride == 1 ? begin * at.count : 0;  // strided channels come all at once
       for (int32_t k = 0; k < at.count; ++k) {
         const int32_t i = at.first + k * at.stride;
-        const int32_t moved = layer.weights[i] + mu * workspace_.signs[i - origin];
-        perturbed[i - origin] = static_cast<int8_t>(clamp(moved, -largest_weight, largest_weight));
+        const int32_t moved = layer.weights[i] + mu * signs[i - origin];
+        signs[i - origin] = static_cast<int8_t>(clamp(moved, -largest_weight, largest_weight));
       }
     }
   }
 
   void pack_perturbed(const Layer& layer, const OpRecord& op) {
-    PackArgs args = {op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs,
-                     layer.mu_weight,      workspace_.weight_tile};
+    PackArgs args = {
+        op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs, layer.mu_weight, tile_};
     if (layer.mean_scale > 0.0f) {
       perturb_channels(layer, 0, layer.channels, workspace_.signs);
       args.weights = workspace_.signs;
@@ -146,24 +201,24 @@ class Queries {
     }
     const int32_t taps = layer.weight_count / layer.channels;
     const int32_t count = (end - begin) * taps;
-    weights.next(kernels, count, workspace_.signs);
     if (packs(kernels)) {
+      weights.next(kernels, count, workspace_.signs);
       pack_perturbed(layer, op);
       perturb_bias(layer, op, biases, begin, end);
-      return {nullptr, workspace_.bias_tile, workspace_.weight_tile};
+      return {nullptr, workspace_.bias_tile, tile_};
     }
     if (layer.mean_scale > 0.0f) {
-      perturb_channels(layer, begin, end, workspace_.weight_tile);
+      weights.next(kernels, count, tile_);
+      perturb_channels(layer, begin, end, tile_);
     } else {
-      kernels.perturb(layer.weights + begin * taps, workspace_.signs, count, layer.mu_weight, -largest_weight,
-                      largest_weight, workspace_.weight_tile);
+      perturb_weights(layer, weights, begin * taps, count);
     }
     perturb_bias(layer, op, biases, begin, end);
-    return {workspace_.weight_tile, workspace_.bias_tile, nullptr};
+    return {tile_, workspace_.bias_tile, nullptr};
   }
 
   void run_perturbed_weights(const Layer& layer, const OpRecord& op, const OpImages& images, bool to_logits) {
-    const int32_t tile = weight_tile_channels(network_, layer, options_);
+    const int32_t tile = weight_tile_channels(network_, plan_, layer, options_);
     for (int32_t i = 0; i < images.images; ++i) {
       Direction weights = direction(layer, i, Purpose::weight_signs);
       Direction biases = direction(layer, i, Purpose::bias_signs);
@@ -175,10 +230,10 @@ class Queries {
         const int32_t end = begin + tile < layer.channels ? begin + tile : layer.channels;
         const LayerInput parameters = perturb_tile(layer, op, weights, biases, begin, end);
         if (to_logits) {
-          run_logits(network_, image, parameters, begin, end, workspace_.scratch,
+          run_logits(network_, image, parameters, begin, end, scratch(layer.op),
                      workspace_.logits + i * model_.classes());
         } else {
-          run_layer(network_, layer.op, image, parameters, begin, end, workspace_.scratch);
+          run_layer(network_, layer.op, image, parameters, begin, end, scratch(layer.op));
         }
       }
     }
@@ -190,6 +245,7 @@ class Queries {
   const Plan& plan_;
   const TrainerOptions& options_;
   const Workspace& workspace_;
+  int8_t* const tile_;  // of perturbed weights
   const LayerRange perturbed_;
   const QueryBatch queries_;
   const int32_t first_op_;

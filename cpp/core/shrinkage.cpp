@@ -1,7 +1,6 @@
 #include "core/shrinkage.hpp"
 
 #include "core/arithmetic.hpp"
-#include "core/kernels/patch.hpp"
 #include "core/loss.hpp"
 
 namespace pmt {
@@ -9,20 +8,31 @@ namespace {
 
 constexpr float largest_share = 2.0f;
 
-int64_t patch_squares(const int16_t* patch, int32_t taps, int32_t stride) {
+// The squared inputs of one position: of all channels, or of every `step`-th one from `first` on.
+int64_t position_squares(const LayerRows& rows, int32_t zero_point, int32_t y, int32_t x, int32_t first, int32_t step) {
+  const Shape& in = rows.shape.in;
+  const bool flat = rows.shape.kind == OpKind::fully_connected;
+  const Window window = flat ? Window{in.height, in.width, 1, 1, 0, 0} : rows.shape.window;
+  const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
   int64_t sum = 0;
-  for (int32_t k = 0; k < taps; ++k) sum += static_cast<int64_t>(patch[k * stride]) * patch[k * stride];
+  for (int32_t row = top < 0 ? 0 : top; row < top + window.kernel_h && row < in.height; ++row) {
+    for (int32_t column = left < 0 ? 0 : left; column < left + window.kernel_w && column < in.width; ++column) {
+      const int8_t* pixel = rows.input + (row * in.width + column) * in.channels;
+      for (int32_t c = first; c < in.channels; c += step) {
+        const int32_t value = pixel[c] - zero_point;
+        sum += value * value;
+      }
+    }
+  }
   return sum;
 }
 
-// Calls visit(position, channel) for every node whose gradient is not lost.
+// Calls visit(channel) for every node of a position whose gradient is not lost.
 template <typename Visit>
-void for_free_nodes(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t position,
-                    const Visit& visit) {
+void for_free_nodes(const Estimation& estimation, const Layer& layer, const int8_t* nodes, const Visit& visit) {
   const Model& model = *estimation.network->model;
   const OpRecord& op = model.op(layer.op);
   const float* scales = model.weight_scales(op);
-  const int8_t* nodes = workspace.tensor(*estimation.plan, Pass::main, op.output) + position * layer.channels;
   for (int32_t c = 0; c < layer.channels; ++c) {
     if (!channel_is_dead(scales[c]) && nodes[c] > op.clamp_min && nodes[c] < op.clamp_max) visit(c);
   }
@@ -45,46 +55,42 @@ int64_t difference_squares(const int32_t* differences, int32_t queries) {
   return sum;
 }
 
-int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
+int64_t free_input_squares(const Estimation& estimation, const Layer& layer, const LayerRows& rows) {
   const Model& model = *estimation.network->model;
-  const OpRecord& op = model.op(layer.op);
-  const OpShape shape = op_shape(model, op);
-  const bool depthwise = op.kind == OpKind::depthwise_conv2d;
-  const bool flat = op.kind == OpKind::fully_connected;
-  const Shape in = flat ? Shape{1, 1, element_count(model.input_of(op))} : shape.in;
-  const Window window = flat ? Window{1, 1, 1, 1, 0, 0} : shape.window;
-  const int32_t width = flat ? 1 : model.output_of(op).width;
-  const int32_t taps = layer.weight_count / layer.channels;
-  const int8_t* input = workspace.tensor(*estimation.plan, Pass::main, op.input[0]);
-  auto* patch = reinterpret_cast<int16_t*>(workspace.scratch);
-  const int32_t multiplier = depthwise ? layer.channels / in.channels : 1;
+  const Shape& out = rows.shape.out;
+  const bool depthwise = rows.shape.kind == OpKind::depthwise_conv2d;
+  const int32_t multiplier = depthwise ? layer.channels / rows.shape.in.channels : 1;
+  const int32_t zero_point = model.input_of(model.op(layer.op)).zero_point;
   int64_t sum = 0;
-  for (int32_t p = 0; p < layer.node_count / layer.channels; ++p) {
-    gather_patch(input, in, window, model.input_of(op).zero_point, p / width, p % width, patch);
-    const int64_t whole = depthwise ? 0 : patch_squares(patch, taps, 1);
-    for_free_nodes(estimation, workspace, layer, p, [&](int32_t c) {
-      sum += depthwise ? patch_squares(patch + c / multiplier, taps, in.channels) : whole;
+  for (int32_t p = 0; p < out.height * out.width; ++p) {
+    const int32_t y = p / out.width, x = p % out.width;
+    const int64_t whole = depthwise ? 0 : position_squares(rows, zero_point, y, x, 0, 1);
+    for_free_nodes(estimation, layer, rows.output + p * layer.channels, [&](int32_t c) {
+      sum += depthwise ? position_squares(rows, zero_point, y, x, c / multiplier, rows.shape.in.channels) : whole;
     });
   }
   return sum;
 }
 
-int64_t free_nodes(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
+int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
+  return free_input_squares(estimation, layer, main_rows(estimation, workspace, layer));
+}
+
+int64_t free_nodes(const Estimation& estimation, const Layer& layer, const LayerRows& rows) {
   int64_t count = 0;
-  for (int32_t p = 0; p < layer.node_count / layer.channels; ++p) {
-    for_free_nodes(estimation, workspace, layer, p, [&](int32_t) { ++count; });
+  for (int32_t p = 0; p < rows.shape.out.height * rows.shape.out.width; ++p) {
+    for_free_nodes(estimation, layer, rows.output + p * layer.channels, [&](int32_t) { ++count; });
   }
   return count;
 }
 
-float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums) {
+float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums, float before) {
   const Model& model = *estimation.network->model;
-  const OpRecord& op = model.op(layer.op);
-  float total = 0.0f;
-  for (int32_t c = 0; c < layer.channels; ++c) {
-    if (channel_is_dead(model.weight_scales(op)[c])) continue;
-    total +=
-        sums.weights != nullptr ? squares(sums.weights, channel_weights(model, op, c)) : squares(sums.bias, {c, 1, 1});
+  float total = before;
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer); ++c) {
+    if (channel_is_dead(model.weight_scales(model.op(layer.op))[c])) continue;
+    total += sums.weights != nullptr ? squares(sums.weights, sums.of(model, layer, c))
+                                     : squares(sums.bias, {c - sums.begin, 1, 1});
   }
   return total;
 }

@@ -20,16 +20,19 @@ namespace pmt {
 // Sum over queries of difference^2.
 int64_t difference_squares(const int32_t* differences, int32_t queries);
 
-// Of the main pass in the workspace: sum over the output's positions, the channels that are neither
-// dead nor at a clamp there, and the weights of each, of the squared input (zero point removed).
+// Sum over the output's positions in the main pass, the channels that are neither dead nor at a clamp
+// there, and the weights of each, of the squared input (zero point removed).
+int64_t free_input_squares(const Estimation& estimation, const Layer& layer, const LayerRows& rows);
+
+// The same of the main pass in the workspace.
 int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
 
 // The same without inputs, for biases: the number of those nodes.
-int64_t free_nodes(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+int64_t free_nodes(const Estimation& estimation, const Layer& layer, const LayerRows& rows);
 
 // Squared norm of the sums of what is trained in the live channels: of the weights, or of the biases
-// if they are trained alone. In units of loss_one^2, as below.
-float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums);
+// if they are trained alone. In units of loss_one^2, as below. `before`: of the channels before the sums'.
+float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums, float before = 0.0f);
 
 // Elements whose squares squared_norm() sums up.
 int32_t measured_elements(const Estimation& estimation, const Layer& layer);

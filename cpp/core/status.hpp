@@ -44,6 +44,7 @@ enum class Code : int32_t {
   layer_queries,           // a layer's own queries are out of range, or differ model-wise
   layer_estimator,         // an estimator that the layer cannot have
   layer_repeated,          // the same layer twice, or layers not ascending
+  plan_streams,            // ops that are said to stream cannot
   update_memory,           // values that no update can have left
   batch_size,              // batch below 1 or above what the plan was made for
   label_range,             // a label outside 0..classes-1

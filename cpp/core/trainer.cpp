@@ -8,8 +8,7 @@ namespace pmt {
 struct Trainer::Job {
   Trainer* trainer;
   const SampleSource* source;
-  int32_t layer;            // of sum_gradients
-  int32_t chunks_a_sample;  // of evaluate
+  int32_t chunks_a_sample;
 };
 
 namespace {
@@ -46,6 +45,9 @@ size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
   measure.take<int32_t>(layer_count);
   measure.take<int64_t>(layer_count);
   measure.take<LayerSettings>(layer_count);
+  measure.take<int32_t>(layer_count);
+  measure.take<int32_t>(model.op_count());
+  measure.take<int32_t>(layer_count);
   return measure.used();
 }
 
@@ -55,6 +57,7 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(check_options(options_));
   if (setup.batch < 1) return {Code::batch_size};
   if (setup.executor.workers < 1) return {Code::option_value};
+  if (setup.compact && (setup.executor.workers > 1 || setup.query_bytes > 0)) return {Code::option_value};
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
   arena_ = Arena(memory, bytes);
@@ -64,19 +67,21 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   layer_ops_ = arena_.take<int32_t>(setup.layer_count);
   starts_ = arena_.take<int64_t>(setup.layer_count);
   settings_ = arena_.take<LayerSettings>(setup.probing ? setup.layer_count : 0);
+  auto* perturbs_nodes = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
+  auto* scratch = arena_.take<int32_t>(setup.compact ? model.op_count() : 0);
+  auto* tiles = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
   if (!arena_.fits()) return {Code::arena_too_small};
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   bind_parameters(model, parameters);
   PMT_RETURN_IF_ERROR(open_layers());
-  const QueryMemory queries = setup.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
-  plan_.make(model, layer_ops_, setup.layer_count, queries, plan_table);
+  PMT_RETURN_IF_ERROR(make_plan(plan_table, perturbs_nodes, scratch, tiles));
 
   const int32_t probed = setup.probing ? options_.probe_queries : 0;
   const int64_t entries = open_table(), probe_entries = int64_t{table_count()} * probed * setup.batch;
   losses_ = arena_.take<int32_t>(entries > probe_entries ? entries : probe_entries);
   averages_ = arena_.take<int32_t>(is_coordinate_wise() ? 0 : larger(most_table_queries(), probed));
   samples_ = arena_.take<SampleState>(setup.batch);
-  sums_ = arena_.take<int64_t>(static_cast<int64_t>(setup.executor.workers) * (largest_layer_ + most_channels_));
+  open_sums();
   open_memories();
   workspaces_ = arena_.take<Workspace>(setup.executor.workers);
   statuses_ = arena_.take<Status>(setup.executor.workers);
@@ -88,14 +93,42 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   if (!arena_.fits()) return {Code::arena_too_small};
   for (int64_t i = 0; i < memories_.count; ++i) memories_.values[i] = 0.0f;
   estimation_ = {&network_, &plan_, &options_, layers_, setup.layer_count, 0};
+  estimated_ = layers_;
+  ready_ = -1;
   return {};
+}
+
+// Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
+// queries perturb every layer of a segment: none of these streams.
+Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles) {
+  const Model& model = *setup_.model;
+  if (!setup_.compact) {
+    const QueryMemory queries = setup_.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
+    plan_.make(model, layer_ops_, setup_.layer_count, queries, table);
+    return {};
+  }
+  for (int32_t i = 0; i < setup_.layer_count; ++i) {
+    perturbs_nodes[i] = layers_[i].estimator == Estimator::node_perturbation ? 1 : 0;
+  }
+  if (setup_.probing) {  // either estimator
+    plan_.make(model, layer_ops_, setup_.layer_count, QueryMemory::shared, table);
+    return {};
+  }
+  for (int32_t i = 0; i < model.op_count(); ++i) scratch[i] = op_scratch_bytes(network_, model.op(i));
+  for (int32_t i = 0; i < setup_.layer_count; ++i) {
+    tiles[i] = planned_tile_bytes(network_, layers_[i], options_);
+    if (perturbs_nodes[i] != 0 || layers_[i].estimator == Estimator::closed_form) {
+      scratch[layers_[i].op] = scratch_bytes(network_, layers_[i].op);
+    }
+  }
+  const bool streams = options_.scope == Scope::layer_wise && !is_coordinate_wise();
+  const Plan::Compact compact = {perturbs_nodes, scratch, tiles, streams, setup_.streams, setup_.stream_count};
+  return plan_.make_compact(model, layer_ops_, setup_.layer_count, compact, table);
 }
 
 Status Trainer::open_layers() {
   const Model& model = *setup_.model;
   if (setup_.layer_count < 1) return {Code::layer_repeated};
-  largest_layer_ = 0;
-  most_channels_ = 0;
   for (int32_t i = 0; i < setup_.layer_count; ++i) {
     const int32_t op = setup_.layers[i];
     if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
@@ -127,14 +160,7 @@ Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
   if (is_coordinate_wise()) layer.queries = coordinate_count(options_, layer);
   layer_ops_[index] = op;
   network_.parameters[op] = {layer.weights, layer.bias};
-  largest_layer_ = larger(largest_layer_, trained_weights(options_, layer));
-  most_channels_ = larger(most_channels_, out.channels);
   return {};
-}
-
-GradientSums Trainer::sums_of(int32_t worker) const {
-  int64_t* start = sums_ + static_cast<int64_t>(worker) * (largest_layer_ + most_channels_);
-  return {options_.train_weights != 0 ? start : nullptr, start + largest_layer_};
 }
 
 bool Trainer::shares_perturbations(Estimator estimator) const {
@@ -172,8 +198,9 @@ void Trainer::evaluate_queries(Job& job, int32_t sample, int32_t chunk, int32_t 
     const int32_t begin = part_of(table_queries(table), chunk, job.chunks_a_sample);
     const int32_t end = part_of(table_queries(table), chunk + 1, job.chunks_a_sample);
     if (begin == end) continue;
-    forward(network_, plan_, workspace, 1, done, first.op + 1);
-    done = first.op + 1;
+    forward(network_, plan_, workspace, 1, done, plan_.main_end(first.op));
+    done = plan_.main_end(first.op);
+    plan_.place_queries(first.op);
     const int32_t at_once = queries_at_once(plan_, first, setup_.query_bytes);
     for (int32_t q = begin; q < end; q += at_once) {
       if (setup_.executor.stopping(setup_.executor.context, worker)) {
@@ -203,7 +230,7 @@ Trainer::SampleState Trainer::evaluate_clean(int32_t label, int32_t done, int32_
 Status Trainer::evaluate(uint32_t step, int32_t samples, const SampleSource& source) {
   estimation_.step = step;
   const int32_t chunks = chunks_for(setup_.executor.workers, samples, most_table_queries());
-  Job job = {this, &source, 0, chunks};
+  Job job = {this, &source, chunks};
   clear_added();
   for (int32_t i = 0; i < setup_.executor.workers; ++i) statuses_[i] = {};
   const auto task = [](void* argument, int32_t index, int32_t worker) {
@@ -252,56 +279,6 @@ void Trainer::average_over_batch(int32_t table, int32_t samples) {
   }
 }
 
-void Trainer::add_gradient(Job& job, int32_t sample, int32_t worker) {
-  const Layer& layer = layers_[job.layer];
-  const Workspace& workspace = workspaces_[worker];
-  const int32_t table = options_.scope == Scope::layer_wise ? job.layer : 0;
-  const auto id = static_cast<uint32_t>(sample);
-  if (layer.estimator == Estimator::weight_perturbation) {
-    const int32_t* differences = shares_perturbations(layer.estimator) ? averages_ : losses(table, sample);
-    add_weight_gradient(estimation_, workspace, layer, id, differences, sums_of(worker));
-    return;
-  }
-  int32_t label = 0;
-  statuses_[worker] = read_sample(*job.source, sample, worker, &label);
-  if (!statuses_[worker].ok()) return;
-  if (layer.estimator == Estimator::closed_form) {
-    forward(network_, plan_, workspace, 1, 0, layer.op);
-    add_head_gradient(estimation_, workspace, layer, label, sums_of(worker));
-  } else {
-    forward(network_, plan_, workspace, 1, 0, layer.op + 1);
-    add_node_gradient(estimation_, workspace, layer, id, losses(table, sample), sums_of(worker));
-    if (input_squares_ == nullptr) return;
-    input_squares_[sample] = options_.train_weights != 0 ? free_input_squares(estimation_, workspace, layer)
-                                                         : free_nodes(estimation_, workspace, layer);
-  }
-}
-
-// The layer's sums over the batch, in the first worker's memory.
-Status Trainer::sum_gradients(int32_t layer, int32_t samples, const SampleSource& source) {
-  const int32_t workers = setup_.executor.workers;
-  const int64_t count = static_cast<int64_t>(workers) * (largest_layer_ + most_channels_);
-  for (int64_t i = 0; i < count; ++i) sums_[i] = 0;
-  for (int32_t i = 0; i < workers; ++i) statuses_[i] = {};
-  const bool shared = shares_perturbations(layers_[layer].estimator);
-  if (shared) average_over_batch(options_.scope == Scope::layer_wise ? layer : 0, samples);
-  Job job = {this, &source, layer, 0};
-  const auto task = [](void* argument, int32_t index, int32_t worker) {
-    Job& j = *static_cast<Job*>(argument);
-    if (j.trainer->statuses_[worker].ok()) j.trainer->add_gradient(j, index, worker);
-  };
-  const int32_t table = options_.scope == Scope::layer_wise ? layer : 0;
-  const int32_t tasks = shared || adds_up(table) ? 1 : samples;
-  setup_.executor.run(setup_.executor.context, tasks, task, &job, false);
-  for (int32_t w = 1; w < workers; ++w) {
-    const GradientSums other = sums_of(w), total = sums_of(0);
-    for (int32_t i = 0; i < trained_weights(options_, layers_[layer]); ++i) total.weights[i] += other.weights[i];
-    for (int32_t c = 0; c < layers_[layer].channels; ++c) total.bias[c] += other.bias[c];
-  }
-  leave_out_inactive(layer);
-  return first_error(statuses_, workers);
-}
-
 UpdateInput Trainer::update_input(const Layer& layer, float learning_rate, int32_t samples) const {
   return {learning_rate, samples, shares_perturbations(layer.estimator) ? 1 : samples};
 }
@@ -332,39 +309,13 @@ UpdateMemory Trainer::memory_of(int32_t layer) const {
   return memory;
 }
 
-// Squared norm of the noise in the sums of a layer, of its differences; summed sample by sample.
-float Trainer::noise_of(int32_t layer, int32_t samples) const {
-  const int32_t table = options_.scope == Scope::layer_wise ? layer : 0;
-  const bool node = layers_[layer].estimator == Estimator::node_perturbation;
-  const auto freedom = static_cast<float>(measured_elements(estimation_, layers_[layer]) - 1);
-  const int32_t queries = query_count(estimation_, layers_[table]);
-  if (shares_perturbations(layers_[layer].estimator)) {
-    return freedom * in_squared_losses(difference_squares(averages_, queries));
-  }
-  float noise = 0.0f;
-  for (int32_t n = 0; n < samples; ++n) {
-    const float squares = in_squared_losses(difference_squares(losses(table, n), queries));
-    noise += squares * (node ? to_float(input_squares_[n]) : freedom);
-  }
-  return noise;
-}
-
-// The factor of measured gradient-norm scaling.
-float Trainer::shrink(int32_t layer, int32_t samples) const {
-  const UpdateMemory memory = memory_of(layer);
-  if (memory.noise == nullptr || layers_[layer].estimator == Estimator::closed_form) return 1.0f;
-  const float norm = squared_norm(estimation_, layers_[layer], sums());
-  *memory.noise =
-      remember_noise(*memory.noise, noise_of(layer, samples), norm, options_.shrinkage_memory, memory.updates);
-  return clamp(1.0f - *memory.noise, 0.0f, 1.0f);
-}
-
 Status Trainer::estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer) {
-  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
+  if (samples < 1 || samples > setup_.batch || setup_.compact) return {Code::batch_size};
   if (layer < 0 || layer >= setup_.layer_count) return {Code::layer_not_trainable, layer};
   PMT_RETURN_IF_ERROR(evaluate(step, samples, source));
   to_differences(samples);
-  return sum_gradients(layer, samples, source);
+  estimated_ = &layers_[layer];
+  return sum_gradients(layer, {0, estimated_->channels}, samples, source);
 }
 
 Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source,
@@ -380,11 +331,7 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
   to_differences(samples);
   ++steps_begun_;
   for (int32_t i = setup_.layer_count - 1; i >= 0; --i) {
-    PMT_RETURN_IF_ERROR(sum_gradients(i, samples, source));
-    UpdateInput input = update_input(layers_[i], learning_rate, samples);
-    input.memory = memory_of(i);
-    input.shrinkage = shrink(i, samples);
-    result->changed += update_layer(estimation_, layers_[i], input, sums());
+    PMT_RETURN_IF_ERROR(update(i, learning_rate, samples, source, &result->changed));
     repack_layer(network_, layers_[i].op);
   }
   if (memories_.count > 0) memories_.values[0] += 1.0f;

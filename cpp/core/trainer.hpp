@@ -39,6 +39,17 @@ struct TrainerSetup {
   const LayerSettings* settings = nullptr;
   // Memory for probe(), whatever the estimators of the layers are.
   bool probing = false;
+  // As little memory as the step can do with, for devices: one worker, one query at a time. The gradient
+  // of a layer is summed up for a group of channels after another, with one sample in the memory that its
+  // main pass leaves free. estimate() and sums() are not there.
+  bool compact = false;
+  // Compact: bytes for sums that are there at least, if not whole layers are smaller; 0: 16 KB, or
+  // 64 KB with batches over 1, whose sums have memory of their own.
+  int32_t sum_bytes = 0;
+  // Compact: the ops that stream, as the plan of a trainer opened without them has found; null: they are
+  // searched for.
+  const StreamedOps* streams = nullptr;
+  int32_t stream_count = 0;
 };
 
 struct StepResult {
@@ -70,7 +81,10 @@ class Trainer {
   // The first half of step(): fills the tables and the gradient sums of one layer, changes nothing.
   // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
   Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
-  GradientSums sums() const { return sums_of(0); }
+  GradientSums sums() const { return sums_of(0, {0, INT32_MAX}, *estimated_); }
+  // Of the sums' own memory, and how many of a layer's channels are summed up at once.
+  int64_t sum_bytes() const { return static_cast<int64_t>(sizeof(int64_t)) * setup_.executor.workers * sum_count_; }
+  int32_t channels_at_once(const Layer& layer) const;
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
 
   // For checkpoints. Written before the first step they are where training goes on from, once
@@ -101,7 +115,9 @@ class Trainer {
     int32_t correct;
   };
   struct Job;
+  struct GradientJob;
 
+  Status make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles);
   Status open_layers();
   Status open_layer(int32_t index, const LayerSettings& settings);
   int64_t open_table();
@@ -114,7 +130,14 @@ class Trainer {
   bool is_coordinate_wise() const { return options_.directions == Directions::coordinate; }
   // The row of a sample, or of a worker where the table adds up.
   int32_t* losses(int32_t table, int32_t row) const;
-  GradientSums sums_of(int32_t worker) const;
+  struct Channels {
+    int32_t begin, end;
+  };
+  void open_sums();
+  bool sums_lie_in_gaps() const { return setup_.compact && setup_.batch == 1; }
+  Plan::Gap sum_gap(const Layer& layer) const;
+  int64_t* sum_memory(int32_t worker, const Layer& layer) const;
+  GradientSums sums_of(int32_t worker, const Channels& channels, const Layer& layer) const;
   bool shares_perturbations(Estimator estimator) const;
 
   void apply(int32_t layer, const LayerSettings& settings);
@@ -125,15 +148,20 @@ class Trainer {
   void clear_added();
   void add_differences(int32_t table, const QueryBatch& queries, int32_t clean, int32_t worker);
   void join_added(int32_t table);
-  void leave_out_inactive(int32_t layer);
+  void leave_out_inactive(const Layer& layer, const GradientSums& sums);
   void to_differences(int32_t samples);
   void average_over_batch(int32_t table, int32_t samples);
-  Status sum_gradients(int32_t layer, int32_t samples, const SampleSource& source);
-  void add_gradient(Job& job, int32_t sample, int32_t worker);
+  Status sum_gradients(int32_t layer, const Channels& channels, int32_t samples, const SampleSource& source);
+  void clear_sums(const GradientJob& job, int32_t worker) const;
+  void add_gradient(const GradientJob& job, int32_t sample, int32_t worker);
+  bool run_to_gradient(const GradientJob& job, int32_t sample, int32_t worker, int32_t* label);
+  void add_head(int32_t sample, int32_t worker, int32_t label, const Layer& layer, const GradientSums& sums);
+  void add_nodes(const GradientJob& job, int32_t sample, int32_t worker, const GradientSums& sums);
+  Status update(int32_t index, float learning_rate, int32_t samples, const SampleSource& source, int32_t* changed);
   void open_memories();
   UpdateMemory memory_of(int32_t layer) const;
   float noise_of(int32_t layer, int32_t samples) const;
-  float shrink(int32_t layer, int32_t samples) const;
+  float shrink(int32_t layer, int32_t samples, float squared_norm) const;
   Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label);
 
   TrainerSetup setup_ = {};
@@ -150,11 +178,14 @@ class Trainer {
   int32_t* averages_ = nullptr;        // [query], of the batch
   SampleState* samples_ = nullptr;
   int64_t* sums_ = nullptr;  // [worker][weights, then bias]
+  int64_t sum_count_ = 0;    // of a worker
+  const Layer* estimated_ = nullptr;
+  int32_t ready_ = -1;                 // layer whose main pass, of the only sample, is in the workspace
+  int32_t* head_gradients_ = nullptr;  // compact: [sample][class]
+  bool have_head_gradients_ = false;
   UpdateMemories memories_ = {};
   int64_t* input_squares_ = nullptr;  // [sample], of the layer whose gradient is being summed; see shrinkage.hpp
   int32_t steps_begun_ = 0;
-  int32_t largest_layer_ = 0;
-  int32_t most_channels_ = 0;
   Workspace* workspaces_ = nullptr;
   Status* statuses_ = nullptr;  // one per worker
 };

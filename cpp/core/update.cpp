@@ -9,30 +9,6 @@ namespace {
 
 constexpr float largest_update = 16384.0f;  // keeps Q15.16 inside int32
 
-// 16 random bits for each element of a layer.
-class RoundingBits {
- public:
-  RoundingBits(const Estimation& estimation, const Layer& layer, Purpose purpose)
-      : id_{estimation.options->seed, estimation.step, static_cast<uint32_t>(layer.op), 0, 0, purpose} {}
-
-  uint32_t at(int32_t element) {
-    const auto index = static_cast<uint32_t>(element) / 8;
-    if (!filled_ || index != index_) {
-      block_ = random_block(id_, index);
-      index_ = index;
-      filled_ = true;
-    }
-    const auto part = static_cast<uint32_t>(element) % 8;
-    return (block_.word[part / 2] >> (16 * (part % 2))) & 0xFFFFu;
-  }
-
- private:
-  StreamId id_;
-  Random128 block_ = {};
-  uint32_t index_ = 0;
-  bool filled_ = false;
-};
-
 // Quantisation-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
 float qas(const TrainerOptions& options, float scale) {
   return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
@@ -42,155 +18,6 @@ float qas(const TrainerOptions& options, float scale) {
 float or_nothing(float value) { return value == value ? value : 0.0f; }
 
 float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }
-
-struct Steps {
-  float weights, bias;
-};
-
-class LayerUpdate {
- public:
-  LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input, const GradientSums& sums)
-      : estimation_(estimation),
-        options_(*estimation.options),
-        model_(*estimation.network->model),
-        op_(model_.op(layer.op)),
-        layer_(layer),
-        input_(input),
-        sums_(sums),
-        moments_(*estimation.options, input.memory),
-        remembers_(estimation.options->optimiser != Optimiser::sgd) {}
-
-  int32_t apply() {
-    if (remembers_) remember();
-    const Steps steps = options_.step == Step::normalised ? normalised_steps() : gradient_steps();
-    int32_t changed = 0;
-    RoundingBits weight_bits(estimation_, layer_, Purpose::rounding);
-    for (int32_t c = 0; c < layer_.channels; ++c) {
-      if (dead(c)) continue;
-      const ChannelFactors direction = directions(c);
-      if (options_.train_weights != 0) changed += update_channel(c, direction.weight * steps.weights, weight_bits);
-      if (options_.train_bias != 0) update_bias(c, direction.bias * steps.bias);
-    }
-    return changed;
-  }
-
- private:
-  bool dead(int32_t channel) const { return channel_is_dead(weight_scale(channel)); }
-  float weight_scale(int32_t channel) const { return model_.weight_scales(op_)[channel]; }
-  float bias_scale(int32_t channel) const { return model_.input_of(op_).scale * weight_scale(channel); }
-
-  // What sums, or the directions of their moments, are multiplied by for a step.
-  ChannelFactors directions(int32_t channel) const {
-    if (remembers_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
-    const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, channel);
-    return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
-  }
-
-  // Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
-  // and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
-  bool in_real_weights() const {
-    return options_.optimiser == Optimiser::adam && options_.quantisation_aware_scaling != 0;
-  }
-  float to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
-  float from_moments(float scale) const { return in_real_weights() ? 1.0f / scale : 1.0f; }
-
-  int64_t bias_element(int32_t channel) const { return trained_weights(options_, layer_) + channel; }
-
-  void remember() {
-    for (int32_t c = 0; c < layer_.channels; ++c) {
-      if (dead(c)) continue;
-      const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, c);
-      const float weight = gradient.weight * to_moments(weight_scale(c));
-      const ChannelWeights at = channel_weights(model_, op_, c);
-      for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
-        const int32_t i = at.first + k * at.stride;
-        moments_.remember(i, update_of(sums_.weights[i], weight));
-      }
-      if (options_.train_bias == 0) continue;
-      moments_.remember(bias_element(c), update_of(sums_.bias[c], gradient.bias * to_moments(bias_scale(c))));
-    }
-  }
-
-  float weight_update(int32_t i, float factor) const {
-    return remembers_ ? or_nothing(moments_.direction(i) * factor) : update_of(sums_.weights[i], factor);
-  }
-  float bias_update(int32_t channel, float factor) const {
-    if (!remembers_) return update_of(sums_.bias[channel], factor);
-    return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
-  }
-
-  Steps gradient_steps() const {
-    const float scaling = gradient_norm_scaling(estimation_, layer_, input_.samples) * input_.shrinkage;
-    const float step = input_.learning_rate * scaling;
-    return {step, step};
-  }
-
-  // Root mean squares over the live channels: of the weights in weight steps, of the biases in
-  // output steps. Summed channel by channel, in order.
-  Steps normalised_steps() const {
-    float weight_squares = 0.0f, bias_squares = 0.0f;
-    int32_t live = 0;
-    for (int32_t c = 0; c < layer_.channels; ++c) {
-      if (dead(c)) continue;
-      ++live;
-      const ChannelFactors direction = directions(c);
-      if (options_.train_weights != 0) weight_squares += channel_squares(c, direction.weight);
-      const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
-      const float bias = bias_update(c, direction.bias) * in_output_steps;
-      bias_squares += bias * bias;
-    }
-    const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
-    return {normalise(weight_squares, static_cast<float>(live) * active),
-            normalise(bias_squares, static_cast<float>(live))};
-  }
-
-  float normalise(float squares, float count) const {
-    if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
-    return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
-  }
-
-  float channel_squares(int32_t channel, float factor) const {
-    const ChannelWeights at = channel_weights(model_, op_, channel);
-    float squares = 0.0f;
-    for (int32_t k = 0; k < at.count; ++k) {
-      const float value = weight_update(at.first + k * at.stride, factor);
-      squares += value * value;
-    }
-    return squares;
-  }
-
-  int32_t update_channel(int32_t channel, float factor, RoundingBits& bits) {
-    const ChannelWeights at = channel_weights(model_, op_, channel);
-    int32_t changed = 0;
-    for (int32_t k = 0; k < at.count; ++k) {
-      const int32_t i = at.first + k * at.stride;
-      const float update = weight_update(i, factor);
-      const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
-      const int32_t step = round_update(update, options_.rounding, random);
-      const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);
-      changed += weight != layer_.weights[i];
-      layer_.weights[i] = static_cast<int8_t>(weight);
-    }
-    return changed;
-  }
-
-  // A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
-  void update_bias(int32_t channel, float factor) {
-    const int32_t step = round_saturating(bias_update(channel, factor));
-    const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - step;
-    layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
-  }
-
-  const Estimation& estimation_;
-  const TrainerOptions& options_;
-  const Model& model_;
-  const OpRecord& op_;
-  const Layer& layer_;
-  const UpdateInput& input_;
-  const GradientSums& sums_;
-  const Moments moments_;
-  const bool remembers_;
-};
 
 // Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
 // difference away, except from pairs, in which any baseline cancels.
@@ -246,9 +73,144 @@ int32_t round_update(float update, Rounding rounding, uint32_t random) {
   return (fixed + static_cast<int32_t>(random & 0xFFFFu)) >> 16;
 }
 
+uint32_t RoundingBits::at(int32_t element) {
+  const auto index = static_cast<uint32_t>(element) / 8;
+  if (!filled_ || index != index_) {
+    block_ = random_block(id_, index);
+    index_ = index;
+    filled_ = true;
+  }
+  const auto part = static_cast<uint32_t>(element) % 8;
+  return (block_.word[part / 2] >> (16 * (part % 2))) & 0xFFFFu;
+}
+
+LayerUpdate::LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input)
+    : estimation_(estimation),
+      options_(*estimation.options),
+      model_(*estimation.network->model),
+      op_(model_.op(layer.op)),
+      layer_(layer),
+      input_(input),
+      moments_(*estimation.options, input.memory),
+      remembers_(estimation.options->optimiser != Optimiser::sgd) {}
+
+void LayerUpdate::look(const GradientSums& sums) {
+  if (remembers_) remember(sums);
+  if (options_.step == Step::normalised) add_squares(sums);
+}
+
+int32_t LayerUpdate::apply(const GradientSums& sums) {
+  const Steps step = steps();
+  int32_t changed = 0;
+  RoundingBits weight_bits(estimation_, layer_, Purpose::rounding);
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    const ChannelFactors direction = directions(c);
+    if (options_.train_weights != 0) changed += update_weights(sums, c, direction.weight * step.weights, weight_bits);
+    if (options_.train_bias != 0) update_bias(c, bias_update(sums, c, direction.bias * step.bias));
+  }
+  return changed;
+}
+
+// What sums, or the directions of their moments, are multiplied by for a step.
+ChannelFactors LayerUpdate::directions(int32_t channel) const {
+  if (remembers_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
+  const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, channel);
+  return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
+}
+
+// Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
+// and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
+bool LayerUpdate::in_real_weights() const {
+  return options_.optimiser == Optimiser::adam && options_.quantisation_aware_scaling != 0;
+}
+
+float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
+
+void LayerUpdate::remember(const GradientSums& sums) {
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, c);
+    const float weight = gradient.weight * to_moments(weight_scale(c));
+    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
+    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
+      moments_.remember(at.first + k * at.stride, update_of(sums.weights[from.first + k * from.stride], weight));
+    }
+    if (options_.train_bias == 0) continue;
+    moments_.remember(bias_element(c), update_of(sums.bias[c - sums.begin], gradient.bias * to_moments(bias_scale(c))));
+  }
+}
+
+float LayerUpdate::weight_update(int32_t weight, const int64_t* sum, float factor) const {
+  return remembers_ ? or_nothing(moments_.direction(weight) * factor) : update_of(*sum, factor);
+}
+
+float LayerUpdate::bias_update(const GradientSums& sums, int32_t channel, float factor) const {
+  if (!remembers_) return update_of(sums.bias[channel - sums.begin], factor);
+  return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
+}
+
+void LayerUpdate::add_squares(const GradientSums& sums) {
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    ++live_;
+    const ChannelFactors direction = directions(c);
+    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
+    float squares = 0.0f;
+    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
+      const int64_t* sum = sums.weights + from.first + k * from.stride;
+      const float value = weight_update(at.first + k * at.stride, sum, direction.weight);
+      squares += value * value;
+    }
+    weight_squares_ += squares;
+    const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
+    const float bias = bias_update(sums, c, direction.bias) * in_output_steps;
+    bias_squares_ += bias * bias;
+  }
+}
+
+LayerUpdate::Steps LayerUpdate::steps() const {
+  if (options_.step == Step::normalised) {
+    const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
+    return {normalise(weight_squares_, static_cast<float>(live_) * active),
+            normalise(bias_squares_, static_cast<float>(live_))};
+  }
+  const float scaling = gradient_norm_scaling(estimation_, layer_, input_.samples) * input_.shrinkage;
+  const float step = input_.learning_rate * scaling;
+  return {step, step};
+}
+
+float LayerUpdate::normalise(float squares, float count) const {
+  if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
+  return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
+}
+
+int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits) {
+  const ChannelWeights at = channel_weights(model_, op_, channel), from = sums.of(model_, layer_, channel);
+  int32_t changed = 0;
+  for (int32_t k = 0; k < at.count; ++k) {
+    const int32_t i = at.first + k * at.stride;
+    const float update = weight_update(i, sums.weights + from.first + k * from.stride, factor);
+    const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
+    const int32_t step = round_update(update, options_.rounding, random);
+    const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);
+    changed += weight != layer_.weights[i];
+    layer_.weights[i] = static_cast<int8_t>(weight);
+  }
+  return changed;
+}
+
+// A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
+void LayerUpdate::update_bias(int32_t channel, float update) {
+  const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - round_saturating(update);
+  layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
+}
+
 int32_t update_layer(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
                      const GradientSums& sums) {
-  return LayerUpdate(estimation, layer, input, sums).apply();
+  LayerUpdate update(estimation, layer, input);
+  if (update.looks()) update.look(sums);
+  return update.apply(sums);
 }
 
 }  // namespace pmt

@@ -6,7 +6,6 @@ namespace pmt {
 
 struct WindowMeter::Job {
   WindowMeter* meter;
-  const SampleSource* source;
   int32_t op;
   WindowGroups groups;
   const float* centres;
@@ -19,17 +18,10 @@ int32_t centre_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.
 }  // namespace
 
 Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
-  setup_ = setup;
-  if (setup.executor.workers < 1) return {Code::option_value};
   if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
   const Model& model = *setup.model;
   arena_ = Arena(memory, bytes);
-  auto* parameters = arena_.take<Parameters>(model.op_count());
-  auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
-  if (!arena_.fits()) return {Code::arena_too_small};
-  bind_parameters(model, parameters);
-  network_ = {setup.model, setup.kernels, parameters, setup.packed};
-  plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
+  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
   most_channels_ = 0;
   most_products_ = 0;
   int32_t most_elements = 0;
@@ -42,34 +34,20 @@ Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t byte
     if (in.channels > most_channels_) most_channels_ = in.channels;
     if (element_count(in) > most_elements) most_elements = element_count(in);
   }
-  sums_ = arena_.take<Sums>(setup.executor.workers);
-  workspaces_ = arena_.take<Workspace>(setup.executor.workers);
-  statuses_ = arena_.take<Status>(setup.executor.workers);
-  const TrainerOptions none;
-  for (int32_t i = 0; i < setup.executor.workers; ++i) {
+  sums_ = arena_.take<Sums>(forwards_.workers());
+  for (int32_t i = 0; i < forwards_.workers(); ++i) {
     const Sums sums = {arena_.take<int64_t>(most_channels_), arena_.take<int64_t>(most_products_),
                        arena_.take<int16_t>(most_elements)};
-    const Workspace workspace = take_workspace(arena_, {&network_, &plan_, nullptr, 0, &none, 1, 0});
-    if (!arena_.fits()) continue;  // go on counting
-    sums_[i] = sums;
-    workspaces_[i] = workspace;
+    if (arena_.fits()) sums_[i] = sums;
   }
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-void WindowMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
-  const Model& model = *setup_.model;
+void WindowMeter::add_sample(const Job& job, const Workspace& workspace, int32_t worker) {
+  const Model& model = forwards_.model();
   const OpRecord& op = model.op(job.op);
-  const Workspace& workspace = workspaces_[worker];
-  int32_t label = 0;
-  if (!job.source->read(job.source->context, sample, workspace.tensor(plan_, Pass::main, model.header().input_tensor),
-                        &label)) {
-    statuses_[worker] = {Code::sample_unreadable};
-    return;
-  }
-  forward(network_, plan_, workspace, 1, 0, job.op);
   const TensorRecord& in = model.input_of(op);
-  const int8_t* input = workspace.tensor(plan_, Pass::main, op.input[0]);
+  const int8_t* input = workspace.tensor(forwards_.plan(), Pass::main, op.input[0]);
   const Sums& sums = sums_[worker];
   const int32_t places = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
@@ -87,11 +65,11 @@ void WindowMeter::add_sample(Job& job, int32_t sample, int32_t worker) {
 
 // What the centres missed of a mean is a constant, whose products are in every sum.
 void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float* values) const {
-  const TensorRecord& in = setup_.model->input_of(setup_.model->op(job.op));
+  const TensorRecord& in = forwards_.model().input_of(forwards_.model().op(job.op));
   const float count = to_float(int64_t{samples} * in.height * in.width);
   const auto total = [this](auto sum_of_worker) {
     int64_t sum = 0;
-    for (int32_t w = 0; w < setup_.executor.workers; ++w) sum += sum_of_worker(sums_[w]);
+    for (int32_t w = 0; w < forwards_.workers(); ++w) sum += sum_of_worker(sums_[w]);
     return to_float(sum);
   };
   for (int32_t c = 0; c < in.channels; ++c) {
@@ -116,24 +94,22 @@ void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float*
 
 Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centres, float* means,
                             float* values) {
-  const Model& model = *setup_.model;
-  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
+  PMT_RETURN_IF_ERROR(forwards_.check(op));
+  const Model& model = forwards_.model();
   const WindowGroups groups = window_groups(model, op);
   if (groups.count == 0) return {Code::layer_not_trainable, op};
   const TensorRecord& in = model.input_of(model.op(op));
   if (samples < 1 || int64_t{samples} * in.height * in.width > most_values) return {Code::batch_size, op};
-  for (int32_t w = 0; w < setup_.executor.workers; ++w) {
-    statuses_[w] = {};
+  for (int32_t w = 0; w < forwards_.workers(); ++w) {
     for (int32_t c = 0; c < in.channels; ++c) sums_[w].channels[c] = 0;
     for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
   }
-  Job job = {this, &source, op, groups, centres};
-  const auto task = [](void* argument, int32_t index, int32_t worker) {
-    Job& j = *static_cast<Job*>(argument);
-    if (j.meter->statuses_[worker].ok()) j.meter->add_sample(j, index, worker);
+  Job job = {this, op, groups, centres};
+  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+    const Job& j = *static_cast<Job*>(context);
+    j.meter->add_sample(j, workspace, worker);
   };
-  if (!setup_.executor.run(setup_.executor.context, samples, task, &job, true)) return {Code::cancelled};
-  for (int32_t w = 0; w < setup_.executor.workers; ++w) PMT_RETURN_IF_ERROR(statuses_[w]);
+  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
   conclude(job, samples, means, values);
   return {};
 }

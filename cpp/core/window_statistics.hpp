@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/autocovariance.hpp"
-#include "core/channel_statistics.hpp"
+#include "core/layer_forwards.hpp"
 
 namespace pmt {
 
@@ -13,7 +13,7 @@ class WindowMeter {
   static constexpr int64_t most_values = int64_t{1} << 30;
 
   // Enough memory for open() to tell the exact need through bytes_needed().
-  static size_t table_bytes(const Model& model) { return StatisticsMeter::table_bytes(model); }
+  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
 
   // `memory` must be 16-byte aligned and outlive the meter.
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
@@ -34,18 +34,14 @@ class WindowMeter {
     int16_t* map;
   };
 
-  void add_sample(Job& job, int32_t sample, int32_t worker);
+  void add_sample(const Job& job, const Workspace& workspace, int32_t worker);
   void conclude(const Job& job, int32_t samples, float* means, float* values) const;
 
-  StatisticsSetup setup_ = {};
   Arena arena_;
-  Network network_ = {};
-  Plan plan_;
+  LayerForwards forwards_;
   int32_t most_channels_ = 0;
   int64_t most_products_ = 0;
   Sums* sums_ = nullptr;  // [worker]
-  Workspace* workspaces_ = nullptr;
-  Status* statuses_ = nullptr;  // one per worker
 };
 
 }  // namespace pmt

@@ -12,6 +12,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOption
   TrainerSetup setup = {
       &view, &arm_dsp_kernels(),   &options, layers.data(), static_cast<int32_t>(layers.size()), storage.data(),
       batch, sequential_executor()};
+  setup.compact = true;
   if (!settings.empty()) {
     if (settings.size() != layers.size()) throw StatusError{{Code::layer_settings}};
     setup.settings = settings.data();

@@ -17,6 +17,13 @@ class DeviceMemory {
 
   const Model& model() const { return model_->model(); }
   const Plan& plan() const { return trainer_.plan(); }
+  const Trainer& trainer() const { return trainer_; }
+  // With the tensors of a layer's queries at their places.
+  Plan plan_of_queries(int32_t layer) const {
+    Plan plan = trainer_.plan();
+    plan.place_queries(layer);
+    return plan;
+  }
   // With this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
 

@@ -138,9 +138,13 @@ class StampedPass {
   bool whole_ = true;
 };
 
-// The first half of a plan's table.
-std::vector<int32_t> offsets(const std::vector<int32_t>& table) {
-  return {table.begin(), table.begin() + static_cast<std::ptrdiff_t>(table.size() / 2)};
+// Where the tensors of the main pass and of queries are.
+std::vector<int32_t> offsets(const Model& model, const Plan& plan) {
+  std::vector<int32_t> offsets;
+  for (const Pass pass : {Pass::main, Pass::query}) {
+    for (int32_t i = 0; i < model.tensor_count(); ++i) offsets.push_back(plan.offset(pass, i));
+  }
+  return offsets;
 }
 
 void check_plan(RandomSource& random, const AlignedBytes& image) {
@@ -153,7 +157,7 @@ void check_plan(RandomSource& random, const AlignedBytes& image) {
     plan.make(model, layers.data(), static_cast<int32_t>(layers.size()), memory, table.data());
     CHECK(plan.is_free_of_overlaps());
     CHECK(StampedPass(model, plan, memory == QueryMemory::apart ? 3 : 1).run(layers));
-    for (const int32_t offset : offsets(table)) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
+    for (const int32_t offset : offsets(model, plan)) CHECK(offset % 16 == (offset < 0 ? -1 : 0));
   }
 }
 
@@ -167,12 +171,12 @@ TEST_CASE("the plan of a small net, byte for byte") {
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 256);
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
+  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, -1, -1});
 
   const int32_t layers[] = {1};  // while op 1 is queried, its input and output stay
   plan.make(model, layers, 1, QueryMemory::shared, table.data());
   CHECK(plan.bytes() == 400);
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
+  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, -1, 256, 384});
   CHECK(plan.is_free_of_overlaps());
 }
 
@@ -184,14 +188,14 @@ TEST_CASE("the plan of a residual block, byte for byte") {
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table.data());
   // The input stays beside both convolutions until the addition has read it.
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
+  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 192, 0, 64, -1, -1, -1, -1, -1});
   CHECK(plan.bytes() == 256);
 
   const int32_t layers[] = {0, 1};
   plan.make(model, layers, 2, QueryMemory::shared, table.data());
   // While op 1 is queried, the input, the wide tensor and the clean output of op 1 stay (256..319,
   // 0..127, 128..191); the queries' wide tensor is op 0's alone and may lie on that clean output.
-  CHECK(offsets(table) == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
+  CHECK(offsets(model, plan) == std::vector<int32_t>{256, 0, 128, 0, 64, -1, 128, 320, 192, 320});
   CHECK(plan.bytes() == 384);
   CHECK(plan.is_free_of_overlaps());
 }
@@ -205,7 +209,7 @@ TEST_CASE("queries apart from the main pass only need what their own suffix make
   Plan plan;
   plan.make(model, layers, 2, QueryMemory::apart, table.data());
   // The main pass as in inference; of the queries 4x4x8 twice, and 10 classes over the first.
-  CHECK(offsets(table) == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
+  CHECK(offsets(model, plan) == std::vector<int32_t>{128, 0, 128, 0, -1, 0, 128, 0});
   CHECK(plan.bytes() == 256);
   CHECK(plan.query_bytes(0) == 256);
   CHECK(plan.query_bytes(1) == 256);
@@ -221,16 +225,17 @@ TEST_CASE("an overlap in the table is found") {
   Plan plan;
   plan.make(model, layers, 1, QueryMemory::shared, table.data());
   const std::vector<int32_t> good = table;
-  const auto moved = [&](size_t entry, int32_t offset) {
+  const auto moved = [&](Pass pass, int32_t tensor, int32_t offset) {
     table = good;
-    table[entry] = offset;
+    const int32_t offsets = static_cast<int32_t>(pass) * (model.tensor_count() + model.op_count() + 1);
+    table[static_cast<size_t>(offsets + tensor)] = offset;
     return plan.is_free_of_overlaps();
   };
-  CHECK(moved(2, 128));   // as planned
-  CHECK(!moved(2, 112));  // 16 bytes into the input of its own op
-  CHECK(!moved(6, 128));  // the query's output on the main pass's output
-  CHECK(!moved(7, 256));  // the query's logits on their own input
-  CHECK(moved(0, 256));   // the network's input is dead when the query runs
+  CHECK(moved(Pass::main, 2, 128));    // as planned
+  CHECK(!moved(Pass::main, 2, 112));   // 16 bytes into the input of its own op
+  CHECK(!moved(Pass::query, 2, 128));  // the query's output on the main pass's output
+  CHECK(!moved(Pass::query, 3, 256));  // the query's logits on their own input
+  CHECK(moved(Pass::main, 0, 256));    // the network's input is dead when the query runs
 }
 
 TEST_CASE("plans of random networks and layer sets lose no tensor") {

@@ -61,7 +61,7 @@ void check_rooms(const Model& model, const TrainerOptions& options) {
   for (int32_t i = 0; i < trainer.layer_count(); ++i) {
     const Layer& layer = trainer.layer(i);
     CHECK(rooms.scratch >= 2 * patch_taps(model, layer));
-    const int32_t channels = weight_tile_channels(trainer.network(), layer, options);
+    const int32_t channels = weight_tile_channels(trainer.network(), trainer.plan(), layer, options);
     const int64_t tile = static_cast<int64_t>(channels) * (layer.weight_count / layer.channels);
     if (layer.estimator == Estimator::weight_perturbation) {
       CHECK(rooms.weight_tile >= tile);

@@ -26,6 +26,14 @@ SampleSource source_of(const Samples& samples) {
   return {const_cast<Samples*>(&samples), read};
 }
 
+std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model) {
+  std::vector<StreamedOps> streams;
+  for (int32_t i = 0; i < model.op_count(); i = plan.segment_end(i) + 1) {
+    if (plan.streams(i)) streams.push_back({i, plan.segment_end(i), plan.band(i)});
+  }
+  return streams;
+}
+
 TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std::vector<int32_t> layers, int32_t batch,
                          const Machine& machine, const std::vector<LayerSettings>& settings)
     : layers_(std::move(layers)) {
@@ -42,8 +50,15 @@ TrainingRun::TrainingRun(const Model& model, const TrainerOptions& options, std:
   settings_ = settings;
   if (!settings_.empty()) setup.settings = settings_.data();
   setup.probing = is_measured(options);
+  setup.compact = machine.compact;
+  setup.sum_bytes = machine.sum_bytes;
   AlignedBytes tables(Trainer::table_bytes(model, count));
   REQUIRE(trainer_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
+  const std::vector<StreamedOps> streams = streams_of(trainer_.plan(), model);
+  if (machine.compact) {  // as a device is told
+    setup.streams = streams.data();
+    setup.stream_count = static_cast<int32_t>(streams.size());
+  }
   const size_t bytes = trainer_.bytes_needed();
   memory_ = std::make_unique<AlignedBytes>(bytes, 0xA5);
   REQUIRE(trainer_.open(setup, memory_->data(), bytes - 1).code == Code::arena_too_small);

@@ -28,7 +28,12 @@ struct Machine {
   Executor executor = sequential_executor();
   const Kernels* kernels = &portable_kernels();
   int32_t query_bytes = 0;
+  bool compact = false;
+  int32_t sum_bytes = 0;
 };
+
+// What a plan lets stream.
+std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
 
 class TrainingRun {
  public:

@@ -46,7 +46,8 @@ Problem Card::check_header(const Model& model) const {
   if (h.ops != model.op_count()) return "the card does not have the model's number of ops";
   const bool counts = inside(h.samples, 1, most_records) && inside(h.steps, 0, most_records) &&
                       inside(h.batch, 1, most_records) && inside(h.layers, 1, h.ops) &&
-                      inside(h.inferences, 0, h.samples) && inside(h.save_interval, 1, most_records);
+                      inside(stream_count(), 0, h.ops) && inside(h.inferences, 0, h.samples) &&
+                      inside(h.save_interval, 1, most_records);
   return counts ? nullptr : "a count in the header is out of range";
 }
 
@@ -63,6 +64,7 @@ Problem Card::check_sections() const {
       {h.options, sizeof(TrainerOptions)},
       {h.layer_list, 4 * int64_t{h.layers}},
       {h.settings, int64_t{sizeof(LayerSettings)} * h.layers},
+      {h.streams, int64_t{sizeof(StreamedOps)} * stream_count()},
       {h.step_list, step_bytes() * h.steps},
       {h.sample_list, sample_bytes() * h.samples},
       {h.activations, 4 * int64_t{h.inferences} * h.ops},
@@ -119,6 +121,12 @@ bool Card::settings(int32_t index, LayerSettings* settings) const {
 }
 
 bool Card::layer(int32_t index, int32_t* op) const { return read(header_.layer_list, 4 * int64_t{index}, op, 4); }
+
+int32_t Card::stream_count() const { return static_cast<int32_t>(header_.streams.bytes / sizeof(StreamedOps)); }
+
+bool Card::stream(int32_t index, StreamedOps* stream) const {
+  return read(header_.streams, int64_t{sizeof *stream} * index, stream, sizeof *stream);
+}
 
 bool Card::memories(float* values) const { return read(header_.memories, 0, values, header_.memories.bytes); }
 

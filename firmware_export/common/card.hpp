@@ -5,6 +5,7 @@
 #include "common/storage.hpp"
 #include "core/layer.hpp"
 #include "core/model.hpp"
+#include "core/segments.hpp"
 
 namespace pmt::firmware {
 
@@ -22,6 +23,8 @@ class Card {
   bool options(TrainerOptions* options) const;
   bool settings(int32_t index, LayerSettings* settings) const;
   bool layer(int32_t index, int32_t* op) const;
+  int32_t stream_count() const;
+  bool stream(int32_t index, StreamedOps* stream) const;
   // `values` takes header().memories.bytes.
   bool memories(float* values) const;
   bool step(int32_t step, StepRecord* record) const;

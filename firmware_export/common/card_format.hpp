@@ -16,7 +16,7 @@ namespace pmt::firmware {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 3;
+constexpr uint32_t card_version = 4;
 
 constexpr size_t payload_bytes = 508;
 
@@ -53,6 +53,7 @@ struct CardHeader {
   CardSection options;      // TrainerOptions
   CardSection layer_list;   // int32 op index [layers]
   CardSection settings;     // LayerSettings [layers]
+  CardSection streams;      // StreamedOps: which ops stream, as the host has planned it; see core/segments.hpp
   CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
   CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
@@ -61,7 +62,7 @@ struct CardHeader {
   CardSection memories;     // float32 of Trainer::memories() before the first step; empty: all 0
   CardSection model;        // the .pmt image; for the host alone, which reads the trained model back
 };
-static_assert(sizeof(CardHeader) == 144, "the header is part of the file format");
+static_assert(sizeof(CardHeader) == 152, "the header is part of the file format");
 
 struct StepRecord {
   uint32_t step;  // counter of the random streams

@@ -3,6 +3,7 @@
 #include "common/executor.hpp"
 #include "common/training_log.hpp"
 #include "core/crc32.hpp"
+#include "core/stream_run.hpp"
 
 namespace pmt::firmware {
 
@@ -46,13 +47,14 @@ bool Session::open_card() {
   return card_.options(&options_) || fail("options", {Code::sample_unreadable});
 }
 
-// The arena: layer list, settings, parameters of the layers under training, then the trainer's own
-// memory.
+// The arena: layer list, settings, the ops that stream, parameters of the layers under training, then the
+// trainer's own memory.
 bool Session::open_trainer(const board::Memory& arena) {
   const int32_t count = card_.header().layers;
   Arena memory(arena.data, arena.bytes);
   auto* layers = memory.take<int32_t>(count);
   auto* settings = memory.take<LayerSettings>(count);
+  auto* streams = memory.take<StreamedOps>(card_.stream_count());
   auto* storage = memory.take<LayerStorage>(count);
   arena_bytes_ = arena.bytes;
   Status status = {Code::arena_too_small};
@@ -61,12 +63,18 @@ bool Session::open_trainer(const board::Memory& arena) {
     for (int32_t i = 0; i < count; ++i) {
       if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
     }
+    for (int32_t i = 0; i < card_.stream_count(); ++i) {
+      if (!card_.stream(i, &streams[i])) return fail("streams", {Code::sample_unreadable});
+    }
     if (!copy_layers(memory, layers, storage)) return false;
     taken = memory.used();
     if (memory.fits()) {
       TrainerSetup setup = {&model_, &device_kernels(),    &options_,         layers, count,
                             storage, card_.header().batch, watched_executor()};
       setup.settings = settings;
+      setup.compact = true;
+      setup.streams = streams;
+      setup.stream_count = card_.stream_count();
       status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
       taken += trainer_.bytes_needed();
     }
@@ -123,13 +131,15 @@ bool Session::check_activations() {
     int32_t label = 0;
     int8_t* input = workspace.tensor(trainer_.plan(), Pass::main, model_.header().input_tensor);
     if (!card_.sample(sample, input, &label)) return fail("inference", {Code::sample_unreadable});
-    for (int32_t i = 0; i < h.ops; ++i) {
+    const Plan& plan = trainer_.plan();
+    for (int32_t i = 0; i < h.ops; i = plan.segment_end(i) + 1) {
       board::feed_watchdog();
-      forward(trainer_.network(), trainer_.plan(), workspace, 1, i, i + 1);
-      const OpRecord& op = model_.op(i);
-      const int8_t* output = workspace.tensor(trainer_.plan(), Pass::main, op.output);
-      const auto bytes = static_cast<size_t>(element_count(model_.output_of(op)));
-      verify_.activation(sample, i, crc32(reinterpret_cast<const uint8_t*>(output), bytes));
+      uint32_t checksums[longest_stream] = {};
+      forward_rows(trainer_.network(), plan, workspace, i, [&](int32_t op, const int8_t* rows, int32_t bytes) {
+        const auto* first = reinterpret_cast<const uint8_t*>(rows);
+        checksums[op - i] = crc32(first, static_cast<size_t>(bytes), checksums[op - i]);
+      });
+      for (int32_t op = i; op <= plan.segment_end(i); ++op) verify_.activation(sample, op, checksums[op - i]);
     }
   }
   return expected_values_were_read();

@@ -148,6 +148,8 @@ def stored_statistics(model: Model) -> CleanStatistics | None:
     stored: dict[str, Any] | None = model.metadata.get(METADATA_KEY)
     if stored is None:
         return None
+    names = aligned_layers(model)
+    shapes = {names[index]: shape for index, shape in window_layers(model).items()}
     try:
         return CleanStatistics(
             int(stored["images"]),
@@ -155,10 +157,7 @@ def stored_statistics(model: Model) -> CleanStatistics | None:
                 name: _unpacked(text, "<f4").reshape(2, -1)
                 for name, text in stored["layers"].items()
             },
-            {
-                name: _unpacked_windows(model, name, of)
-                for name, of in stored.get("windows", {}).items()
-            },
+            _unpacked_windows(stored.get("windows", {}), shapes),
         )
     except (KeyError, TypeError, AttributeError, ValueError, binascii.Error) as error:
         raise ValueError(f"the model's {METADATA_KEY} are damaged: {error}") from None
@@ -208,10 +207,13 @@ def _unpacked(text: str, dtype: str) -> FloatArray:
     return np.frombuffer(base64.b64decode(text, validate=True), dtype).astype(np.float32)
 
 
-def _unpacked_windows(model: Model, name: str, stored: dict[str, str]) -> WindowStatistics:
-    index = {name: index for index, name in aligned_layers(model).items()}.get(name)
-    shape = None if index is None else window_layers(model).get(index)
-    if shape is None:
-        raise ValueError(f"{name!r} is no layer with windows")
-    covariances = _unpacked(stored["covariances"], "<f2").reshape(shape)
-    return WindowStatistics(_unpacked(stored["means"], "<f4"), covariances)
+def _unpacked_windows(
+    stored: dict[str, dict[str, str]], shapes: dict[str, tuple[int, int]]
+) -> dict[str, WindowStatistics]:
+    windows = {}
+    for name, of in stored.items():
+        if name not in shapes:
+            raise ValueError(f"{name!r} is no layer with windows")
+        covariances = _unpacked(of["covariances"], "<f2").reshape(shapes[name])
+        windows[name] = WindowStatistics(_unpacked(of["means"], "<f4"), covariances)
+    return windows

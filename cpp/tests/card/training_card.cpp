@@ -118,6 +118,7 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
                              &header.step_list, &header.sample_list, &header.activations,
                              &header.results,   &header.parameters,  &header.memories};
   for (size_t i = 0; i < 9; ++i) add(sections[i], packed[i]);
+  add(&header.streams, {});  // every op alone
   add(&header.model, std::vector<uint8_t>(image.data(), image.data() + image.size()));
 
   size_t checkpoint = 4 * static_cast<size_t>(header.memory_values);

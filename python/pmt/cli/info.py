@@ -13,6 +13,7 @@ from pmt.cli.sources import load_model
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_layers, training_options
 from pmt.costs.backward_memory import inference_moments
+from pmt.costs.peak import peak_moment
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 
@@ -86,7 +87,10 @@ def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> di
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
     device = _core.DeviceMemory(model.core, options.to_core(), layers, options.batch)
     inference = max(moment.total for moment in inference_moments(model))
-    return Memory(inference, device.activation_bytes, device.arena_bytes, device.plan())
+    layer = peak_moment(device, layers).layer
+    queries = [] if layer is None else device.query_plan(layer)
+    plan = device.plan() + [buffer for buffer in queries if buffer["pass"] == "query"]
+    return Memory(inference, device.activation_bytes, device.arena_bytes, plan)
 
 
 def _layer_table(model: Model, estimators: dict[int, str]) -> str:
@@ -150,10 +154,10 @@ def _list(values: tuple[float, ...]) -> str:
 
 
 def _plan_table(plan: list[dict[str, Any]]) -> str:
-    titles = ["tensor", "name", "pass", "offset", "bytes", "first op", "last op"]
-    keys = ["tensor", "name", "pass", "offset", "bytes", "first", "last"]
+    titles = ["what", "tensor", "pass", "offset", "bytes", "first op", "last op"]
+    keys = ["what", "tensor", "pass", "offset", "bytes", "first", "last"]
     rows = [[str(buffer[key]) for key in keys] for buffer in plan]
-    return table(titles, rows, left=("name", "pass"))
+    return table(titles, rows, left=("what", "pass"))
 
 
 def _figures(

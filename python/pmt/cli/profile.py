@@ -7,7 +7,7 @@ import argparse
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.instruction_report import latency_lines, op_table, step_table
 from pmt.cli.output import Output
-from pmt.cli.profile_report import memory_table, summary, work_table
+from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
 from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
@@ -17,7 +17,7 @@ from pmt.costs.profile import Profile
 from pmt.model import Model
 
 USAGE = """\
-pmt profile MODEL --method NAME [--layers SPEC] [--against all] [options]
+pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
        pmt profile MODEL --instructions [--target NAME] [--kernels NAMES] [--method NAME ...]"""
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
@@ -61,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--plot", metavar="FILE", help="draw the memory by part (.png, .svg or .pdf)"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print where the method's activations live on a device"
     )
     _add_instructions(parser)
     add_json(parser)
@@ -122,9 +125,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             if arguments.against != _ALL:
                 raise
             omitted[name] = str(error)
+    plan = _plan(model, first) if arguments.plan else None
     output.text(summary(model, profiles))
     output.text("\n" + work_table(profiles))
     output.text("\n" + memory_table(profiles))
+    if plan is not None:
+        output.text("\n" + plan)
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
@@ -133,6 +139,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         plot_memory(profiles, arguments.plot)
     output.figures({"profiles": [p.to_json() for p in profiles], "left_out": omitted})
     return 0
+
+
+def _plan(model: Model, profile: Profile) -> str:
+    if profile.device is None:
+        raise ValueError(
+            f"--plan: {profile.method} is not trained by the core, which plans "
+            "zeroth-order methods alone; choose one of these as --method"
+        )
+    return plan_table(model, profile.device, profile.ops)
 
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:

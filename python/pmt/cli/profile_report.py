@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pmt import _core
 from pmt.cli.tables import table
 from pmt.costs.backward_memory import inference_moments
 from pmt.costs.memory import PARTS
+from pmt.costs.peak import PlanMoment, peak_moment
 from pmt.costs.profile import Profile
 from pmt.model import Model
 
-__all__ = ["memory_table", "summary", "work_table"]
+__all__ = ["memory_table", "plan_table", "summary", "work_table"]
 
 _WORK = {
     "forward": "forward",
     "queries": "queries",
     "reforwards": "again",
+    "restarts": "restarts",
     "input_gradients": "by inputs",
     "weight_gradients": "by weights",
 }
@@ -77,3 +80,44 @@ def memory_table(profiles: Sequence[Profile]) -> str:
     ]
     titles = ["bytes", *(_SHORT.get(part, part) for part in shown), "SRAM", "flash"]
     return table(titles, rows, left=("bytes",))
+
+
+def plan_table(model: Model, device: _core.DeviceMemory, layers: Sequence[int]) -> str:
+    """Say where every activation lives: of the main pass, and at the peak of the queries."""
+    names = {op["index"]: op["name"] for op in model.core.ops()}
+    peak = peak_moment(device, layers)
+    buffers = device.plan()
+    if peak.layer is not None:
+        buffers += [b for b in device.query_plan(peak.layer) if b["pass"] == "query"]
+    alive = {(b["pass"], b["offset"], b["what"]) for b in peak.buffers}
+    rows = [
+        [
+            b["pass"],
+            f"{b['what']} (lines)" if b["lines"] else b["what"],
+            f"{b['bytes']:,}",
+            f"{b['offset']:,}",
+            names[b["first"]],
+            names.get(b["last"], "end"),
+            "*" if (b["pass"], b["offset"], b["what"]) in alive else "",
+        ]
+        for b in buffers
+    ]
+    titles = ["pass", "buffer", "bytes", "offset", "from", "to", "peak"]
+    left = ("pass", "buffer", "from", "to", "peak")
+    parts = [*_streams(device, names), table(titles, rows, left=left), _peak(peak, device, names)]
+    return "\n".join(parts)
+
+
+def _streams(device: _core.DeviceMemory, names: dict[int, str]) -> list[str]:
+    return [
+        f"streams {names[begin]} .. {names[end]} through line buffers, {band} rows at once"
+        for begin, end, band in device.segments()
+    ]
+
+
+def _peak(peak: PlanMoment, device: _core.DeviceMemory, names: dict[int, str]) -> str:
+    where = "the main pass" if peak.layer is None else f"a query of {names[peak.layer]}"
+    return (
+        f"peak    {peak.bytes:,} bytes alive while {names[peak.op]} runs in {where}; "
+        f"{device.activation_bytes:,} bytes planned, in which a layer's gradient is summed up, too"
+    )

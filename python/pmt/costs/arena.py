@@ -22,6 +22,7 @@ _LAYER = {4: 44, 8: 56}
 _WORKSPACE = {4: 56, 8: 112}
 _LAYER_STORAGE_32 = 8
 _LAYER_SETTINGS = 16
+_STREAMED_OPS = 12
 
 
 def arena_bytes(
@@ -33,9 +34,9 @@ def arena_bytes(
 ) -> int:
     """Return the exact size of the target's arena.
 
-    It holds the list of the layers, their settings, weights (int8; not where biases alone are
-    trained) and biases (int32), and the trainer's own memory for one worker: activations, queries,
-    gradient sums, what updates remember.
+    It holds the list of the layers, their settings, which ops stream, weights (int8; not where
+    biases alone are trained) and biases (int32), and the trainer's own memory for one worker:
+    activations, queries, gradient sums, what updates remember.
 
     Parameters
     ----------
@@ -60,11 +61,12 @@ def arena_bytes(
     for layer in layers:
         parameters += _round_up(model.weights(layer).size) if options.train_weights else 0
         parameters += _round_up(4 * model.bias(layer).size)
-    here = _core.DeviceMemory(model, options, list(layers), batch, list(settings)).arena_bytes
+    device = _core.DeviceMemory(model, options, list(layers), batch, list(settings))
+    parameters += _round_up(_STREAMED_OPS * len(device.segments()))
     pointer = np.dtype(np.uintp).itemsize
     tables = ((_PARAMETERS, model.op_count), (_LAYER, count), (_WORKSPACE, 1))
     saved = sum(_round_up(size[pointer] * n) - _round_up(size[4] * n) for size, n in tables)
-    return parameters + here - saved
+    return parameters + device.arena_bytes - saved
 
 
 def _round_up(size: int) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pmt import _core
 from pmt.backprop.trainer import BackpropTrainer
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.costs.backward_work import backward_work
 from pmt.costs.memory import Memory
+from pmt.costs.restarts import device_restarts
 from pmt.costs.work import Work
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.costs.zeroth_order_work import zeroth_order_work
@@ -39,6 +41,10 @@ class Profile:
         Multiply-accumulates for one image.
     memory : Memory
         On a device, at the peak.
+    device : _core.DeviceMemory or None
+        The core's plan of it; None for back-propagation.
+    ops : tuple of int
+        Op indices of the layers; for a plan.
     """
 
     method: str
@@ -49,6 +55,8 @@ class Profile:
     queries: int
     work: Work
     memory: Memory
+    device: _core.DeviceMemory | None = None
+    ops: tuple[int, ...] = ()
 
     @property
     def step_macs(self) -> int:
@@ -106,6 +114,9 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
     chosen = model.select_layers(options.layers)
     trained = [layer for layer in model.layers if layer.index in chosen]
     core = options.to_core()
+    memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
+    device = _core.DeviceMemory(model.core, core, list(chosen), options.batch)
+    restarts = device_restarts(model.core, core, chosen, device, options.batch)
     return Profile(
         method=method,
         layers=tuple(layer.name for layer in trained),
@@ -113,8 +124,10 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         biases=sum(layer.biases for layer in trained) if options.train_bias else 0,
         batch=options.batch,
         queries=options.queries if options.directions != "coordinate" else 0,
-        work=zeroth_order_work(model.core, core, chosen),
-        memory=zeroth_order_memory(model, core, chosen, batch=options.batch),
+        work=replace(zeroth_order_work(model.core, core, chosen), restarts=restarts),
+        memory=memory,
+        device=device,
+        ops=tuple(chosen),
     )
 
 

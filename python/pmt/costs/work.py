@@ -30,6 +30,9 @@ class Work:
     weight_gradients : int
         Products of a layer's output gradient and its input: as many as the layer's forward, by
         the share of input channels that are trained.
+    restarts : int
+        What a device does again for lack of memory: queries begin with their stream, a gradient in
+        groups of channels runs it again for each.
     forwards : int
         Perturbed forwards; each counts as one whatever its length.
     """
@@ -39,13 +42,14 @@ class Work:
     reforwards: int = 0
     input_gradients: int = 0
     weight_gradients: int = 0
+    restarts: int = 0
     forwards: int = 0
 
     @property
     def macs(self) -> int:
         """Everything counted."""
         backward = self.input_gradients + self.weight_gradients
-        return self.forward + self.queries + self.reforwards + backward
+        return self.forward + self.queries + self.reforwards + self.restarts + backward
 
     @property
     def forward_macs(self) -> int:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
 from pmt.costs.memory import Memory
+from pmt.costs.peak import peak_moment
 from pmt.model import Model
 
 __all__ = ["zeroth_order_memory"]
 
-_LOSS = 4  # bytes of a loss, a sum of an update and of a random stream's state
-_SUM = 8
+_LOSS = 4  # bytes of a loss, and of a random stream's state
 _STREAM = 36
 _SAMPLE = 8
 
 
 def zeroth_order_memory(
-    model: Model, options: _core.Options, layers: Sequence[int], *, batch: int = 1
+    model: Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    *,
+    batch: int = 1,
+    settings: Sequence[_core.LayerSettings] = (),
 ) -> Memory:
     """Count the peak memory of a step.
 
@@ -33,6 +37,8 @@ def zeroth_order_memory(
         Op indices, ascending.
     batch : int
         Images of a step.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'. Estimators decide what streams.
 
     Returns
     -------
@@ -40,16 +46,16 @@ def zeroth_order_memory(
         Parts that add up to the arena of :func:`pmt.costs.arena.arena_bytes`, to the byte.
     """
     options.weight_tile_bytes = WEIGHT_TILE_BYTES
-    device = _core.DeviceMemory(model.core, options, list(layers), batch)
+    device = _core.DeviceMemory(model.core, options, list(layers), batch, list(settings))
     trained = [layer for layer in model.layers if layer.index in set(layers)]
     weights = sum(layer.weights for layer in trained) if options.train_weights else 0
     biases = 4 * sum(layer.biases for layer in trained)
-    largest = max(t.weights for t in trained) if options.train_weights else 0
-    sums = _SUM * (largest + max(t.biases for t in trained))
+    sums = device.sum_bytes
     memories = _core.Trainer(model.core, options, list(layers), 1, 1).memories().nbytes
     tables = _tables(model, options, layers, batch)
-    image = _image_at_the_peak(device.plan(), model.core.input_tensor)
-    total = arena_bytes(model.core, options, layers, batch)
+    peak = peak_moment(device, layers)
+    image = sum(b["bytes"] for b in peak.buffers if b["tensor"] == model.core.input_tensor)
+    total = arena_bytes(model.core, options, layers, batch, settings)
     return Memory(
         frozen=sum(x.weights + 4 * x.biases for x in model.layers) - weights - biases,
         weights=weights,
@@ -77,21 +83,3 @@ def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: 
     average = options.queries if queries > 0 else 0
     streams = options.queries if options.directions == _core.Directions.rademacher else 0
     return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * streams
-
-
-def _image_at_the_peak(plan: list[dict[str, Any]], image: int) -> int:
-    """Bytes of the network's input where most is alive, 0 where it is gone by then."""
-    end = max(buffer["last"] for buffer in plan)
-
-    def alive(op: int) -> list[dict[str, Any]]:
-        return [buffer for buffer in plan if buffer["first"] <= op <= buffer["last"]]
-
-    def main_and_query(op: int) -> int:
-        return sum(buffer["bytes"] for buffer in alive(op))
-
-    peak = max(range(end + 1), key=main_and_query)
-    return sum(
-        int(buffer["bytes"])
-        for buffer in alive(peak)
-        if buffer["tensor"] == image and buffer["pass"] == "main"
-    )

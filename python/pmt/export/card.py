@@ -24,6 +24,7 @@ from pmt.export.card_format import (
     SECTIONS,
     SLOT_MAGIC,
     STEP,
+    STREAM,
     CardHeader,
     Section,
     SlotHeader,
@@ -163,10 +164,12 @@ def build_card(
     if save_interval < 1:
         raise ValueError(f"save_interval={save_interval!r} must be at least 1 step")
     model = _core.Model(image)
+    device = _core.DeviceMemory(model, options, list(layers), batch, list(settings))
     contents = {
         "options": options.pack(),
         "layer_list": np.asarray(layers, "<i4").tobytes(),
         "settings": b"".join(one.pack() for one in settings),
+        "streams": b"".join(STREAM.pack(*ops) for ops in device.segments()),
         "step_list": b"".join(_pack_step(step, batch) for step in steps),
         "sample_list": _pack_samples(images, labels),
         "activations": np.asarray(expected.activations, "<u4").tobytes(),

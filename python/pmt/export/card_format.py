@@ -16,6 +16,7 @@ __all__ = [
     "SLOT_HEADER_BYTES",
     "SLOT_MAGIC",
     "STEP",
+    "STREAM",
     "CardHeader",
     "Section",
     "SlotHeader",
@@ -23,19 +24,20 @@ __all__ = [
 
 CARD_MAGIC = b"PMTD"
 SLOT_MAGIC = b"PMTC"
-CARD_VERSION = 3
+CARD_VERSION = 4
 
 SECTIONS = (
-    "options", "layer_list", "settings", "step_list", "sample_list", "activations", "results",
-    "parameters", "memories", "model",
+    "options", "layer_list", "settings", "streams", "step_list", "sample_list", "activations",
+    "results", "parameters", "memories", "model",
 )  # fmt: skip
 
 STEP = struct.Struct("<Ifi")
 RESULT = struct.Struct("<q2i")
 PARAMETERS = struct.Struct("<2I")
+STREAM = struct.Struct("<3i")
 IMAGE_CRC = struct.Struct("<12xI")  # where a .pmt image has its checksum
 
-_CARD = struct.Struct("<4s4I9i2I20I")
+_CARD = struct.Struct("<4s4I9i2I22I")
 _SLOT = struct.Struct("<4s5I")
 CARD_HEADER_BYTES = _CARD.size
 SLOT_HEADER_BYTES = _SLOT.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pmt import _core
+from pmt.costs.peak import peak_moment
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.export.task import Task
 
@@ -27,7 +28,9 @@ def arena_parts(task: Task, arena: int) -> dict[str, int]:
     dict of str to int
         Name -> bytes.
     """
-    memory = zeroth_order_memory(task.model, task.options, task.layers, batch=task.batch)
+    memory = zeroth_order_memory(
+        task.model, task.options, task.layers, batch=task.batch, settings=task.settings
+    )
     parts = {
         "trained weights": memory.weights + memory.biases,
         "activations": memory.activations + memory.input,
@@ -44,10 +47,5 @@ def peak_op(task: Task) -> str:
     device = _core.DeviceMemory(
         task.model.core, task.options, list(task.layers), task.batch, list(task.settings)
     )
-    plan = device.plan()
     ops = task.model.core.ops()
-
-    def alive(op: int) -> int:
-        return sum(b["bytes"] for b in plan if b["first"] <= op <= b["last"])
-
-    return str(ops[max(range(len(ops)), key=alive)]["name"])
+    return str(ops[peak_moment(device, task.layers).op]["name"])

@@ -12,6 +12,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.costs.arena import arena_bytes, portable_arena_excess
+from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
@@ -240,7 +241,14 @@ def _arena_bytes(
 def _task_macs(task: Task) -> int:
     """Count the multiply-accumulates of all steps and of the inferences that are compared."""
     work = zeroth_order_work(task.model.core, task.options, task.layers, task.settings)
-    return len(task.steps) * task.batch * work.macs + task.inferences * work.forward
+    device = _core.DeviceMemory(
+        task.model.core, task.options, task.layers, task.batch, task.settings
+    )
+    restarts = device_restarts(
+        task.model.core, task.options, task.layers, device, task.batch, task.settings
+    )
+    images = len(task.steps) * task.batch
+    return images * (work.macs + restarts) + task.inferences * work.forward
 
 
 def _check_folder(out: Path, force: bool) -> None:
