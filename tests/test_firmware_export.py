@@ -89,7 +89,7 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert lines[10] == "| model             | flash |     2,864 |      2.2% |"
     assert lines[12].startswith("fits: ")
     assert lines[12].endswith(
-        " of 65,536 bytes of RAM, about 80,688 of 131,072 of flash; most activations at stem"
+        " of 65,536 bytes of RAM, about 92,976 of 131,072 of flash; most activations at stem"
     )
     assert lines[13] == "work: 3 million multiply-accumulates, about 0 s"
     assert lines[14] == f"next: make -C {tmp_path / 'fw'} qemu"
