@@ -69,8 +69,11 @@ Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateS
     storage[i] = {weights, bias};
   }
   Steps steps = {&card_, 0};
-  const TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
-                                nullptr, card_.header().batch, watched_executor()};
+  TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
+                          nullptr, card_.header().batch, watched_executor()};
+  trainer.compact = true;
+  trainer.streams = candidate.streams;
+  trainer.stream_count = candidate.stream_count;
   const SelectionSetup setup = {trainer,
                                 {this, save, restore},
                                 {&steps, begin, {&steps, read_sample}, card_.header().batch, card_.header().steps},
