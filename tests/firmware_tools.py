@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from networks import labels, pixels
@@ -12,6 +13,7 @@ from required import need_tools
 
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.monitor import TrainingLog
 
 COMPILER = "arm-none-eabi-g++"
 EMULATOR = "qemu-system-arm"
@@ -42,6 +44,29 @@ def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:
     run = make(folder, "qemu", "TIMEOUT=120", *arguments)
     log = [line for line in run.stdout.splitlines() if not line.startswith("make:")]
     return run.returncode == 0, log
+
+
+def check_marks(log: Iterable[str], arena: int, stack: int) -> None:
+    """Check what a run says of its memory.
+
+    Parameters
+    ----------
+    log : iterable of str
+        Its lines.
+    arena : int
+        As planned: the high-water mark is less by less than 16 bytes, the rounding of its end.
+    stack : int
+        As reserved.
+    """
+    memory = TrainingLog()
+    for line in log:
+        memory.read(line)
+    mark, size = memory.memory["arena"]
+    assert size == arena
+    assert 0 <= arena - mark < 16, (mark, arena)
+    mark, size = memory.memory["stack"]
+    assert size == stack
+    assert 512 <= mark < stack
 
 
 def share_objects(objects: Path, out: Path) -> None:

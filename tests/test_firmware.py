@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from firmware_tools import EMULATOR, TARGET, emulate, need_firmware_tools, random_dataset
+from firmware_tools import (
+    EMULATOR,
+    TARGET,
+    check_marks,
+    emulate,
+    need_firmware_tools,
+    random_dataset,
+)
 from networks import residual_network
 
 import pmt
@@ -49,7 +56,7 @@ def check_same_bytes(
     layers = len(report.layers)
     assert log[-1] == f"verify: ok (5 steps, {layers} layers, {activations} activations)", log
     assert ok
-    assert f"arena: {report.arena_bytes} of {report.arena_bytes} bytes used" in log
+    check_marks(log, report.arena_bytes, report.stack_bytes)
     task = make_task(
         model,
         dataset=data,
@@ -205,7 +212,7 @@ def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path: Pa
     report = export(model, target=TARGET, out=tmp_path, dataset=data, options=options, steps=5)
     ok, log = emulate(tmp_path)
     assert ok, log
-    assert f"arena: {report.arena_bytes} of {report.arena_bytes} bytes used" in log
+    check_marks(log, report.arena_bytes, report.stack_bytes)
     device = pmt.load(tmp_path / "build" / "card.img")
     for op in (0, 1, 2, 3):
         assert np.array_equal(device.core.weights(op), model.core.weights(op))

@@ -113,11 +113,11 @@ def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ra
     assert built.returncode == 0, built.stdout
     found = sections(folder)
     assert found[".vectors"][0] == 0x08000000
-    assert found[".stack"] == (ram_origin, 8192)
+    assert found[".stack"] == (ram_origin, 4096)
     address, size = found[".arena"]
-    assert ram_origin + 8192 <= address < address + size <= ram_end
+    assert ram_origin + 4096 <= address < address + size <= ram_end
     vectors = (folder / "build" / "fw.bin").read_bytes()[:8]
-    assert int.from_bytes(vectors[:4], "little") == ram_origin + 8192
+    assert int.from_bytes(vectors[:4], "little") == ram_origin + 4096
     assert int.from_bytes(vectors[4:], "little") >> 16 in range(0x0800, 0x0810)
 
 

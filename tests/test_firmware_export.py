@@ -85,7 +85,7 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
     assert lines[1] == "| what              | where |     bytes | of budget |"
     assert lines[3] == "| - trained weights | arena |       656 |      1.0% |"
-    assert lines[9] == "| stack             | RAM   |     8,192 |     12.5% |"
+    assert lines[9] == "| stack             | RAM   |     4,096 |      6.2% |"
     assert lines[10] == "| model             | flash |     2,864 |      2.2% |"
     assert lines[12].startswith("fits: ")
     assert lines[12].endswith(

@@ -11,6 +11,7 @@ import pytest
 from firmware_tools import (
     EMULATOR,
     TARGET,
+    check_marks,
     emulate,
     make,
     need_firmware_tools,
@@ -59,6 +60,7 @@ def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_obje
     assert report.selection.startswith(f"{found.best.layers}; losses on 8 held-out samples: B1 ")
     assert log[-1] == f"verify: ok (6 steps, {len(report.layers)} layers, 16 activations)"
     assert ok
+    check_marks(log, report.arena_bytes, 4096 + 2048)
 
 
 def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: Path) -> None:

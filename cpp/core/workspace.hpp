@@ -20,7 +20,7 @@ struct Workspace {
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
   float* logits;           // one per class, of every image at once
-  int32_t* head_gradient;  // one per class
+  int32_t* head_gradient;  // one per class; none in a compact plan
 
   uint8_t* scratch_of(const Plan& plan, Pass pass, int32_t op) const {
     return plan.is_compact() ? activations + plan.scratch_offset(pass, op) : scratch;

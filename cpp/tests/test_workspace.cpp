@@ -1,5 +1,6 @@
 // Every buffer of a workspace is as large as its users write. The buffers are neighbours in one
-// arena, so neither a guard around it nor the address sanitizer sees one run into the next.
+// arena, so neither a guard around it nor the address sanitizer sees one run into the next. Behind
+// the last one, the logits, the memory ends.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,14 +15,14 @@ using namespace pmt::tests;
 namespace {
 
 struct Rooms {
-  int64_t activations, scratch, weight_tile, bias_tile, signs, sign_sums, streams, logits;
+  int64_t activations, scratch, weight_tile, bias_tile, signs, sign_sums, streams, head_gradient;
 };
 
 // In bytes, from the start of each buffer to the next one.
 Rooms rooms_of(const Workspace& workspace) {
-  const void* starts[] = {workspace.activations, workspace.scratch, workspace.weight_tile,
-                          workspace.bias_tile,   workspace.signs,   workspace.sign_sums,
-                          workspace.streams,     workspace.logits,  workspace.head_gradient};
+  const void* starts[] = {workspace.activations, workspace.scratch,       workspace.weight_tile,
+                          workspace.bias_tile,   workspace.signs,         workspace.sign_sums,
+                          workspace.streams,     workspace.head_gradient, workspace.logits};
   const auto room = [&](const void* start) {
     int64_t least = INT64_MAX;
     for (const void* other : starts) {
@@ -54,7 +55,7 @@ void check_rooms(const Model& model, const TrainerOptions& options) {
   const Rooms rooms = rooms_of(trainer.workspace(0));
   CHECK(rooms.activations >= trainer.plan().bytes());
   CHECK(rooms.streams >= static_cast<int64_t>(sizeof(SignStream)) * options.queries);
-  CHECK(rooms.logits >= 4 * model.classes());
+  CHECK(rooms.head_gradient >= 4 * model.classes());
   for (int32_t i = 0; i < model.op_count(); ++i) {
     CHECK(rooms.scratch >= op_scratch_bytes(trainer.network(), model.op(i)));
   }

@@ -72,6 +72,8 @@ Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateS
   TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
                           nullptr, card_.header().batch, watched_executor()};
   trainer.compact = true;
+  trainer.streams = candidate.streams;
+  trainer.stream_count = candidate.stream_count;
   const SelectionSetup setup = {trainer,
                                 {this, save, restore},
                                 {&steps, begin, {&steps, read_sample}, card_.header().batch, card_.header().steps},

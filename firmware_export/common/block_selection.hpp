@@ -15,6 +15,8 @@ struct SelectionTask {
     const int32_t* layers;  // op indices, ascending
     int32_t layer_count;
     CandidateScore expected;
+    const StreamedOps* streams;  // while it is trained, ascending
+    int32_t stream_count;
   };
   const Candidate* candidates;
   int32_t count;

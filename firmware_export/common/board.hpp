@@ -19,9 +19,12 @@ void print(const char* text);
 struct Memory {
   uint8_t* data;  // 16-byte aligned
   size_t bytes;
+  // From `data` on, painted before main (high_water.hpp), so that the deepest use can be read off; it may be more
+  // than `bytes`, to see what is written beyond. 0: not painted.
+  size_t painted = 0;
 };
 
-// The memory that training may use. It holds arbitrary bytes at the start.
+// The memory that training may use. It holds arbitrary bytes at the start: what they are is never read.
 Memory arena();
 
 struct StackUse {

@@ -1,6 +1,7 @@
 #include "common/session.hpp"
 
 #include "common/executor.hpp"
+#include "common/high_water.hpp"
 #include "common/training_log.hpp"
 #include "core/crc32.hpp"
 #include "core/stream_run.hpp"
@@ -56,7 +57,7 @@ bool Session::open_trainer(const board::Memory& arena) {
   auto* settings = memory.take<LayerSettings>(count);
   auto* streams = memory.take<StreamedOps>(card_.stream_count());
   auto* storage = memory.take<LayerStorage>(count);
-  arena_bytes_ = arena.bytes;
+  arena_ = arena;
   Status status = {Code::arena_too_small};
   size_t taken = memory.used();
   if (memory.fits()) {
@@ -176,13 +177,27 @@ bool Session::step() {
   const bool trained = train(next_);
   board::set_led(false);
   if (!trained) return false;
+  trained_ = true;
   ++next_;
   return (!finished() && next_ % card_.header().save_interval != 0) || save();
 }
 
+// The mark is where the plan says, but for the gap that rounds the arena up to 16 bytes. With a selection before,
+// the arena is that of the largest candidate.
+void Session::report_arena() {
+  if (arena_.painted == 0) {
+    log_use("arena", arena_needed_, arena_.bytes, " bytes used");
+    return;
+  }
+  const size_t mark = high_water(arena_.data, arena_.painted);
+  log_use("arena", mark, arena_.bytes, " bytes used at most");
+  if (mark > arena_.bytes) verify_.failed("arena", "something wrote beyond its end");
+  if (trained_ && mark + 16 <= arena_needed_) verify_.failed("arena", "less of it was used than planned");
+}
+
 int Session::report() {
   const board::StackUse stack = board::stack_use();
-  log_use("arena", arena_needed_, arena_bytes_, " bytes used");
+  report_arena();
   log_use("stack", stack.used, stack.bytes, " bytes used at most");
   log_retries(storage_.retries());
   if (stack.used == stack.bytes) verify_.failed("stack", "it is used up: export with a larger one");

@@ -46,6 +46,7 @@ class Session {
   bool read_memories();
   bool copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage);
   bool train(int32_t index);
+  void report_arena();
   bool save();
   CheckpointParts checkpoint_parts() const;
   bool fail(const char* what, const Status& status);
@@ -61,8 +62,9 @@ class Session {
   Trainer trainer_;
   TrainerOptions options_;
   int32_t next_ = 0;  // step
-  size_t arena_bytes_ = 0;
+  board::Memory arena_ = {};
   size_t arena_needed_ = 0;
+  bool trained_ = false;  // a step or more since the start
 };
 
 }  // namespace pmt::firmware

@@ -27,7 +27,7 @@ _LINES = {
     "checkpoint": re.compile(
         r"checkpoint (?P<sequence>\d+): (?P<steps>\d+) steps done, (?P<milliseconds>\d+) ms"
     ),
-    "arena": re.compile(r"arena: (?P<used>\d+) of (?P<bytes>\d+) bytes used"),
+    "arena": re.compile(r"arena: (?P<used>\d+) of (?P<bytes>\d+) bytes used(?: at most)?"),
     "stack": re.compile(r"stack: (?P<used>\d+) of (?P<bytes>\d+) bytes used at most"),
     "card": re.compile(r"card: (?P<retries>\d+) retr(?:y|ies)"),
     "error": re.compile(r"error: (?P<text>.+)"),

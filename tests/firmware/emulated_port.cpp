@@ -1,6 +1,7 @@
 // A port for emulated processors that are no target: the card is in memory, the console the emulator's. A
 // Cortex-M33 on QEMU's mps2-an505, by semihosting; RISC-V in QEMU's emulation of Linux, by its calls.
 #include "common/board.hpp"
+#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 asm(R"(
@@ -114,9 +115,7 @@ bool is_on_card(uint32_t first, uint32_t count) {
 
 namespace pmt::board {
 
-void init() {
-  for (uint8_t& byte : memory) byte = 0xA5;
-}
+void init() { firmware::paint(memory, sizeof memory); }
 
 #ifdef __riscv
 
@@ -139,7 +138,7 @@ void exit(int status) {
 
 #endif
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 StackUse stack_use() { return {0, 1}; }
 uint32_t milliseconds() { return 0; }
 void feed_watchdog() {}

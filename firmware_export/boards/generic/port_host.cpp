@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "common/board.hpp"
+#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {
@@ -26,15 +27,14 @@ bool seek(uint32_t block) { return std::fseek(card, static_cast<long>(block) * l
 
 void init() {
   start = Clock::now();
-  // A computation that reads what it did not write shows in the comparison.
-  for (uint8_t& byte : memory) byte = 0xA5;
+  firmware::paint(memory, sizeof memory);
 }
 
 void print(const char* text) { std::fputs(text, stdout); }
 
 void exit(int status) { std::exit(status); }
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 
 StackUse stack_use() { return {0, 1}; }
 

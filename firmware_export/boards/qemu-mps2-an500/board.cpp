@@ -3,16 +3,12 @@
 #include "common/board.hpp"
 
 #include "common/semihosting.hpp"
+#include "drivers/cortex_m/marks.hpp"
 #include "model/config.hpp"
-
-// From link.ld.
-extern "C" uint32_t stack_limit[];
-extern "C" uint32_t stack_top[];
 
 namespace pmt::board {
 namespace {
 
-constexpr uint32_t unused_word = 0xA5A5A5A5u;  // what startup.cpp paints the stack with
 // Not zeroed at the start: a computation that reads what it did not write shows in the comparison.
 alignas(16) __attribute__((section(".arena"))) uint8_t memory[exported::arena_bytes];
 // The board's FPGAIO: user LEDs, and a counter of hundredths of a second.
@@ -27,23 +23,15 @@ bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks &&
 
 }  // namespace
 
-void init() {
-  start = *reinterpret_cast<volatile uint32_t*>(hundredths_register);
-  for (size_t i = 0; i < sizeof memory; ++i) memory[i] = 0xA5;
-}
+void init() { start = *reinterpret_cast<volatile uint32_t*>(hundredths_register); }
 
 void print(const char* text) { semihosting::print(text); }
 
 void exit(int status) { semihosting::exit(status); }
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return cortex_m::arena(memory, sizeof memory); }
 
-StackUse stack_use() {
-  const uint32_t* deepest = stack_limit;
-  while (deepest < stack_top && *deepest == unused_word) ++deepest;
-  return {static_cast<size_t>(stack_top - deepest) * sizeof(uint32_t),
-          static_cast<size_t>(stack_top - stack_limit) * sizeof(uint32_t)};
-}
+StackUse stack_use() { return cortex_m::stack_use(); }
 
 uint32_t milliseconds() { return 10 * (*reinterpret_cast<volatile uint32_t*>(hundredths_register) - start); }
 

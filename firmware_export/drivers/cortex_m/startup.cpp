@@ -1,5 +1,6 @@
-// From reset to main: FPU, stack, .data, .bss, MPU; faults end the program with a message.
+// From reset to main: FPU, stack, .data, .bss, arena, MPU; faults end the program with a message.
 #include "common/board.hpp"
+#include "common/high_water.hpp"
 #include "common/log.hpp"
 #include "drivers/cortex_m/memory_protection.hpp"
 #include "drivers/cortex_m/registers.hpp"
@@ -11,6 +12,7 @@ extern "C" {
 extern uint32_t stack_limit[], stack_top[];
 extern uint32_t data_load[], data_begin[], data_end[];
 extern uint32_t bss_begin[], bss_end[];
+extern uint8_t arena_begin[], arena_end[];
 extern void (*init_begin[])();
 extern void (*init_end[])();
 
@@ -23,8 +25,6 @@ void tick_handler();  // tick.cpp
 }  // extern "C"
 
 namespace {
-
-constexpr uint32_t unused_word = 0xA5A5A5A5u;
 
 uint32_t exception_number() {
   uint32_t number;
@@ -64,7 +64,7 @@ __attribute__((naked, used)) void reset_handler() {
       "itt lo              \n"
       "strlo r2, [r0], #4  \n"
       "blo 1b              \n"
-      "b start             \n" ::"i"(unused_word),
+      "b start             \n" ::"i"(pmt::firmware::paint_word),
       "i"(pmt::cortex_m::CPACR), "i"(pmt::cortex_m::CPACR_FPU));
 }
 
@@ -72,6 +72,7 @@ __attribute__((used, noreturn)) void start() {
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to < data_end;) *to++ = *from++;
   for (uint32_t* to = bss_begin; to < bss_end;) *to++ = 0;
+  pmt::firmware::paint(arena_begin, static_cast<size_t>(arena_end - arena_begin));
   using namespace pmt::cortex_m;
   pmt::io::set_bits(SHCSR, SHCSR_MEMFAULTENA | SHCSR_BUSFAULTENA | SHCSR_USGFAULTENA);
   protect_memory();

@@ -3,7 +3,7 @@
 
 #include "common/log.hpp"
 #include "drivers/cortex_m/cache.hpp"
-#include "drivers/cortex_m/stack.hpp"
+#include "drivers/cortex_m/marks.hpp"
 #include "drivers/cortex_m/tick.hpp"
 #include "drivers/stm32/usart.hpp"
 #include "drivers/stm32/watchdog.hpp"
@@ -60,7 +60,7 @@ void exit(int status) {
   }
 }
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return cortex_m::arena(memory, sizeof memory); }
 
 StackUse stack_use() { return cortex_m::stack_use(); }
 

@@ -3,6 +3,7 @@
 #include <SD.h>
 
 #include "common/board.hpp"
+#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 #ifndef PMT_CHIP_SELECT
@@ -21,6 +22,7 @@ bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks &&
 }  // namespace
 
 void init() {
+  firmware::paint(memory, sizeof memory);
   Serial.begin(115200);
   pinMode(LED_BUILTIN, OUTPUT);
 }
@@ -33,7 +35,7 @@ void exit(int status) {
   for (;;) delay(1000);
 }
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 
 StackUse stack_use() { return {0, 1}; }
 

@@ -4,6 +4,7 @@
 #include <zephyr/sys/printk.h>
 
 #include "common/board.hpp"
+#include "common/high_water.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {
@@ -25,7 +26,7 @@ CardStatus status_of(int error) {
 
 }  // namespace
 
-void init() {}
+void init() { firmware::paint(memory, sizeof memory); }
 
 void print(const char* text) { printk("%s", text); }
 
@@ -34,7 +35,7 @@ void exit(int status) {
   for (;;) k_msleep(1000);
 }
 
-Memory arena() { return {memory, sizeof memory}; }
+Memory arena() { return {memory, sizeof memory, sizeof memory}; }
 
 StackUse stack_use() { return {0, 1}; }
 

@@ -25,7 +25,10 @@ __all__ = ["FORWARD_PARTS", "KERNELS", "Instructions", "OpInstructions", "count_
 KERNELS = ("arm_dsp", "portable")
 # Parts of a step that are forwards; the others are what training adds.
 FORWARD_PARTS = ("layers", "other_ops")
-_COMMON = ("board.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp", "semihosting.hpp")
+_COMMON = (
+    "board.hpp", "high_water.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp",
+    "semihosting.hpp",
+)  # fmt: skip
 _TARGET = "qemu-mps2-an500"
 _TIMEOUT = 900  # seconds
 

@@ -14,7 +14,10 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.export.task import Task
 
-__all__ = ["BlockSelection", "select_blocks", "with_held_out"]
+__all__ = ["STACK_BYTES", "BlockSelection", "select_blocks", "with_held_out"]
+
+# A candidate's trainer is on the stack; the chosen block's is a variable.
+STACK_BYTES = 2048
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class BlockSelection:
         Of the candidates.
     layers : tuple of list of int
         Op indices of each, ascending.
+    streams : tuple of list of (int, int, int)
+        What streams while each is trained: first and last op, rows at once.
     scores : tuple of (int, int)
         The host's: sum of the fixed-point losses, and right ones, on the held-out samples.
     first_held_out : int
@@ -37,6 +42,7 @@ class BlockSelection:
 
     names: tuple[str, ...]
     layers: tuple[list[int], ...]
+    streams: tuple[list[tuple[int, int, int]], ...]
     scores: tuple[tuple[int, int], ...]
     first_held_out: int
     images: npt.NDArray[np.int8]
@@ -71,15 +77,22 @@ class BlockSelection:
 
     def values(self) -> dict[str, object]:
         """Return what the template of ``model/selection.hpp`` takes."""
-        rows = zip(self.names, self.layers, self.scores, strict=True)
+        rows = zip(self.names, self.layers, self.scores, self.streams, strict=True)
+        lists = [
+            f"constexpr int32_t layers_of_{i}[] = {{{', '.join(map(str, layers))}}};"
+            for i, layers in enumerate(self.layers)
+        ]
+        lists += [
+            f"constexpr StreamedOps streams_of_{i}[] = {{{', '.join(map(_braced, streams))}}};"
+            for i, streams in enumerate(self.streams)
+            if streams
+        ]
         return {
-            "CANDIDATE_LAYERS": "\n".join(
-                f"constexpr int32_t layers_of_{i}[] = {{{', '.join(map(str, layers))}}};"
-                for i, layers in enumerate(self.layers)
-            ),
+            "CANDIDATE_LISTS": "\n".join(lists),
             "CANDIDATES": "\n".join(
-                f"    {{{json.dumps(name)}, layers_of_{i}, {len(layers)}, {{{loss}, {correct}}}}},"
-                for i, (name, layers, (loss, correct)) in enumerate(rows)
+                f"    {{{json.dumps(name)}, layers_of_{i}, {len(layers)}, {_braced(score)}, "
+                f"{f'streams_of_{i}' if streams else 'nullptr'}, {len(streams)}}},"
+                for i, (name, layers, score, streams) in enumerate(rows)
             ),
             "CANDIDATE_COUNT": len(self.names),
             "FIRST_HELD_OUT": self.first_held_out,
@@ -134,7 +147,12 @@ def select_blocks(
     taught = (task.images[order], task.labels[order], rates)
     core = task.model.core
     scores = _core.select_layers(core, task.options, list(layers), *taught, images, classes)
-    return BlockSelection(tuple(names), layers, tuple(scores), len(task.images), images, classes)
+    streams = tuple(
+        _core.DeviceMemory(core, task.options, trained, task.batch).segments() for trained in layers
+    )
+    return BlockSelection(
+        tuple(names), layers, streams, tuple(scores), len(task.images), images, classes
+    )
 
 
 def with_held_out(task: Task, selection: BlockSelection) -> Task:
@@ -144,3 +162,7 @@ def with_held_out(task: Task, selection: BlockSelection) -> Task:
         images=np.concatenate([task.images, selection.images]),
         labels=np.concatenate([task.labels, selection.labels]),
     )
+
+
+def _braced(values: Sequence[int]) -> str:
+    return f"{{{', '.join(map(str, values))}}}"

@@ -103,7 +103,7 @@ def link_script(target: Target) -> bytes:
     sizes = {
         "FLASH_BYTES": target.flash.bytes,
         "RAM_BYTES": target.ram.bytes,
-        "STACK_BYTES": 2 * target.stack_bytes,
+        "STACK_BYTES": 4 * target.stack_bytes,
     }
     return fill_in(template.read_bytes(), {**values_of(target), **sizes})
 

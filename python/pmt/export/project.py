@@ -16,7 +16,12 @@ from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
-from pmt.export.block_selection import BlockSelection, select_blocks, with_held_out
+from pmt.export.block_selection import (
+    STACK_BYTES,
+    BlockSelection,
+    select_blocks,
+    with_held_out,
+)
 from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.export.formats import arrange, check_format
 from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
@@ -103,8 +108,9 @@ def export(
         Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
         ``"arduino"`` for the target ``generic``.
     ram, flash, stack : str or int, optional
-        Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's. They become regions
-        of the linker script: what does not fit does not link.
+        Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's, and a stack of 2 KB
+        more where the board chooses a block. They become regions of the linker script: what does
+        not fit does not link.
     force : bool
         Overwrite a folder that is no earlier export.
     arguments : mapping, optional
@@ -176,7 +182,7 @@ def export(
         arena_bytes=arena,
         arena_parts=parts,
         peak=peak_op(task),
-        stack_bytes=board.stack_bytes if stack is None else parse_size("stack", stack),
+        stack_bytes=_stack_bytes(board, selection) if stack is None else parse_size("stack", stack),
         card_bytes=0,
         macs=macs,
         seconds=macs / board.macs_per_second,
@@ -236,6 +242,10 @@ def _arena_bytes(
 ) -> int:
     training = (task.model.core, task.options, layers, task.batch, settings)
     return arena_bytes(*training) + (0 if board.has_dsp else portable_arena_excess(*training))
+
+
+def _stack_bytes(board: Target, selection: BlockSelection | None) -> int:
+    return board.stack_bytes + (0 if selection is None else STACK_BYTES)
 
 
 def _task_macs(task: Task) -> int:
