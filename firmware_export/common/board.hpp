@@ -24,7 +24,8 @@ struct Memory {
   size_t painted = 0;
 };
 
-// The memory that training may use. It holds arbitrary bytes at the start: what they are is never read.
+// The memory that training may use. It holds arbitrary bytes at the start: training never reads them; paint, where
+// there is some, is read at the end.
 Memory arena();
 
 struct StackUse {
