@@ -11,6 +11,7 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
+from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES, portable_arena_excess
 from pmt.export import export
 
@@ -76,3 +77,18 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
     layers = model.select_layers(OPTIONS.layers)
     excess = portable_arena_excess(model.core, options, layers, OPTIONS.batch)
     assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0
+
+
+def test_its_arena_is_measured_with_the_streams_of_the_card() -> None:
+    """The portable kernels alone would stream other ops, in another arena."""
+    model = pmt.load("cifar10_mcunet")
+    options = pmt.preset("paper", queries=50).to_core()
+    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    given = (model.core, options, list(model.select_layers("B2")), 1)
+    card = _core.DeviceMemory(*given)
+    alone = _core.DeviceMemory(*given, portable=True)
+    board = _core.DeviceMemory(*given, portable=True, streams=card.segments())
+    assert board.segments() == card.segments() != alone.segments()
+    assert board.arena_bytes - alone.arena_bytes == 1_408
+    none = _core.DeviceMemory(*given, portable=True, streams=[])
+    assert none.segments() == []

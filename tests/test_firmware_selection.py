@@ -95,3 +95,20 @@ def test_what_cannot_be_selected_is_refused(
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "fw", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_application_that_nobody_changed_follows_the_selection(tmp_path: Path) -> None:
+    main = tmp_path / "fw" / "app" / "main.cpp"
+    plain: dict[str, Any] = {"candidates": None, "held_out": None}
+    write(tmp_path / "fw", steps=1, **plain)
+    assert "selection.hpp" not in main.read_text()
+    write(tmp_path / "fw", steps=1)
+    assert '#include "model/selection.hpp"' in main.read_text()
+    write(tmp_path / "fw", steps=1, **plain)
+    assert "selection.hpp" not in main.read_text()
+    changed = main.read_text() + "// mine\n"
+    main.write_text(changed)
+    with pytest.raises(ValueError, match=r"keeps a changed app/main\.cpp, which is for an export "):
+        write(tmp_path / "fw", steps=1)
+    write(tmp_path / "fw", steps=1, **plain)
+    assert main.read_text() == changed

@@ -2,6 +2,9 @@
 
 #include <pybind11/stl.h>
 
+#include <array>
+#include <optional>
+
 #include "register.hpp"
 
 namespace py = pybind11;
@@ -96,22 +99,26 @@ py::list channel_groups(const DeviceMemory& memory) {
   return list;
 }
 
+std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, const TrainerOptions& options,
+                                            const std::vector<int32_t>& layers, int32_t batch,
+                                            const std::vector<LayerSettings>& settings, bool portable,
+                                            const std::optional<std::vector<std::array<int32_t, 3>>>& streams) {
+  std::optional<std::vector<StreamedOps>> chosen;
+  if (streams.has_value()) {
+    chosen.emplace();
+    for (const auto& [first, last, band] : *streams) chosen->push_back({first, last, band});
+  }
+  const Kernels& kernels = portable ? portable_kernels() : arm_dsp_kernels();
+  return std::make_unique<DeviceMemory>(std::move(model), options, layers, batch, settings, kernels, chosen);
+}
+
 }  // namespace
 
 void register_device_memory(py::module_& m) {
   py::class_<DeviceMemory>(m, "DeviceMemory", "What training takes on a device, computed without running anything.")
-      .def(py::init([](std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                       int32_t batch, std::vector<LayerSettings> settings, bool portable) {
-             const Kernels& kernels = portable ? portable_kernels() : arm_dsp_kernels();
-             return std::make_unique<DeviceMemory>(std::move(model), options, std::move(layers), batch,
-                                                   std::move(settings), kernels);
-           }),
-           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"), py::arg("settings"),
-           py::kw_only(), py::arg("portable"))
-      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t,
-                    std::vector<LayerSettings>>(),
-           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
-           py::arg("settings") = std::vector<LayerSettings>{})
+      .def(py::init(&device_memory), py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
+           py::arg("settings") = std::vector<LayerSettings>{}, py::kw_only(), py::arg("portable") = false,
+           py::arg("streams") = std::nullopt)
       .def("plan", &main_plan)
       .def("query_plan", &query_plan, py::arg("layer"))
       .def("segments", &segments)

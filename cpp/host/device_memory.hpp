@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/trainer.hpp"
@@ -12,8 +13,10 @@ namespace pmt::host {
 
 class DeviceMemory {
  public:
-  DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-               int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels = arm_dsp_kernels());
+  // `streams` are the ops that stream; without them they are searched.
+  DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, const std::vector<int32_t>& layers,
+               int32_t batch, const std::vector<LayerSettings>& settings, const Kernels& kernels = arm_dsp_kernels(),
+               const std::optional<std::vector<StreamedOps>>& streams = std::nullopt);
 
   const Model& model() const { return model_->model(); }
   const Plan& plan() const { return trainer_.plan(); }

@@ -6,7 +6,15 @@
 namespace pmt::firmware {
 
 bool BlockSelection::fail(const char* what, const char* why) {
-  Line().text("error: ").text(what).text(": ").text(why).print();
+  Line line;
+  line.text("error: ");
+  if (storage_.fault().why != nullptr) {  // what the rest follows from
+    line.text("card: ");
+    storage_.fault().describe(line);
+  } else {
+    line.text(what).text(": ").text(why);
+  }
+  line.print();
   return false;
 }
 
@@ -72,7 +80,8 @@ Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateS
   TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,
                           nullptr, card_.header().batch, watched_executor()};
   trainer.compact = true;
-  trainer.streams = candidate.streams;
+  const StreamedOps none = {};
+  trainer.streams = candidate.stream_count > 0 ? candidate.streams : &none;  // null would have them searched
   trainer.stream_count = candidate.stream_count;
   const SelectionSetup setup = {trainer,
                                 {this, save, restore},

@@ -82,8 +82,8 @@ def portable_arena_excess(
 ) -> int:
     """Return what a processor without Arm's DSP extension takes beyond :func:`arena_bytes`.
 
-    Its kernels, the portable ones, lay out their scratch in another way. The arguments are those
-    of :func:`arena_bytes`.
+    Its kernels, the portable ones, lay out their scratch in another way; what streams is the same,
+    as an export has decided it. The arguments are those of :func:`arena_bytes`.
 
     Returns
     -------
@@ -91,5 +91,6 @@ def portable_arena_excess(
         Bytes, a multiple of 16; 0 where it takes less.
     """
     given = (model, options, list(layers), batch, list(settings))
-    portable = _core.DeviceMemory(*given, portable=True).arena_bytes
-    return max(0, portable - _core.DeviceMemory(*given).arena_bytes)
+    device = _core.DeviceMemory(*given)
+    portable = _core.DeviceMemory(*given, portable=True, streams=device.segments())
+    return max(0, portable.arena_bytes - device.arena_bytes)

@@ -16,6 +16,7 @@ from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
+from pmt.export.application import with_kept_application
 from pmt.export.block_selection import (
     STACK_BYTES,
     BlockSelection,
@@ -226,6 +227,8 @@ def export(
     if lock is not None:
         lock.check_files(project)
     project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
+    if (out / _MANIFEST).is_file():
+        project = with_kept_application(out, project)
     _write(out, project)
     return report
 
@@ -338,10 +341,6 @@ def _write(out: Path, files: dict[str, bytes]) -> None:
             path = aside / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        kept = (out / _MANIFEST).is_file() and (out / "app").is_dir()
-        if kept and (aside / "app").is_dir():
-            shutil.rmtree(aside / "app")
-            shutil.copytree(out / "app", aside / "app")
         if out.exists():
             out.rename(old)
         aside.rename(out)
