@@ -92,3 +92,15 @@ def test_a_folder_of_something_else_is_not_overwritten(files, tmp_path, capsys):
         f"pmt: error: out='{data}' exists and is no earlier export"
     )
     assert (data / "train.npz").is_file()
+
+
+def test_budgets_are_those_given(files, tmp_path, capsys):
+    model, data = files
+    command = ["export", str(model), "--data", str(data), "--batch", "4", *TARGET]
+    out = tmp_path / "fw"
+    assert main([*command, "--out", str(out), "--ram", "1M", "--stack", "6K"]) == 0
+    written = json.loads((out / "export.json").read_text())
+    assert (written["ram_bytes"], written["stack_bytes"]) == (1_048_576, 6_144)
+    assert main([*command, "--out", str(tmp_path / "other"), "--stack", "1001"]) == 2
+    error = capsys.readouterr().err
+    assert "stack=1001 must be a multiple of 8, at least 1024 bytes" in error

@@ -102,6 +102,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{what} budget, in bytes or as 256K, 1M; what does not fit does not link "
             "(default: the board's)",
         )
+    parser.add_argument(
+        "--stack",
+        metavar="SIZE",
+        help="stack, likewise; the board's log says how much was used (default: the board's, and "
+        "2 KB more with --select)",
+    )
     add_layers(parser)
     parser.add_argument(
         "--select",
@@ -156,6 +162,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         save_interval=arguments.save_interval,
         ram=arguments.ram,
         flash=arguments.flash,
+        stack=arguments.stack,
         force=arguments.force,
         arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
         lock=lock,
