@@ -42,9 +42,12 @@ int64_t patch_taps(const Model& model, const Layer& layer) {
   return static_cast<int64_t>(op.kernel_h) * op.kernel_w * in.channels;
 }
 
-// Signs drawn at once: a row of nodes, or a tile of perturbed weights and at most a chunk of 512.
-int64_t most_signs(const Model& model, const Layer& layer, int64_t tile) {
-  if (layer.estimator == Estimator::weight_perturbation) return std::max<int64_t>(tile, 512);
+// Signs drawn at once: a row of nodes, or perturbed weights, a whole tile where it is packed and else 1,024 of it,
+// and a chunk of 512 for their gradient.
+int64_t most_signs(const Model& model, const Layer& layer, int64_t tile, bool packed) {
+  if (layer.estimator == Estimator::weight_perturbation) {
+    return std::max<int64_t>(packed ? tile : std::min<int64_t>(tile, 1024), 512);
+  }
   const TensorRecord& out = model.output_of(model.op(layer.op));
   return static_cast<int64_t>(out.width) * out.channels;
 }
@@ -69,8 +72,9 @@ void check_rooms(const Model& model, const TrainerOptions& options) {
       CHECK(rooms.bias_tile >= 4 * channels);
     }
     if (layer.estimator == Estimator::closed_form) continue;
-    CHECK(rooms.signs >= most_signs(model, layer, tile));
-    CHECK(rooms.sign_sums >= 4 * (layer.estimator == Estimator::node_perturbation ? most_signs(model, layer, 0) : 512));
+    const int64_t signs = most_signs(model, layer, tile, packs(*trainer.network().kernels));
+    CHECK(rooms.signs >= signs);
+    CHECK(rooms.sign_sums >= 4 * (layer.estimator == Estimator::node_perturbation ? signs : 512));
   }
 }
 

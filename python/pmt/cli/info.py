@@ -12,6 +12,7 @@ from pmt.cli.output import Output
 from pmt.cli.sources import load_model
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_layers, training_options
+from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.costs.backward_memory import inference_moments
 from pmt.costs.peak import peak_moment
 from pmt.model import Model
@@ -85,7 +86,9 @@ def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> di
 
 
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
-    device = _core.DeviceMemory(model.core, options.to_core(), layers, options.batch)
+    core = options.to_core()
+    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    device = _core.DeviceMemory(model.core, core, layers, options.batch)
     inference = max(moment.total for moment in inference_moments(model))
     layer = peak_moment(device, layers).layer
     queries = [] if layer is None else device.query_plan(layer)
