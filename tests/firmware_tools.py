@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -35,6 +36,24 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
+
+
+def succeed(*command: str | Path, folder: Path | None = None, path: str = "") -> str:
+    """Run a command that must succeed; return what it printed. ``path`` is searched first."""
+    found = os.environ["PATH"]
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{path}{os.pathsep}{found}" if path else found},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def emulate(folder: Path, *arguments: str) -> tuple[bool, list[str]]:

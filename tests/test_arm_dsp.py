@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
+from firmware_tools import COMPILER, EMULATOR, need_firmware_tools, succeed
 
 from pmt.export import sources
 from pmt.export.layout import link_script
@@ -26,20 +25,6 @@ FLAGS = (
 )
 
 
-def run(*command: str | Path) -> str:
-    done = subprocess.run(
-        [str(part) for part in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> None:
     need_firmware_tools(EMULATOR)
     firmware = tmp_path / "comparison.elf"
@@ -48,7 +33,7 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
     start += sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))
     script = tmp_path / "link.ld"
     script.write_bytes(link_script(sources.find_target("qemu-mps2-an500")))
-    run(
+    succeed(
         *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
         *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),
         *("-T", script),
@@ -56,7 +41,7 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
         *sorted((CORE / "kernels").glob("*.cpp")),
         *(*common, *start, "-lgcc", "-o", firmware),
     )
-    log = run(
+    log = succeed(
         *(EMULATOR, "-M", "mps2-an500", "-display", "none", "-monitor", "none"),
         *("-serial", "none", "-chardev", "stdio,id=console", "-semihosting-config"),
         "enable=on,target=native,chardev=console,arg=comparison",
@@ -72,8 +57,8 @@ def test_the_kernels_compile_for_other_cores(core: str, tmp_path: Path) -> None:
     text = ""
     for source in sorted((CORE / "kernels").glob("*.cpp")):
         target = tmp_path / f"{source.stem}.o"
-        run(COMPILER, *FLAGS, *OTHERS[core], f"-I{CORE.parent}", "-c", source, "-o", target)
+        succeed(COMPILER, *FLAGS, *OTHERS[core], f"-I{CORE.parent}", "-c", source, "-o", target)
         if source.stem == "device_kernels":
-            text = run("arm-none-eabi-objdump", "-dr", target)
+            text = succeed("arm-none-eabi-objdump", "-dr", target)
     assert ("arm_dsp_kernels" in text) == (core != "cortex-m3")
     assert ("portable_kernels" in text) == (core == "cortex-m3")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from firmware_tools import EMULATOR, TARGET, need_firmware_tools, random_dataset
+from firmware_tools import EMULATOR, TARGET, need_firmware_tools, random_dataset, succeed
 from networks import residual_network
 from required import need_tools
 
@@ -24,21 +22,8 @@ QEMU = (
 
 
 def run(folder: Path, *command: str) -> str:
-    """Run a command that must succeed; CMake and Ninja of this environment are found first."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PATH": path, "CMAKE_BUILD_PARALLEL_LEVEL": "2"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    """CMake and Ninja of this environment are found first."""
+    return succeed(*command, folder=folder, path=str(Path(sys.executable).parent))
 
 
 def test_the_preset_builds_firmware_that_verifies(tmp_path: Path) -> None:
