@@ -12,7 +12,6 @@ are all that differs. The row `head` trains the last layer alone: little more th
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pmt import datasets
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.export import ExportReport, export
+from pmt.export.linked import LinkedSizes, linked_sizes
 from pmt.model import Model
 from pmt.monitor import TrainingLog
 
@@ -65,21 +65,10 @@ class Measured:
     """What a row's firmware takes, in bytes; ``problems`` is empty where all is as it should be."""
 
     report: ExportReport
-    linked: dict[str, tuple[int, int]]  # section: address and size
+    linked: LinkedSizes
     arena_mark: int
     stack_mark: int
     problems: tuple[str, ...]
-
-    @property
-    def flash(self) -> int:
-        """Model, code and the start of the variables."""
-        parts = (".vectors", ".text", ".rodata", ".init_array", ".data")
-        return sum(self.linked[name][1] for name in parts if name in self.linked)
-
-    @property
-    def sram(self) -> int:
-        """All that is linked into RAM: stack, variables and arena, which stand in this order."""
-        return sum(self.linked[".arena"]) - self.linked[".stack"][0]
 
 
 def main() -> None:
@@ -145,15 +134,14 @@ def measure(row: Row, model: Model, data: Dataset, out: Path, queries: int) -> M
     share_objects(out / "objects", report.path)
     make(report.path, "build/fw.elf")
     keep_objects(report.path, out / "objects")
-    linked = sections(report.path / "build" / "fw.elf")
+    linked = linked_sizes(report.path / "build" / "fw.elf")
     log = TrainingLog()
     for line in make(report.path, "qemu", "TIMEOUT=20000").splitlines():
         log.read(line)
     arena, stack = log.memory["arena"], log.memory["stack"]
     problems = []
-    size = linked[".arena"][1]
-    if size != report.arena_bytes:
-        problems.append(f"{size} bytes of arena linked, {report.arena_bytes} planned")
+    if linked.arena != report.arena_bytes:
+        problems.append(f"{linked.arena} bytes of arena linked, {report.arena_bytes} planned")
     if not 0 <= report.arena_bytes - arena[0] < ALIGNMENT:
         problems.append(f"{arena[0]} bytes of arena used, {report.arena_bytes} planned")
     if stack[0] >= stack[1]:
@@ -190,14 +178,6 @@ def make(folder: Path, *arguments: str) -> str:
     return run.stdout
 
 
-def sections(elf: Path) -> dict[str, tuple[int, int]]:
-    """Return address and size, in bytes, of a program's sections."""
-    command = ["arm-none-eabi-size", "-A", "-d", str(elf)]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", listed, re.MULTILINE)
-    return {name: (int(address), int(size)) for name, size, address in rows}
-
-
 TITLES = (
     "layers", "limits of", "trained", "queries", "arena: planned", "linked", "mark", "stack",
     "mark", "flash", "SRAM, 50 queries", "target", "verdict",
@@ -211,8 +191,8 @@ def heading() -> str:
 def cells(row: Row, run: Measured, full: ExportReport) -> str:
     """Return the row of the Markdown table."""
     report = run.report
-    sram = run.sram + full.arena_bytes - report.arena_bytes
-    sizes = (report.arena_bytes, run.linked[".arena"][1], run.arena_mark)
+    sram = run.linked.ram + full.arena_bytes - report.arena_bytes
+    sizes = (report.arena_bytes, run.linked.arena, run.arena_mark)
     target = "" if row.target is None else f"{row.target} KB"
     values: Sequence[str] = (
         row.name,
@@ -222,7 +202,7 @@ def cells(row: Row, run: Measured, full: ExportReport) -> str:
         *(f"{size:,}" for size in sizes),
         f"{report.stack_bytes:,}",
         f"{run.stack_mark:,}",
-        f"{run.flash:,}",
+        f"{run.linked.flash:,}",
         f"{sram:,} ({sram / 1024:.1f} KB)",
         target,
         verdict(row, run, sram),

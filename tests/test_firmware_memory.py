@@ -22,6 +22,7 @@ from networks import residual_network
 import pmt
 from pmt.costs.arena import arena_bytes
 from pmt.export import export
+from pmt.export.linked import linked_sizes
 from pmt.export.task import make_task
 from pmt.monitor import TrainingLog
 
@@ -93,9 +94,8 @@ def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
     assert report.arena_bytes == 124112
     share_objects(firmware_objects, report.path)
     ok, lines = emulate(report.path)
-    linked = benchmark().sections(report.path / "build" / "fw.elf")
-    assert linked[".arena"][1] == 124112
-    assert linked[".stack"][1] == 4096
+    linked = linked_sizes(report.path / "build" / "fw.elf")
+    assert (linked.arena, linked.stack, linked.ram) == (124112, 4096, 124112 + 4096 + 1696)
     log = TrainingLog()
     for line in lines:
         log.read(line)

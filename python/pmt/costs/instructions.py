@@ -16,6 +16,7 @@ from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES
 from pmt.export import sources
 from pmt.export.layout import link_script
+from pmt.export.programs import make_environment, need_programs
 from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -134,16 +135,7 @@ def count_instructions(
     for name in kernels:
         if name not in KERNELS:
             raise ValueError(f"kernels={name!r} is unknown; choose of {', '.join(KERNELS)}")
-    for tool, package in (
-        ("arm-none-eabi-g++", "gcc-arm-none-eabi"),
-        ("qemu-system-arm", "qemu-system-arm"),
-        ("make", "make"),
-    ):
-        if shutil.which(tool) is None:
-            raise FileNotFoundError(
-                f"{tool} is not installed, and instructions are counted with it; install it, on "
-                f"Debian and Ubuntu with `apt-get install {package}`"
-            )
+    need_programs("instructions are counted", "arm-none-eabi-g++", "qemu-system-arm", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
         folder = Path(name)
         _write_project(folder, model, kernels, options)
@@ -213,14 +205,13 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _run(folder: Path) -> str:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     try:
         done = subprocess.run(
             ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), "run"],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT,
-            env=environment,
+            env=make_environment(),
             check=False,
         )
     except subprocess.TimeoutExpired as error:

@@ -1,0 +1,159 @@
+"""What a firmware takes of flash and RAM once it is linked."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt.export import layout
+from pmt.export.programs import make_environment, need_programs
+from pmt.export.target import Target
+
+__all__ = ["LinkedSizes", "link_firmware", "linked_sizes"]
+
+_FLASH = (".vectors", ".text", ".rodata", ".init_array", ".data")
+_TIMEOUT = 900  # seconds
+
+
+@dataclass(frozen=True)
+class LinkedSizes:
+    """Sections of a program.
+
+    Attributes
+    ----------
+    sections : dict of str to (int, int)
+        Name -> address and size in bytes.
+    """
+
+    sections: dict[str, tuple[int, int]]
+
+    @property
+    def arena(self) -> int:
+        """Bytes of the arena."""
+        return self.sections[".arena"][1]
+
+    @property
+    def stack(self) -> int:
+        """Bytes of the stack."""
+        return self.sections[".stack"][1]
+
+    @property
+    def ram(self) -> int:
+        """All of RAM: stack, variables and arena, which stand in this order."""
+        return sum(self.sections[".arena"]) - self.sections[".stack"][0]
+
+    @property
+    def flash(self) -> int:
+        """Model, code and the start of the variables."""
+        return sum(self.sections[name][1] for name in _FLASH if name in self.sections)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {"arena": self.arena, "stack": self.stack, "ram": self.ram, "flash": self.flash}
+
+
+def linked_sizes(elf: Path) -> LinkedSizes:
+    """Read the sections of a program for an Arm processor."""
+    command = ["arm-none-eabi-size", "-A", "-d", str(elf)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", listed, re.MULTILINE)
+    return LinkedSizes({name: (int(address), int(size)) for name, size, address in rows})
+
+
+def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[LinkedSizes]:
+    """Build the firmware that :func:`pmt.export.export` writes, in a folder that is removed.
+
+    Samples and steps are on the card, and none are needed here. What trainings of one model differ
+    in is the size of the arena: everything else is compiled once.
+
+    Parameters
+    ----------
+    target : Target
+        The board.
+    image : bytes
+        The model.
+    arenas : sequence of int
+        Bytes of the arena of each firmware.
+
+    Returns
+    -------
+    list of LinkedSizes
+        One for each arena.
+
+    Raises
+    ------
+    ValueError
+        If the target is a library, which another project links.
+    FileNotFoundError
+        If compiler or make are missing.
+    ChildProcessError
+        If the firmware does not build, or does not fit.
+    TimeoutError
+        If it takes too long.
+    """
+    if not target.linked:
+        raise ValueError(
+            f"target={target.name!r} is a library, which the project of your SDK links; name a "
+            "board to link for"
+        )
+    need_programs("firmware is linked", "arm-none-eabi-g++", "make")
+    with tempfile.TemporaryDirectory(prefix="pmt-linked-") as name:
+        folder, found = Path(name), []
+        for arena in arenas:
+            _write_changes(folder, _project(target, image, arena))
+            _make(folder)
+            found.append(linked_sizes(folder / "build" / "fw.elf"))
+    return found
+
+
+def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
+    values = {
+        **layout.values_of(target),
+        "MODEL_BYTES": len(image),
+        "ARENA_BYTES": arena,
+        "FLASH_BYTES": target.flash.bytes,
+        "RAM_BYTES": target.ram.bytes,
+        "STACK_BYTES": target.stack_bytes,
+        "MEMORY": "",
+        "TIMEOUT": _TIMEOUT,
+    }
+    files = {**layout.source_files(target), **layout.build_files(target, values)}
+    return {**files, "model/model.pmt": image}
+
+
+def _write_changes(folder: Path, files: dict[str, bytes]) -> None:
+    """Write what is not there yet; make compiles again what depends on it."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def _make(folder: Path) -> None:
+    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), "build/fw.elf"]
+    try:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_TIMEOUT,
+            env=make_environment(),
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"linking took longer than {_TIMEOUT} s") from error
+    if done.returncode != 0:
+        raise ChildProcessError(f"the firmware could not be linked: {_reason(done.stdout)}")
+
+
+def _reason(printed: str) -> str:
+    lines = printed.strip().splitlines()
+    return next((line for line in lines if "overflowed" in line or "error:" in line), lines[-1])
