@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from pathlib import Path
 
 import pytest
-from cli_files import check_golden, write_model
+from cli_files import check_document, check_golden, documented_command, write_model
 
 from pmt.cli import main
 
@@ -52,16 +49,8 @@ def test_figures_as_json(capsys):
 
 
 def test_the_profile_in_the_documents_is_current(capsys):
-    """As a golden file: PMT_UPDATE_GOLDEN=1 writes the document instead."""
-    path = Path(__file__).parents[1] / "docs" / "costs.md"
-    text = path.read_text()
-    block = re.search(r"^```\n\$ pmt (profile .*)\n((?:(?!```).*\n)+)", text, re.MULTILINE)
-    assert main(block[1].split()) == 0
-    printed = capsys.readouterr().out
-    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
-        path.write_text(text[: block.start(2)] + printed + text[block.end(2) :])
-    else:
-        assert printed == block[2]
+    assert main(documented_command("costs.md", "bp_bias_only")) == 0
+    check_document("costs.md", "bp_bias_only", capsys.readouterr().out)
 
 
 def test_a_plot_is_written(tmp_path, capsys):

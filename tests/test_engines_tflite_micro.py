@@ -12,6 +12,7 @@ from required import need
 
 import pmt
 from pmt.engines import CoreEngine, EngineTrainer, TFLiteMicroEngine
+from pmt.engines.tflite_micro_arena import micro_arena
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",
@@ -196,3 +197,28 @@ def test_padding_operators_and_additions_run(tmp_path):
     images = np.random.default_rng(0).integers(-128, 128, (20, 8, 8, 3)).astype(np.int8)
     own = core.model.core.logits(images, 1, True)
     assert np.abs(micro.logits(images) - own).max() < 2.01 * 0.1
+
+
+def test_the_arena_is_the_smallest_that_runs(dscnn_file):
+    content = dscnn_file.read_bytes()
+    arena = micro_arena(content, 40_000)
+    # 7 x 7 values of an addition's 64 channels, and of a layer's 128 in and out.
+    assert arena.activations == 49 * (64 + 128 + 128)
+    assert arena.total == 15_680 + 9_248
+    TFLiteMicroEngine(dscnn_file, arena_bytes=arena.total)
+    with pytest.raises(ValueError, match="cannot run it with arena_bytes=24912"):
+        TFLiteMicroEngine(dscnn_file, arena_bytes=arena.total - 16)
+
+
+def test_what_the_interpreter_cannot_run_has_no_arena(dscnn_file, capfd):
+    import tflite
+
+    content = bytearray(dscnn_file.read_bytes())
+    convolution = tflite.Model.GetRootAs(bytes(content), 0).OperatorCodes(1)
+    assert convolution.BuiltinCode() == tflite.BuiltinOperator.CONV_2D
+    for field in (4, 10):  # of the operator's number: the old one and the new
+        place = convolution._tab.Pos + convolution._tab.Offset(field)
+        content[place] = tflite.BuiltinOperator.NON_MAX_SUPPRESSION_V4
+    with pytest.raises(ValueError, match=r"cannot run the network: .*NON_MAX_SUPPRESSION_V4"):
+        micro_arena(bytes(content), 40_000)
+    assert capfd.readouterr().err == ""  # where the interpreter complains

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import add_json, add_model, integer
+from pmt.cli.board_report import report_board
 from pmt.cli.instruction_report import latency_lines, op_table, step_table
 from pmt.cli.output import Output
 from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
@@ -18,16 +19,20 @@ from pmt.model import Model
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
+       pmt profile MODEL --method NAME --target NAME [--link] [--against all] [options]
        pmt profile MODEL --instructions [--target NAME] [--kernels NAMES] [--method NAME ...]"""
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
 Count what training takes on a device: forwards and multiply-accumulates for each image and step,
 and the peak memory by part. Nothing is run. The arena of zeroth-order training is exact, as
 `pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
-With --instructions the model runs under QEMU instead, on a Cortex-M7, and the instructions of each
-op are counted; with a zeroth-order method, too, those of a training step of one image."""
+With --target the memory is compared with a board's, as counted with pencil and paper, as planned
+and, with --link, as linked; and a forward alone with that of TensorFlow Lite Micro. With
+--instructions the model runs under QEMU instead, on a Cortex-M7, and the instructions of each op
+are counted; with a zeroth-order method, too, those of a training step of one image."""
 
 _ALL = "all"
+_PROJECTED = "stm32f746g-disco"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,8 +70,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"
     )
+    _add_board(parser)
     _add_instructions(parser)
     add_json(parser)
+
+
+def _add_board(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("board")
+    group.add_argument(
+        "--target",
+        metavar="NAME",
+        help="board to compare the memory with, or the path of a TOML file that describes one; "
+        f"with --instructions, to project the latency for (default: {_PROJECTED} there)",
+    )
+    group.add_argument(
+        "--link",
+        action="store_true",
+        help="build the firmware of the methods that fit, and add what the linker laid out; needs "
+        "arm-none-eabi-g++ and make, and no data",
+    )
 
 
 def _add_instructions(parser: argparse.ArgumentParser) -> None:
@@ -83,13 +105,6 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
         help=f"sets of kernels side by side: {', '.join(KERNELS)} (default: the first)",
     )
     group.add_argument(
-        "--target",
-        metavar="NAME",
-        default="stm32f746g-disco",
-        help="board to project the latency for, or the path of a TOML file that describes one "
-        "(default: stm32f746g-disco)",
-    )
-    group.add_argument(
         "--clock", metavar="MHZ", type=float, help="of the core (default: the target's)"
     )
     group.add_argument(
@@ -103,6 +118,8 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     layers = f"B{arguments.block}" if arguments.block is not None else arguments.layers
+    if arguments.link and (arguments.target is None or arguments.instructions):
+        raise ValueError("--link needs --target, and no --instructions: name a board to link for")
     if arguments.instructions:
         return _run_instructions(arguments, layers, output)
     if arguments.method is None:
@@ -126,18 +143,24 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
                 raise
             omitted[name] = str(error)
     plan = _plan(model, first) if arguments.plan else None
+    board = None
+    if arguments.target is not None:
+        board = report_board(model, profiles, arguments.target, link=arguments.link)
     output.text(summary(model, profiles))
     output.text("\n" + work_table(profiles))
     output.text("\n" + memory_table(profiles))
     if plan is not None:
         output.text("\n" + plan)
+    if board is not None:
+        output.text("\n" + board.text)
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
         from pmt.costs.plot import plot_memory
 
         plot_memory(profiles, arguments.plot)
-    output.figures({"profiles": [p.to_json() for p in profiles], "left_out": omitted})
+    counted = {"profiles": [p.to_json() for p in profiles], "left_out": omitted}
+    output.figures({**counted, **(board.figures if board is not None else {})})
     return 0
 
 
@@ -151,7 +174,9 @@ def _plan(model: Model, profile: Profile) -> str:
 
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
-    factors = project_latency(arguments.target, arguments.clock, arguments.cycles_per_instruction)
+    factors = project_latency(
+        arguments.target or _PROJECTED, arguments.clock, arguments.cycles_per_instruction
+    )
     options = None
     if arguments.method is not None:
         options = methods.zeroth_order_options(

@@ -46,6 +46,8 @@ class Profile:
         The core's plan of it; None for back-propagation.
     ops : tuple of int
         Op indices of the layers; for a plan.
+    options : TrainingOptions or None
+        Of the training; None for back-propagation.
     """
 
     method: str
@@ -58,6 +60,7 @@ class Profile:
     memory: Memory
     device: _core.DeviceMemory | None = None
     ops: tuple[int, ...] = ()
+    options: TrainingOptions | None = None
 
     @property
     def step_macs(self) -> int:
@@ -130,6 +133,7 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
         memory=memory,
         device=device,
         ops=tuple(chosen),
+        options=options,
     )
 
 

@@ -20,7 +20,7 @@ from pmt.importers.tflite_file import FileModel, read_file
 from pmt.loading import load
 from pmt.model import Model
 
-__all__ = ["TFLiteMicroEngine"]
+__all__ = ["TFLiteMicroEngine", "interpreter_package"]
 
 _LAYER_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
@@ -51,7 +51,7 @@ class TFLiteMicroEngine:
     """
 
     def __init__(self, path: str | Path, *, arena_bytes: int | None = None) -> None:
-        runtime = _runtime()
+        runtime = interpreter_package()
         file = Path(path)
         self.model: Model = load(file)
         self.int8_logits = True
@@ -248,12 +248,13 @@ class _Places:
         return content[start : start + part.nbytes]
 
 
-def _runtime() -> Any:
+def interpreter_package() -> Any:
+    """Return the module with the interpreter; raise ImportError with a hint where it is missing."""
     try:
         from tflite_micro import runtime
     except ImportError:
         raise ImportError(
-            "TFLiteMicroEngine needs the package tflite_micro: "
+            "TensorFlow Lite Micro needs the package tflite_micro: "
             'pip install "poor-mans-training[tflm]"',
             name="tflite_micro",
         ) from None

@@ -1,0 +1,165 @@
+"""``pmt profile --target``: memory on a board, and of a forward beside TensorFlow Lite Micro."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import pytest
+from cli_files import check_document, documented_command, write_model
+from firmware_tools import need_firmware_tools, random_dataset
+from required import need
+
+import pmt
+from pmt.cli import main
+from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.export import export
+from pmt.export.planned import planned_sizes
+from pmt.export.sources import find_target
+
+BOTH = ["--method", "weight_layer_wise", "--against", "bp_fp32", "--batch", "1"]
+
+
+def need_tflite_micro() -> None:
+    found = importlib.util.find_spec("tflite_micro") is not None
+    need(found, 'tflite_micro is missing: pip install "poor-mans-training[tflm]"')
+
+
+def figures_of(capsys, *arguments: object) -> dict:
+    assert main(["profile", *map(str, arguments), "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, capsys):
+    need_tflite_micro()
+    need_firmware_tools("make")
+    command = documented_command("costs.md", "--link")
+    assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
+    check_document("costs.md", "--link", capsys.readouterr().out)
+    board = json.loads((tmp_path / "figures.json").read_text())["board"]
+    assert (board["name"], board["ram"], board["flash"]) == ("stm32h7b3i-dk", 1048576, 2097152)
+    rows = {row["method"]: row for row in board["methods"]}
+    # The 14 layers' 177,456 + 4 x 2,624 bytes, and 163,840 of activations.
+    assert rows["paper"]["analytic"] == 351_792
+    assert rows["paper"]["planned"]["ram"] == 298_336 + 4_096 + 1_712
+    linked = rows["paper"]["linked"]
+    assert linked.pop("flash") < rows["paper"]["planned"]["flash"] == 610_320
+    assert linked == {"arena": 298_336, "stack": 4_096, "ram": 304_144}
+    assert rows["weight_layer_wise"]["linked"]["ram"] == 296_352 + 4_096 + 1_712
+    assert rows["bp_fp32"]["linked"] is None
+
+
+def test_the_tables_of_a_block_in_the_documents_are_current(capsys):
+    need_tflite_micro()
+    assert main(documented_command("costs.md", "stm32f746g-disco")) == 0
+    check_document("costs.md", "stm32f746g-disco", capsys.readouterr().out)
+
+
+def test_figures_of_a_small_model(tmp_path, capsys):
+    need_tflite_micro()
+    target = ["--target", "stm32f746g-disco"]
+    figures = figures_of(capsys, write_model(tmp_path), *BOTH, "--queries", "4", *target)
+    ours, back = figures["board"]["methods"]
+    assert ours == {
+        "method": "weight_layer_wise",
+        "analytic": 2_560 + 1_224 + 4 * 60,  # activations at `depth`, weights, biases
+        "planned": {
+            "arena": 12_336,
+            "stack": 4_096,
+            "variables": 1_712,
+            "model": 2_864,
+            "code": 90_112,
+            "ram": 18_144,
+            "flash": 92_976,
+        },
+        "linked": None,
+        "is_bound": False,
+        "fits": True,
+        "ram_over": 0,
+        "flash_over": 0,
+    }
+    assert back["analytic"] == figures["profiles"][1]["memory"]["sram"]
+    assert (back["planned"], back["is_bound"], back["fits"]) == (None, True, True)
+    assert {one["name"]: one["arena"] for one in figures["backends"]} == {
+        "this engine": 2_368 + 1_968,
+        "this engine, plain kernels": 2_032 + 1_968,
+        "this engine, whole tensors": 3_520 + 1_968,
+        "TensorFlow Lite Micro": 2_560 + 3_024,
+    }
+    assert figures["backends_left_out"] == {}
+
+
+def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # nothing is built
+    board = tmp_path / "tiny.toml"
+    board.write_text(
+        'board = "stm32f746g-disco"\n[ram]\norigin = 0x2001_0000\nbytes = 0x1800\n'
+        "[flash]\norigin = 0x0800_0000\nbytes = 0x1_0000\n"
+    )
+    arguments = [str(write_model(tmp_path)), *BOTH, "--target", str(board), "--link"]
+    assert main(["profile", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("memory on tiny: 6.0 KB of RAM, 64.0 KB of flash")
+    assert lines[start + 1 : start + 4] == [
+        "KB                 analytic  planned  flash  verdict",
+        "weight_layer_wise       3.9     23.7   90.8  RAM over by 17.7, flash over by 26.8",
+        "bp_fp32                24.7        -      -  RAM over by at least 18.7",
+    ]
+
+
+def test_without_tensorflow_lite_micro_a_line_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tflite_micro", None)
+    arguments = [str(write_model(tmp_path)), "--method", "paper", "--target", "stm32h7b3i-dk"]
+    assert main(["profile", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "TensorFlow Lite Micro is left out: TensorFlow Lite Micro needs the package tflite_micro: "
+        'pip install "poor-mans-training[tflm]"'
+    )
+
+
+@pytest.mark.parametrize("target", ["stm32h7b3i-dk", "generic"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_what_is_planned_is_what_an_export_writes(tmp_path, target, preset):
+    model = pmt.load("fashion_mnist_dscnn")
+    options = pmt.preset(preset, layers="B1,head", batch=2, queries=6)
+    report = export(
+        model,
+        target=target,
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 2),
+        options=options,
+        steps=1,
+        inferences=0,
+    )
+    core = options.to_core()
+    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    layers = model.select_layers("B1,head")
+    planned = planned_sizes(find_target(target), model, core, layers, 2)
+    assert (planned.arena, planned.stack) == (report.arena_bytes, report.stack_bytes)
+    assert planned.model == report.model_bytes == 38_368
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "esp32"], "target='esp32' is unknown; choose one of generic, qemu"),
+        (["--link"], "--link needs --target"),
+        (["--link", "--target", "generic"], "target='generic' is a library, which the project"),
+        (["--link", "--target", "stm32h7b3i-dk", "--instructions"], "and no --instructions"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, capsys, arguments, message):
+    assert main(["profile", str(write_model(tmp_path)), *BOTH, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_compiler_is_named_with_its_package(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    arguments = ["profile", str(write_model(tmp_path)), *BOTH, "--target", "stm32h7b3i-dk"]
+    assert main([*arguments, "--link"]) == 2
+    error = capsys.readouterr().err
+    assert "arm-none-eabi-g++ is not installed, and firmware is linked with it" in error
+    assert "apt-get install gcc-arm-none-eabi" in error
