@@ -13,6 +13,7 @@ from networks import labels, pixels
 from required import need_tools
 
 from pmt.datasets import Dataset
+from pmt.export import ExportReport
 from pmt.model import Model
 from pmt.monitor import TrainingLog
 
@@ -107,6 +108,27 @@ def share_objects(objects: Path, out: Path) -> None:
         shutil.copytree(
             objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
         )
+
+
+def sections(folder: Path) -> dict[str, tuple[int, int]]:
+    """Name -> address and size of what is loaded or reserved."""
+    table = subprocess.run(
+        ["arm-none-eabi-size", "-A", "-d", str(folder / "build" / "fw.elf")],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", table, re.MULTILINE)
+    return {name: (int(address), int(size)) for name, size, address in rows}
+
+
+def check_linked(report: ExportReport) -> None:
+    """Check that a built project takes no more than was said, and little less."""
+    found = sections(report.path)
+    ram = sum(found[".arena"]) - found[".stack"][0]
+    assert 0 <= report.ram_used - ram < 256
+    flash = (report.path / "build" / "fw.bin").stat().st_size
+    assert 0 <= report.flash_used - flash < report.code_bytes / 10
 
 
 def random_dataset(model: Model, count: int) -> Dataset:

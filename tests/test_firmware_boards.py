@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from firmware_tools import (
     make,
     need_firmware_tools,
     random_dataset,
+    sections,
     share_objects,
 )
 from networks import residual_network
@@ -76,18 +75,6 @@ def project(out: Path, firmware_objects: Path, target: str, like: str | None = N
     write(out, target, like)
     share_objects(firmware_objects, out)
     return out
-
-
-def sections(folder: Path) -> dict[str, tuple[int, int]]:
-    """Name -> address and size of what is loaded or reserved."""
-    table = subprocess.run(
-        ["arm-none-eabi-size", "-A", "-d", str(folder / "build" / "fw.elf")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", table, re.MULTILINE)
-    return {name: (int(address), int(size)) for name, size, address in rows}
 
 
 @pytest.fixture(scope="module")
