@@ -13,6 +13,8 @@ from networks import labels, pixels
 from required import need_tools
 
 from pmt.datasets import Dataset
+from pmt.export import ExportReport
+from pmt.export.linked import linked_sizes
 from pmt.model import Model
 from pmt.monitor import TrainingLog
 
@@ -107,6 +109,15 @@ def share_objects(objects: Path, out: Path) -> None:
         shutil.copytree(
             objects / "build" / part, out / "build" / part, copy_function=shutil.copyfile
         )
+
+
+def check_linked(report: ExportReport) -> None:
+    """Check that a built project takes no more than was said, and little less."""
+    linked = linked_sizes(report.path / "build" / "fw.elf")
+    assert linked.arena == report.arena_bytes
+    assert 0 <= report.ram_used - linked.ram < 256
+    flash = (report.path / "build" / "fw.bin").stat().st_size
+    assert 0 <= report.flash_used - flash < report.code_bytes / 10
 
 
 def random_dataset(model: Model, count: int) -> Dataset:

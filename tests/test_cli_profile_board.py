@@ -36,17 +36,20 @@ def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, caps
     need_firmware_tools("make")
     command = documented_command("costs.md", "--link")
     assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
-    check_document("costs.md", "--link", capsys.readouterr().out)
+    # The flash that is linked is the compiler's.
+    check_document("costs.md", "--link", capsys.readouterr().out, varies=r"\d+\.\d(?=  fits)")
     board = json.loads((tmp_path / "figures.json").read_text())["board"]
     assert (board["name"], board["ram"], board["flash"]) == ("stm32h7b3i-dk", 1048576, 2097152)
     rows = {row["method"]: row for row in board["methods"]}
     # The 14 layers' 177,456 + 4 x 2,624 bytes, and 163,840 of activations.
     assert rows["paper"]["analytic"] == 351_792
-    assert rows["paper"]["planned"]["ram"] == 298_336 + 4_096 + 1_712
+    assert rows["paper"]["planned"]["ram"] == 298_336 + 4_096 + 1_792
     linked = rows["paper"]["linked"]
-    assert linked.pop("flash") < rows["paper"]["planned"]["flash"] == 610_320
-    assert linked == {"arena": 298_336, "stack": 4_096, "ram": 304_144}
-    assert rows["weight_layer_wise"]["linked"]["ram"] == 296_352 + 4_096 + 1_712
+    assert 520_208 + 81_920 < linked.pop("flash") <= rows["paper"]["planned"]["flash"] == 612_368
+    ram = linked.pop("ram")
+    assert linked == {"arena": 298_336, "stack": 4_096}
+    assert 0 <= rows["paper"]["planned"]["ram"] - ram < 256
+    assert rows["weight_layer_wise"]["linked"]["ram"] == ram - 298_336 + 296_352
     assert rows["bp_fp32"]["linked"] is None
 
 
@@ -67,11 +70,11 @@ def test_figures_of_a_small_model(tmp_path, capsys):
         "planned": {
             "arena": 12_336,
             "stack": 4_096,
-            "variables": 1_712,
+            "variables": 1_792,
             "model": 2_864,
-            "code": 90_112,
-            "ram": 18_144,
-            "flash": 92_976,
+            "code": 92_160,
+            "ram": 18_224,
+            "flash": 95_024,
         },
         "linked": None,
         "is_bound": False,
@@ -103,7 +106,7 @@ def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, 
     start = lines.index("memory on tiny: 6.0 KB of RAM, 64.0 KB of flash")
     assert lines[start + 1 : start + 4] == [
         "KB                 analytic  planned  flash  verdict",
-        "weight_layer_wise       3.9     23.7   90.8  RAM over by 17.7, flash over by 26.8",
+        "weight_layer_wise       3.9     23.8   92.8  RAM over by 17.8, flash over by 28.8",
         "bp_fp32                24.7        -      -  RAM over by at least 18.7",
     ]
 
@@ -138,6 +141,7 @@ def test_what_is_planned_is_what_an_export_writes(tmp_path, target, preset):
     planned = planned_sizes(find_target(target), model, core, layers, 2)
     assert (planned.arena, planned.stack) == (report.arena_bytes, report.stack_bytes)
     assert planned.model == report.model_bytes == 38_368
+    assert (planned.ram, planned.flash) == (report.ram_used, report.flash_used)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import pytest
 from cli_files import write_model
 from firmware_tools import EMULATOR, need_firmware_tools
 
+import pmt
 from pmt.cli import main
+from pmt.costs.instructions import count_instructions
 from pmt.costs.latency import project_latency
 
 
@@ -33,7 +35,23 @@ def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
     projected = 1e3 * ours["forward_instructions"] * 0.5 / 100e6
     assert f"arm_dsp: forward {projected:,.1f} ms" in printed
     assert "x 0.5 cycles an instruction / 100 MHz (as given)" in printed
-    assert re.search(r"^beyond the forwards +[\d,]+ +[\d.]+% +[\d,]+ +[\d.]+%$", printed, re.M)
+    assert re.search(r"^beyond its forwards +[\d,]+ +[\d.]+% +[\d,]+ +[\d.]+%$", printed, re.M)
+    assert ours["step_forward_instructions"] > 0
+    assert ours["whole_forwards_instructions"] > 8 * ours["forward_instructions"]
+
+
+def test_the_papers_training_of_mcunet_stays_within_its_instructions():
+    need_firmware_tools(EMULATOR, "make")
+    options = pmt.preset("paper", layers="paper14", queries=10)
+    (count,) = count_instructions(pmt.load("cifar10_mcunet"), options=options)
+    million = 1_000_000
+    assert len(count.layers) == 43
+    assert 30 * million < sum(op.instructions for op in count.layers) < 38 * million
+    assert count.forward < count.main_pass < 45 * million  # in line buffers, with adds and the mean
+    assert 2_300 * million < count.step_forwards < 2_800 * million
+    beyond = count.step_total - count.step_forwards
+    assert 0.01 < beyond / count.step_forwards < 0.10
+    assert 0.01 < count.step_total / count.whole_forwards - 1.0 < 0.10  # with what streams repeat
 
 
 @pytest.mark.parametrize(

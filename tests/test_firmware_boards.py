@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from networks import residual_network
 
 import pmt
 from pmt.export import export
+from pmt.export.linked import linked_sizes
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
 BOARDS = ("stm32f746g-disco", "stm32h7b3i-dk")
@@ -78,18 +77,6 @@ def project(out: Path, firmware_objects: Path, target: str, like: str | None = N
     return out
 
 
-def sections(folder: Path) -> dict[str, tuple[int, int]]:
-    """Name -> address and size of what is loaded or reserved."""
-    table = subprocess.run(
-        ["arm-none-eabi-size", "-A", "-d", str(folder / "build" / "fw.elf")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", table, re.MULTILINE)
-    return {name: (int(address), int(size)) for name, size, address in rows}
-
-
 @pytest.fixture(scope="module")
 def disco(tmp_path_factory: pytest.TempPathFactory, firmware_objects: Path) -> Path:
     """A project of a real board, built; and a source of which there is no object yet."""
@@ -111,7 +98,7 @@ def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ra
     folder = project(tmp_path / "fw", firmware_objects, board)
     built = make(folder)
     assert built.returncode == 0, built.stdout
-    found = sections(folder)
+    found = linked_sizes(folder / "build" / "fw.elf").sections
     assert found[".vectors"][0] == 0x08000000
     assert found[".stack"] == (ram_origin, 4096)
     address, size = found[".arena"]

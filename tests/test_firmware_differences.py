@@ -241,20 +241,20 @@ def test_a_stack_that_is_too_small_is_reported(tmp_path: Path) -> None:
     assert "export with a larger one" in log[-1]
 
 
-def test_what_does_not_fit_the_ram_does_not_link(tmp_path: Path) -> None:
-    report = exported(tmp_path / "fw")
-    needed = report.arena_bytes + report.stack_bytes
-    exported(tmp_path / "fw", ram=(needed // 1024 + 1) * 1024)
+@pytest.mark.parametrize(
+    ("region", "origin"),
+    [("RAM", "(rwx)  : ORIGIN = 0x20000000"), ("FLASH", "(rx) : ORIGIN = 0x00000000")],
+)
+def test_what_does_not_fit_a_region_does_not_link(tmp_path: Path, region: str, origin: str) -> None:
+    exported(tmp_path / "fw")
+    script = tmp_path / "fw" / "board" / TARGET / "link.ld"
+    text = script.read_text()
+    line = f"{region} {origin}, LENGTH = 4194304"
+    assert line in text
+    script.write_text(text.replace(line, f"{region} {origin}, LENGTH = 8192"))
     built = make(tmp_path / "fw")
     assert built.returncode != 0
-    assert "region `RAM' overflowed by" in built.stdout
-
-
-def test_what_does_not_fit_the_flash_does_not_link(tmp_path: Path) -> None:
-    exported(tmp_path / "fw", flash="8K")
-    built = make(tmp_path / "fw")
-    assert built.returncode != 0
-    assert "region `FLASH' overflowed by" in built.stdout
+    assert f"region `{region}' overflowed by" in built.stdout
 
 
 def test_the_build_prints_the_use_of_memory(tmp_path: Path) -> None:

@@ -83,16 +83,18 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     report = write(tmp_path / "fw", layers="B3,head", ram="64K", flash="128K")
     lines = str(report).splitlines()
     assert lines[0] == f"{tmp_path / 'fw'}: {TARGET}, 5 steps of 3 samples, 4 queries, 2 layers"
-    assert lines[1] == "| what              | where |     bytes | of budget |"
-    assert lines[3] == "| - trained weights | arena |       656 |      1.0% |"
-    assert lines[9] == "| stack             | RAM   |     4,096 |      6.2% |"
-    assert lines[10] == "| model             | flash |     2,864 |      2.2% |"
-    assert lines[12].startswith("fits: ")
-    assert lines[12].endswith(
-        " of 65,536 bytes of RAM, about 92,976 of 131,072 of flash; most activations at stem"
+    assert lines[1] == "| what               | where |     bytes | of budget |"
+    assert lines[3] == "| - trained weights  | arena |       656 |      1.0% |"
+    assert lines[9] == "| stack              | RAM   |     4,096 |      6.2% |"
+    assert lines[10] == "| variables, at most | RAM   |     1,792 |      2.7% |"
+    assert lines[11] == "| model              | flash |     2,864 |      2.2% |"
+    assert lines[12] == "| code, at most      | flash |    92,160 |     70.3% |"
+    assert lines[13] == (
+        f"fits: {report.arena_bytes + 5888:,} of 65,536 bytes of RAM, 95,024 of 131,072 of flash; "
+        "most activations at stem"
     )
-    assert lines[13] == "work: 3 million multiply-accumulates, about 0 s"
-    assert lines[14] == f"next: make -C {tmp_path / 'fw'} qemu"
+    assert lines[14] == "work: 3 million multiply-accumulates, about 0 s"
+    assert lines[15] == f"next: make -C {tmp_path / 'fw'} qemu"
     assert sum(report.arena_parts.values()) == report.arena_bytes
     assert json.loads((tmp_path / "fw" / "export.json").read_text())["layers"] == ["down", "head"]
 
@@ -107,9 +109,9 @@ def test_the_work_is_that_of_the_trainer_and_of_its_streams(tmp_path: Path) -> N
 
 def test_a_long_run_is_announced(tmp_path: Path) -> None:
     report = write(tmp_path / "fw")
-    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[13]
+    told = str(dataclasses.replace(report, seconds=5400.0)).splitlines()[14]
     assert told.endswith("about 90 min; a smaller batch, fewer queries or fewer steps take less")
-    assert not str(report).splitlines()[13].endswith("take less")
+    assert not str(report).splitlines()[14].endswith("take less")
 
 
 def test_a_later_export_keeps_the_application(tmp_path: Path) -> None:
@@ -165,9 +167,18 @@ def test_targets() -> None:
         ({"learning_rates": [float("nan")] * 5}, "must be 5 finite numbers"),
         ({"inferences": 10}, r"inferences=10 must be 0..9"),
         ({"ram": "8X"}, "ram='8X' must be a number of bytes"),
-        ({"ram": "8K"}, "ram=8192 is too small: training needs [0-9]+ bytes"),
+        (
+            {"ram": "8K"},
+            r"ram=8192 is too small: training needs [0-9]+ bytes \(arena [0-9]+, stack 4096, "
+            r"variables 1792\), [0-9]+ too many; take a smaller batch, fewer queries or fewer "
+            "layers",
+        ),
         ({"ram": "64M"}, "ram=67108864 is more than qemu-mps2-an500 has: 4194304 bytes"),
-        ({"flash": "2K"}, "flash=2048 is too small: the model alone has 2864 bytes"),
+        (
+            {"flash": "92K"},
+            r"flash=94208 is too small: the firmware needs 95024 bytes \(model 2864, code 92160\), "
+            "816 too many; take a smaller model",
+        ),
         ({"ram": 65537}, "ram=65537 must be a multiple of 1024 bytes: the MPU guards its end"),
         (
             {"like": "stm32f746g-disco", "ram": "512K"},

@@ -12,7 +12,9 @@ import pytest
 from firmware_tools import (
     EMULATOR,
     TARGET,
+    check_linked,
     emulate,
+    make,
     need_firmware_tools,
     random_dataset,
     share_objects,
@@ -106,6 +108,39 @@ def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
     assert used < 3072
     assert log.verdict == "ok (3 steps, 3 layers, 51 activations)"
     assert ok
+
+
+@pytest.mark.parametrize(
+    ("board", "layers", "kilobytes"),
+    [
+        ("stm32h7b3i-dk", "all", 600),
+        ("stm32h7b3i-dk", "paper14", 340),
+        ("stm32f746g-disco", "B1", 256),
+        ("stm32f746g-disco", "B2", 160),
+        ("stm32f746g-disco", "B3", 160),
+        ("stm32f746g-disco", "B4", 256),
+    ],
+)
+def test_mcunet_links_for_the_papers_boards(
+    tmp_path: Path, firmware_objects: Path, board: str, layers: str, kilobytes: int
+) -> None:
+    model = pmt.load("cifar10_mcunet")
+    report = export(
+        model,
+        target=board,
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 1),
+        options=pmt.preset("paper", queries=50, batch=1),
+        layers=layers,
+        steps=1,
+        batch=1,
+        inferences=0,
+    )
+    assert report.ram_used <= kilobytes * 1024
+    share_objects(firmware_objects, report.path)
+    built = make(report.path)
+    assert built.returncode == 0, built.stdout
+    check_linked(report)
 
 
 def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects: Path) -> None:

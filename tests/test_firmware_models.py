@@ -8,6 +8,7 @@ import pytest
 from firmware_tools import (
     EMULATOR,
     TARGET,
+    check_linked,
     emulate,
     make,
     need_firmware_tools,
@@ -20,7 +21,6 @@ from tiny_training_builder import FAMILY, saved
 
 import pmt
 from pmt.export import export
-from pmt.export.memory_parts import CODE_BYTES
 from pmt.exporters.onnx_qdq import onnx_model
 from pmt.model import Model
 
@@ -99,6 +99,4 @@ def test_the_bundled_model_links_for_a_board(
     share_objects(firmware_objects, out)
     built = make(out)
     assert built.returncode == 0, built.stdout
-    linked = (out / "build" / "fw.bin").stat().st_size
-    assert report.flash_bytes > linked > report.model_bytes
-    assert abs(linked - report.model_bytes - CODE_BYTES) < CODE_BYTES / 8
+    check_linked(report)

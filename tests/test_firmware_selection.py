@@ -11,6 +11,7 @@ import pytest
 from firmware_tools import (
     EMULATOR,
     TARGET,
+    check_linked,
     check_marks,
     emulate,
     make,
@@ -61,6 +62,7 @@ def test_scores_and_choice_are_those_of_pmt_select(tmp_path: Path, firmware_obje
     assert log[-1] == f"verify: ok (6 steps, {len(report.layers)} layers, 16 activations)"
     assert ok
     check_marks(log, report.arena_bytes, 4096 + 2048)
+    check_linked(report)
 
 
 def test_a_score_that_differs_stops_the_board(tmp_path: Path, firmware_objects: Path) -> None:

@@ -78,7 +78,23 @@ bool take_storage(const Model& model, Arena& arena, LayerStorage* storage) {
   return true;
 }
 
-// "step PART KERNELS INSTRUCTIONS CALLS".
+int64_t total(const Counts& counts) {
+  int64_t sum = 0;
+  for (const int64_t instructions : counts.instructions) sum += instructions;
+  return sum;
+}
+
+// "pass KERNELS INSTRUCTIONS": a forward as a step runs it, its first layers in line buffers.
+void count_pass(const Model& model, const Kernels& kernels, const Trainer& trainer) {
+  const Workspace& workspace = trainer.workspace(0);
+  fill_input(model, workspace.tensor(trainer.plan(), Pass::main, model.header().input_tensor));
+  take_counts();
+  forward(trainer.network(), trainer.plan(), workspace, 1, 0, model.op_count() - 1);
+  main_logits(trainer.network(), trainer.plan(), workspace, 1, false);
+  Line().text("pass ").text(kernels.name).text(" ").number(total(take_counts())).print();
+}
+
+// "step PART KERNELS INSTRUCTIONS CALLS", of a step as the firmware runs it.
 bool count_step(const Model& model, const Kernels& kernels) {
   Arena arena(arena_begin, static_cast<size_t>(arena_end - arena_begin));
   auto* storage = arena.take<LayerStorage>(layer_count);
@@ -87,13 +103,16 @@ bool count_step(const Model& model, const Kernels& kernels) {
   __builtin_memcpy(&chosen, options, sizeof chosen);
   TrainerSetup setup = {&model, &counted(kernels), &chosen, layers, layer_count, storage, 1, sequential_executor()};
   setup.settings = reinterpret_cast<const LayerSettings*>(settings);
+  setup.compact = true;
+  setup.streams = streams;
+  setup.stream_count = stream_count;
   Trainer trainer;
   const size_t used = (arena.used() + image_alignment - 1) / image_alignment * image_alignment;
   const auto left = static_cast<size_t>(arena_end - arena_begin) - used;
   const Status status = trainer.open(setup, arena_begin + used, left);
   if (!status.ok()) return refuse(message(status.code));
+  count_pass(model, kernels, trainer);
   StepResult result = {};
-  take_counts();
   const Status done = trainer.step(0, no_learning, 1, {const_cast<Model*>(&model), read_sample}, &result);
   const Counts counts = take_counts();
   if (!done.ok()) return refuse(message(done.code));

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pmt.cli.tables import table
-from pmt.costs.instructions import FORWARD_PARTS, Instructions
+from pmt.costs.instructions import Instructions
 from pmt.costs.latency import Latency
 
 __all__ = ["latency_lines", "op_table", "step_table"]
@@ -44,22 +44,30 @@ def op_table(counts: Sequence[Instructions]) -> str:
 
 
 def step_table(counts: Sequence[Instructions]) -> str:
-    """Instructions of the parts of a training step, and their share of its forwards."""
+    """Instructions of the parts of a training step, with line buffers, and what they add up to.
+
+    The shares are of all its forwards on whole activations, which neither repeat rows nor
+    run band by band.
+    """
     titles = ["a step of one image", "calls"]
     for count in counts:
         titles += [count.kernels, "of forwards"]
-    forwards = [sum(count.step[part][0] for part in FORWARD_PARTS) for count in counts]
+    whole = [count.whole_forwards for count in counts]
     rows = [
         [
             title,
             f"{counts[0].step[part][1]:,}" if part != "rest" else "",
-            *_shares([count.step[part][0] for count in counts], forwards),
+            *_shares([count.step[part][0] for count in counts], whole),
         ]
         for part, title in _PARTS.items()
     ]
-    extra = [count.step_total - total for count, total in zip(counts, forwards, strict=True)]
-    rows.append(["beyond the forwards", "", *_shares(extra, forwards)])
-    rows.append(["the step", "", *_shares([count.step_total for count in counts], forwards)])
+    for title, taken in (
+        ("beyond its forwards", [count.step_total - count.step_forwards for count in counts]),
+        ("the step", [count.step_total for count in counts]),
+        ("its forwards on whole activations", whole),
+        ("one forward of it", [count.main_pass for count in counts]),
+    ):
+        rows.append([title, "", *_shares(taken, whole)])
     return table(titles, rows, left=("a step of one image",))
 
 

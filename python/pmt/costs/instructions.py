@@ -7,13 +7,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.export import sources
 from pmt.export.layout import link_script
 from pmt.export.programs import make_environment, need_programs
@@ -53,15 +54,22 @@ class Instructions:
     kernels : str
         One of :data:`KERNELS`.
     ops : tuple of OpInstructions
-        The forward, op by op.
+        The forward on whole activations, op by op.
     step : dict of str to (int, int)
-        Instructions and calls of each part of a training step of one image; empty where none was
-        asked for.
+        Instructions and calls of each part of a training step of one image, as the firmware runs
+        it: the first layers in line buffers; empty where none was asked for.
+    main_pass : int
+        Instructions of a forward as a step runs it; 0 where none was asked for.
+    whole_forwards : int
+        Instructions of all forwards of a step, were each op run as in ``ops``; 0 where none
+        was asked for.
     """
 
     kernels: str
     ops: tuple[OpInstructions, ...]
     step: dict[str, tuple[int, int]]
+    main_pass: int
+    whole_forwards: int
 
     @property
     def layers(self) -> tuple[OpInstructions, ...]:
@@ -79,10 +87,9 @@ class Instructions:
         return sum(instructions for instructions, _ in self.step.values())
 
     @property
-    def step_overhead(self) -> float:
-        """Instructions that a step takes beyond its forwards, as a share of those."""
-        forwards = sum(self.step[part][0] for part in FORWARD_PARTS)
-        return self.step_total / forwards - 1.0
+    def step_forwards(self) -> int:
+        """Instructions of the kernels of the step's forwards, with line buffers and restarts."""
+        return sum(self.step[part][0] for part in FORWARD_PARTS)
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
@@ -92,6 +99,8 @@ class Instructions:
             "forward_instructions": self.forward,
             "ops": [vars(op) for op in self.ops],
             "step": step,
+            "step_forward_instructions": self.main_pass,
+            "whole_forwards_instructions": self.whole_forwards,
         }
 
 
@@ -141,7 +150,7 @@ def count_instructions(
         _write_project(folder, model, kernels, options)
         lines = [line.split() for line in _run(folder).splitlines()]
     _check_outputs(lines)
-    return tuple(_parse(model, kernel, lines) for kernel in kernels)
+    return tuple(_parse(model, kernel, lines, options) for kernel in kernels)
 
 
 def _write_project(
@@ -182,21 +191,26 @@ def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str
             "LAYERS": "0",
             "OPTIONS": _listed(packed),
             "SETTINGS": "0",
+            "STREAM_COUNT": "0",
+            "STREAMS": "{0, 0, 0}",
         }
     core = options.to_core()
     core.weight_tile_bytes = WEIGHT_TILE_BYTES
     layers = model.select_layers(options.layers)
     settings = settings_in_force(_core.Trainer(model.core, core, layers, 1))
+    streams = _core.DeviceMemory(model.core, core, layers, 1, settings).segments()
     return {
         "LAYER_COUNT": str(len(layers)),
         "LAYERS": ", ".join(map(str, layers)),
         "OPTIONS": _listed(core.pack()),
         "SETTINGS": _listed(b"".join(one.pack() for one in settings)),
+        "STREAM_COUNT": str(len(streams)),
+        "STREAMS": ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 0)]),
     }
 
 
-def _listed(packed: bytes) -> str:
-    return ", ".join(map(str, packed))
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -232,11 +246,20 @@ def _check_outputs(lines: Sequence[Sequence[str]]) -> None:
             raise ChildProcessError(f"op {words[1]}: the kernels' outputs differ")
 
 
-def _parse(model: Model, kernels: str, lines: Sequence[Sequence[str]]) -> Instructions:
+def _parse(
+    model: Model, kernels: str, lines: Sequence[Sequence[str]], options: TrainingOptions | None
+) -> Instructions:
     counted = {int(w[1]): int(w[3]) for w in lines if w and w[0] == "op" and w[2] == kernels}
     step = {w[1]: (int(w[3]), int(w[4])) for w in lines if w and w[0] == "step" and w[2] == kernels}
+    passes = [int(w[2]) for w in lines if w and w[0] == "pass" and w[1] == kernels]
     ops = tuple(
         OpInstructions(op["name"], op["kind"], op["macs"], counted[op["index"]])
         for op in model.core.ops()
     )
-    return Instructions(kernels, ops, step)
+    whole = 0
+    if options is not None:
+        taken = [op.instructions for op in ops]
+        layers = model.select_layers(options.layers)
+        work = zeroth_order_work(model.core, options.to_core(), layers, of_ops=taken)
+        whole = work.forward + work.queries + work.reforwards
+    return Instructions(kernels, ops, step, sum(passes), whole)

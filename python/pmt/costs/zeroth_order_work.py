@@ -15,6 +15,8 @@ def zeroth_order_work(
     options: _core.Options,
     layers: Sequence[int],
     settings: Sequence[_core.LayerSettings] = (),
+    *,
+    of_ops: Sequence[int] | None = None,
 ) -> Work:
     """Count what a step takes for each image.
 
@@ -28,6 +30,8 @@ def zeroth_order_work(
         Op indices, ascending.
     settings : sequence of _core.LayerSettings, optional
         One for each layer; by default the options'.
+    of_ops : sequence of int, optional
+        What each op takes, of another measure than its multiply-accumulates.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def zeroth_order_work(
         With Q queries and layers i of suffix T_i, ``Q * sum T_i`` for the queries (paper section
         3.1); model-wise, Q times the suffix of the first.
     """
-    macs = [int(op["macs"]) for op in model.ops()]
+    macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     trained = _core.Trainer(model, options, list(layers), 1, 1, list(settings)).layers()
     queried = [layer for layer in trained if layer["estimator"] != "closed_form"]
     if options.scope == _core.Scope.model_wise:

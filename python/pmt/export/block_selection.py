@@ -14,10 +14,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.export.task import Task
 
-__all__ = ["STACK_BYTES", "BlockSelection", "select_blocks", "with_held_out"]
-
-# A candidate's trainer is on the stack; the chosen block's is a variable.
-STACK_BYTES = 2048
+__all__ = ["BlockSelection", "select_blocks", "with_held_out"]
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,47 @@
-"""What an arena is made of, and where its activations are largest."""
+"""What a firmware's memory is made of, and where its activations are largest."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from pmt import _core
 from pmt.costs.peak import peak_moment
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
+from pmt.export.target import Target
 from pmt.export.task import Task
 
-__all__ = ["CODE_BYTES", "arena_parts", "peak_op"]
+__all__ = ["FixedMemory", "arena_parts", "fixed_memory", "peak_op"]
 
-# Of code and constants, about: the linker knows.
-CODE_BYTES = 88 * 1024
+
+class FixedMemory(NamedTuple):
+    """What a firmware takes whatever it trains, in bytes; tests hold the linker's sizes to it.
+
+    Attributes
+    ----------
+    stack : int
+        Reserved.
+    variables : int
+        At most; what else is in RAM is the arena.
+    code : int
+        Of code and constants, at most; what else is in flash is the model.
+    """
+
+    stack: int
+    variables: int
+    code: int
+
+
+_VARIABLES, _CODE = 1792, 90 * 1024
+# A candidate's trainer is on the stack; the chosen block's is a variable.
+_SELECTION = FixedMemory(stack=2048, variables=1024, code=5 * 1024)
+
+
+def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
+    """Return what a board's firmware takes beside arena and model; `selects`: with candidates."""
+    extra = _SELECTION if selects else FixedMemory(0, 0, 0)
+    return FixedMemory(
+        board.stack_bytes + extra.stack, _VARIABLES + extra.variables, _CODE + extra.code
+    )
 
 
 def arena_parts(task: Task, arena: int) -> dict[str, int]:

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pmt import _core
 from pmt.clean_statistics import without_statistics
 from pmt.costs.arena import arena_bytes, portable_arena_excess
-from pmt.export.memory_parts import CODE_BYTES
+from pmt.export.memory_parts import fixed_memory
 from pmt.export.target import Target
 from pmt.model import Model
 
-__all__ = ["VARIABLE_BYTES", "PlannedSizes", "planned_sizes"]
-
-# Of drivers, session and log: the same for every model and training, 16 bytes less in QEMU.
-VARIABLE_BYTES = 1712
+__all__ = ["PlannedSizes", "planned_arena", "planned_sizes"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,9 @@ class PlannedSizes:
     Attributes
     ----------
     arena, stack, variables : int
-        RAM.
+        RAM; variables at most.
     model, code : int
-        Flash; the code is about that, the linker knows.
+        Flash; code at most.
     """
 
     arena: int
@@ -38,13 +35,34 @@ class PlannedSizes:
 
     @property
     def ram(self) -> int:
-        """All RAM."""
+        """All RAM, at most."""
         return self.arena + self.stack + self.variables
 
     @property
     def flash(self) -> int:
-        """All flash, about."""
+        """All flash, at most."""
         return self.model + self.code
+
+
+def planned_arena(
+    target: Target,
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    batch: int,
+    settings: Sequence[_core.LayerSettings] = (),
+) -> int:
+    """Return the bytes of a target's arena, with the kernels that its processor has.
+
+    Parameters
+    ----------
+    target : Target
+        The board.
+    model, options, layers, batch, settings
+        Those of :func:`pmt.costs.arena.arena_bytes`.
+    """
+    training = (model, options, layers, batch, settings)
+    return arena_bytes(*training) + (0 if target.has_dsp else portable_arena_excess(*training))
 
 
 def planned_sizes(
@@ -74,11 +92,11 @@ def planned_sizes(
     PlannedSizes
         Its arena and its model are those that :func:`pmt.export.export` writes.
     """
-    training = (model.core, options, layers, batch)
+    fixed = fixed_memory(target)
     return PlannedSizes(
-        arena=arena_bytes(*training) + (0 if target.has_dsp else portable_arena_excess(*training)),
-        stack=target.stack_bytes,
-        variables=VARIABLE_BYTES,
+        arena=planned_arena(target, model.core, options, layers, batch),
+        stack=fixed.stack,
+        variables=fixed.variables,
         model=len(without_statistics(model).image()),
-        code=CODE_BYTES,
+        code=fixed.code,
     )

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.costs.arena import arena_bytes, portable_arena_excess
 from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
 from pmt.export import layout, sources
 from pmt.export.application import with_kept_application
-from pmt.export.block_selection import (
-    STACK_BYTES,
-    BlockSelection,
-    select_blocks,
-    with_held_out,
-)
+from pmt.export.block_selection import BlockSelection, select_blocks, with_held_out
+from pmt.export.budgets import check_budgets
 from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
+from pmt.export.folder import MANIFEST, check_folder, write_folder
 from pmt.export.formats import arrange, check_format
 from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
-from pmt.export.memory_parts import arena_parts, peak_op
+from pmt.export.memory_parts import arena_parts, fixed_memory, peak_op
+from pmt.export.planned import planned_arena
 from pmt.export.report import ExportReport
 from pmt.export.sizes import parse_size
 from pmt.export.target import Target
@@ -37,7 +33,6 @@ from pmt.run_folder import RunFolder
 
 __all__ = ["export"]
 
-_MANIFEST = "export.json"
 _LEAST_TIMEOUT = 300  # seconds
 
 
@@ -139,7 +134,7 @@ def export(
         board = board.limited_to(sources.find_target(like))
     check_format(format, board)
     out = Path(out)
-    _check_folder(out, force)
+    check_folder(out, force)
     task_of = partial(
         make_task,
         model_or_run,
@@ -159,7 +154,45 @@ def export(
     if lock is not None:
         check_inputs(lock, inputs)
         arguments = lock.arguments  # where the inputs were found this time does not matter
-    image = task.model.image()
+    report = _plan(
+        task,
+        board,
+        selection,
+        path=out,
+        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
+        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
+        stack_bytes=None if stack is None else parse_size("stack", stack),
+    )
+    check_budgets(report, board)
+    expected, card = _expected_and_card(task, save_interval)
+    report = replace(report, card_bytes=len(card))
+    files = {
+        "card.img": card,
+        "model/model.pmt": task.model.image(),
+        "expected.json": _json(_readable(task, expected, report)),
+        MANIFEST: _json(_manifest(report, board)),
+    }
+    project = _project(board, format, report, files, selection)
+    if lock is not None:
+        lock.check_files(project)
+    project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
+    if (out / MANIFEST).is_file():
+        project = with_kept_application(out, project)
+    write_folder(out, project)
+    return report
+
+
+def _plan(
+    task: Task,
+    board: Target,
+    selection: BlockSelection | None,
+    *,
+    path: Path,
+    flash_bytes: int,
+    ram_bytes: int,
+    stack_bytes: int | None,
+) -> ExportReport:
+    """Count what the firmware takes; of the card only, nothing is known yet."""
     macs = _task_macs(task)
     names = {layer.index: layer.name for layer in task.model.layers}
     arena = _arena_bytes(task, board, task.layers, task.settings)
@@ -170,27 +203,34 @@ def export(
         largest = max(_arena_bytes(trial, board, trial.layers) for trial in trials)
         parts["larger candidates"] = max(0, largest - arena)
         arena = max(arena, largest)
-    report = ExportReport(
-        path=out,
+    fixed = fixed_memory(board, selects=selection is not None)
+    return ExportReport(
+        path=path,
         target=board.name,
         layers=tuple(names[op] for op in task.layers),
         steps=len(task.steps),
         batch=task.batch,
         queries=task.options.queries,
-        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
-        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
-        model_bytes=len(image),
+        flash_bytes=flash_bytes,
+        ram_bytes=ram_bytes,
+        model_bytes=len(task.model.image()),
+        code_bytes=fixed.code,
         arena_bytes=arena,
         arena_parts=parts,
         peak=peak_op(task),
-        stack_bytes=_stack_bytes(board, selection) if stack is None else parse_size("stack", stack),
+        stack_bytes=fixed.stack if stack_bytes is None else stack_bytes,
+        variable_bytes=fixed.variables,
         card_bytes=0,
         macs=macs,
         seconds=macs / board.macs_per_second,
-        run=board.run.replace("make", f"make -C {out}"),
+        run=board.run.replace("make", f"make -C {path}"),
         selection="" if selection is None else selection.describe(),
     )
-    _check_budgets(report, board)
+
+
+def _expected_and_card(task: Task, save_interval: int) -> tuple[Expected, bytes]:
+    """Train on the host, and return what that gives, and the card with both."""
+    image = task.model.image()
     expected = compute_expected(
         image,
         task.options,
@@ -216,21 +256,7 @@ def export(
         task.memories,
         save_interval,
     )
-    report = ExportReport(**{**report.__dict__, "card_bytes": len(card)})
-    files = {
-        "card.img": card,
-        "model/model.pmt": image,
-        "expected.json": _json(_readable(task, expected, report)),
-        _MANIFEST: _json(_manifest(report, board)),
-    }
-    project = _project(board, format, report, files, selection)
-    if lock is not None:
-        lock.check_files(project)
-    project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
-    if (out / _MANIFEST).is_file():
-        project = with_kept_application(out, project)
-    _write(out, project)
-    return report
+    return expected, card
 
 
 def _manifest(report: ExportReport, board: Target) -> dict[str, Any]:
@@ -243,12 +269,7 @@ def _manifest(report: ExportReport, board: Target) -> dict[str, Any]:
 def _arena_bytes(
     task: Task, board: Target, layers: Sequence[int], settings: Sequence[_core.LayerSettings] = ()
 ) -> int:
-    training = (task.model.core, task.options, layers, task.batch, settings)
-    return arena_bytes(*training) + (0 if board.has_dsp else portable_arena_excess(*training))
-
-
-def _stack_bytes(board: Target, selection: BlockSelection | None) -> int:
-    return board.stack_bytes + (0 if selection is None else STACK_BYTES)
+    return planned_arena(board, task.model.core, task.options, layers, task.batch, settings)
 
 
 def _task_macs(task: Task) -> int:
@@ -262,45 +283,6 @@ def _task_macs(task: Task) -> int:
     )
     images = len(task.steps) * task.batch
     return images * (work.macs + restarts) + task.inferences * work.forward
-
-
-def _check_folder(out: Path, force: bool) -> None:
-    if not out.exists() or force:
-        return
-    if out.is_dir() and ((out / _MANIFEST).is_file() or not any(out.iterdir())):
-        return
-    raise FileExistsError(
-        f"out={str(out)!r} exists and is no earlier export; choose another folder, or overwrite "
-        "it with --force (force=True)"
-    )
-
-
-def _check_budgets(report: ExportReport, board: Target) -> None:
-    for name, size, most in (
-        ("ram", report.ram_bytes, board.ram.bytes),
-        ("flash", report.flash_bytes, board.flash.bytes),
-    ):
-        if size > most:
-            name_of_limit = board.like or board.name
-            raise ValueError(f"{name}={size} is more than {name_of_limit} has: {most} bytes")
-        if size % 1024:
-            raise ValueError(
-                f"{name}={size} must be a multiple of 1024 bytes: the MPU guards its end"
-            )
-    if report.stack_bytes % 8 or report.stack_bytes < 1024:
-        raise ValueError(f"stack={report.stack_bytes} must be a multiple of 8, at least 1024 bytes")
-    needed = report.arena_bytes + report.stack_bytes
-    if needed > report.ram_bytes:
-        raise ValueError(
-            f"ram={report.ram_bytes} is too small: training needs {needed} bytes (arena "
-            f"{report.arena_bytes}, stack {report.stack_bytes}); take a smaller batch, fewer "
-            "queries or fewer layers"
-        )
-    if report.model_bytes > report.flash_bytes:
-        raise ValueError(
-            f"flash={report.flash_bytes} is too small: the model alone has {report.model_bytes} "
-            "bytes"
-        )
 
 
 def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str, Any]:
@@ -330,35 +312,6 @@ def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str,
 
 def _json(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
-
-
-def _write(out: Path, files: dict[str, bytes]) -> None:
-    """Write the project aside and rename it into place."""
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    try:
-        for name, content in files.items():
-            path = aside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        if out.exists():
-            out.rename(old)
-        aside.rename(out)
-    except OSError as error:
-        if old.exists() and not out.exists():
-            old.rename(out)
-        raise OSError(
-            error.errno,
-            f"the project could not be written ({error.strerror}); what was there is unchanged; "
-            "free some space or choose another folder",
-            str(out),
-        ) from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    if old.is_dir():
-        shutil.rmtree(old)
-    else:
-        old.unlink(missing_ok=True)
 
 
 def _project(

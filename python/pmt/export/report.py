@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt.export.memory_parts import CODE_BYTES
-
 __all__ = ["ExportReport"]
 
 _LONG_RUN = 300.0  # seconds
@@ -30,7 +28,9 @@ class ExportReport:
     flash_bytes, ram_bytes : int
         Budgets: the linker's regions.
     model_bytes : int
-        The model in flash; the code comes on top.
+        The model, in flash.
+    code_bytes : int
+        Code and constants beside it, at most.
     arena_bytes : int
         Memory of training, exact.
     arena_parts : dict of str to int
@@ -39,6 +39,8 @@ class ExportReport:
         The op at which most activations are alive.
     stack_bytes : int
         Reserved for the stack.
+    variable_bytes : int
+        Variables, at most.
     card_bytes : int
         The data file.
     macs : int
@@ -60,15 +62,27 @@ class ExportReport:
     flash_bytes: int
     ram_bytes: int
     model_bytes: int
+    code_bytes: int
     arena_bytes: int
     arena_parts: dict[str, int]
     peak: str
     stack_bytes: int
+    variable_bytes: int
     card_bytes: int
     macs: int
     seconds: float
     run: str
     selection: str = ""
+
+    @property
+    def ram_used(self) -> int:
+        """Bytes of RAM that the firmware takes, at most."""
+        return self.arena_bytes + self.stack_bytes + self.variable_bytes
+
+    @property
+    def flash_used(self) -> int:
+        """Bytes of flash that the firmware takes, at most."""
+        return self.model_bytes + self.code_bytes
 
     def memory_table(self) -> str:
         """Return the use of memory as a Markdown table."""
@@ -79,8 +93,9 @@ class ExportReport:
             ),
             ("arena", "RAM", self.arena_bytes, self.ram_bytes),
             ("stack", "RAM", self.stack_bytes, self.ram_bytes),
+            ("variables, at most", "RAM", self.variable_bytes, self.ram_bytes),
             ("model", "flash", self.model_bytes, self.flash_bytes),
-            ("code, about", "flash", CODE_BYTES, self.flash_bytes),
+            ("code, at most", "flash", self.code_bytes, self.flash_bytes),
         ]
         width = max(len(row[0]) for row in rows)
         lines = [
@@ -95,11 +110,8 @@ class ExportReport:
 
     def verdict(self) -> str:
         """Return in a line how much of the budgets is taken, and where the peak is."""
-        ram = self.arena_bytes + self.stack_bytes
-        flash = self.model_bytes + CODE_BYTES
-        fits = "fits" if flash <= self.flash_bytes else "the linker decides"
         return (
-            f"{fits}: {ram:,} of {self.ram_bytes:,} bytes of RAM, about {flash:,} of "
+            f"fits: {self.ram_used:,} of {self.ram_bytes:,} bytes of RAM, {self.flash_used:,} of "
             f"{self.flash_bytes:,} of flash; most activations at {self.peak}"
         )
 
