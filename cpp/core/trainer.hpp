@@ -136,6 +136,7 @@ class Trainer {
   void open_sums();
   bool sums_lie_in_gaps() const { return setup_.compact && setup_.batch == 1; }
   Plan::Gap sum_gap(const Layer& layer) const;
+  void reserve_sums(const Layer& layer, int32_t bytes);
   int64_t* sum_memory(int32_t worker, const Layer& layer) const;
   GradientSums sums_of(int32_t worker, const Channels& channels, const Layer& layer) const;
   bool shares_perturbations(Estimator estimator) const;
