@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/trainer.hpp"
+#include "tests/layer_update.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
