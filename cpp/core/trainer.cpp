@@ -310,7 +310,8 @@ UpdateMemory Trainer::memory_of(int32_t layer) const {
 }
 
 Status Trainer::estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer) {
-  if (samples < 1 || samples > setup_.batch || setup_.compact) return {Code::batch_size};
+  if (setup_.compact) return {Code::estimate_compact};
+  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
   if (layer < 0 || layer >= setup_.layer_count) return {Code::layer_not_trainable, layer};
   PMT_RETURN_IF_ERROR(evaluate(step, samples, source));
   to_differences(samples);
