@@ -186,6 +186,16 @@ def test_buffers_at_the_peak_of_a_plan_share_no_byte():
         assert 0 < peak.bytes <= device.activation_bytes
 
 
+def test_plans_of_queries_do_not_depend_on_those_before():
+    model = residual_network()
+    layers = model.select_layers("all")
+    device = _core.DeviceMemory(model.core, pmt.preset("default").to_core(), layers, 1)
+    main = device.plan()
+    queries = {layer: device.query_plan(layer) for layer in layers}
+    assert {layer: device.query_plan(layer) for layer in reversed(layers)} == queries
+    assert device.plan() == main
+
+
 def test_zeroth_order_counts_node_gradients():
     model = chain()
     options = pmt.preset("default", queries=10, rule="node").to_core()
