@@ -147,6 +147,34 @@ def test_zeroth_order_parts_add_up_to_the_arena():
             assert memory.weights == sum(layer.weights for layer in model.layers)
 
 
+def test_settings_of_single_layers_are_planned():
+    model = chain()
+    layers = model.select_layers("all")
+    options = pmt.preset("default", queries=8).to_core()
+
+    def memory(*queries: int, conv="weight_perturbation", head="closed_form"):
+        estimators = (conv, "node_perturbation", head)
+        settings = [
+            _core.LayerSettings(
+                queries=count, mu_weight=4, mu_node=4, estimator=_core.Estimator[estimator]
+            )
+            for count, estimator in zip(queries, estimators, strict=True)
+        ]
+        counted = zeroth_order_memory(model, options, layers, batch=3, settings=settings)
+        assert counted.sram == arena_bytes(model.core, options, layers, 3, settings)
+        return counted
+
+    # Losses of three images and their mean, states of three samples, and of the most streams.
+    assert memory(4, 20, 8).tables == 4 * (3 * (4 + 20) + 20) + 8 * 3 + 36 * 20
+    assert memory(8, 4, 8, head="weight_perturbation").tables == 4 * (3 * 20 + 8) + 8 * 3 + 36 * 8
+    # What else there is does not depend on queries, whose tables are multiples of 16 bytes here.
+    few, many = memory(4, 4, 4), memory(20, 12, 4)
+    assert many.tables - few.tables == 4 * (3 * 24 + 16) + 36 * 16
+    assert many.sram - few.sram == many.tables - few.tables
+    # The estimator decides what else is there, and is that of the plan.
+    assert memory(4, 4, 4, conv="node_perturbation").tables == few.tables
+
+
 def test_buffers_at_the_peak_of_a_plan_share_no_byte():
     model = residual_network()
     layers = model.select_layers("all")
@@ -156,6 +184,16 @@ def test_buffers_at_the_peak_of_a_plan_share_no_byte():
         ends = sorted((b["offset"], b["offset"] + b["bytes"]) for b in peak.buffers)
         assert all(end <= start for (_, end), (start, _) in pairwise(ends))
         assert 0 < peak.bytes <= device.activation_bytes
+
+
+def test_plans_of_queries_do_not_depend_on_those_before():
+    model = residual_network()
+    layers = model.select_layers("all")
+    device = _core.DeviceMemory(model.core, pmt.preset("default").to_core(), layers, 1)
+    main = device.plan()
+    queries = {layer: device.query_plan(layer) for layer in layers}
+    assert {layer: device.query_plan(layer) for layer in reversed(layers)} == queries
+    assert device.plan() == main
 
 
 def test_zeroth_order_counts_node_gradients():

@@ -63,8 +63,9 @@ py::list main_plan(const DeviceMemory& memory) {
 }
 
 // What is there while a layer is queried.
-py::list query_plan(const DeviceMemory& memory, int32_t layer) {
-  const Plan plan = memory.plan_of_queries(layer);
+py::list query_plan(DeviceMemory& memory, int32_t layer) {
+  memory.place_queries(layer);
+  const Plan& plan = memory.plan();
   py::list list;
   for (int32_t t = 0; t < memory.model().tensor_count(); ++t) {
     if (plan.kept(t, layer)) list.append(buffer(memory, plan, "main", Pass::main, t));
@@ -100,8 +101,8 @@ py::list channel_groups(const DeviceMemory& memory) {
 }
 
 std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, const TrainerOptions& options,
-                                            const std::vector<int32_t>& layers, int32_t batch,
-                                            const std::vector<LayerSettings>& settings, bool portable,
+                                            std::vector<int32_t> layers, int32_t batch,
+                                            std::vector<LayerSettings> settings, bool portable,
                                             const std::optional<std::vector<std::array<int32_t, 3>>>& streams) {
   std::optional<std::vector<StreamedOps>> chosen;
   if (streams.has_value()) {
@@ -109,7 +110,8 @@ std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, co
     for (const auto& [first, last, band] : *streams) chosen->push_back({first, last, band});
   }
   const Kernels& kernels = portable ? portable_kernels() : arm_dsp_kernels();
-  return std::make_unique<DeviceMemory>(std::move(model), options, layers, batch, settings, kernels, chosen);
+  return std::make_unique<DeviceMemory>(std::move(model), options, std::move(layers), batch, std::move(settings),
+                                        kernels, std::move(chosen));
 }
 
 }  // namespace

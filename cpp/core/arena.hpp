@@ -16,14 +16,7 @@ class Arena {
   // arena is full. `alignment` is a power of two of at least 16.
   template <typename T>
   T* take(int64_t count, size_t alignment = 16) {
-    const size_t gap = (alignment - used_ % alignment) % alignment;
-    const size_t start = gap > SIZE_MAX - used_ ? SIZE_MAX : used_ + gap;
-    used_ = start;
-    // In 64 bits, then saturated: a device's size_t could wrap and make too small an arena fit.
-    const uint64_t bytes = (static_cast<uint64_t>(count) * sizeof(T) + 15) / 16 * 16;
-    used_ = bytes > SIZE_MAX - used_ ? SIZE_MAX : used_ + static_cast<size_t>(bytes);
-    if (memory_ == nullptr || used_ > capacity_) return nullptr;
-    return reinterpret_cast<T*>(memory_ + start);
+    return static_cast<T*>(take_bytes(static_cast<uint64_t>(count) * sizeof(T), alignment));
   }
 
   size_t used() const { return used_; }
@@ -31,6 +24,8 @@ class Arena {
   bool fits() const { return used_ <= capacity_; }
 
  private:
+  void* take_bytes(uint64_t bytes, size_t alignment);
+
   uint8_t* memory_ = nullptr;
   size_t capacity_ = 0;
   size_t used_ = 0;

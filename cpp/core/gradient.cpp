@@ -190,11 +190,6 @@ void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin
   }
 }
 
-void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
-                       const int32_t* differences, const GradientSums& sums) {
-  NodeGradient(estimation, workspace, layer, sample, differences, sums).add(main_rows(estimation, workspace, layer));
-}
-
 void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient) {
   main_logits(*estimation.network, *estimation.plan, workspace, 1, false);
   cross_entropy_gradient(workspace.logits, estimation.network->model->classes(), label, gradient);

@@ -30,7 +30,7 @@ struct LayerRows {
   OpShape shape;
 };
 
-// The layer's tensors in the main pass.
+// The tensors of a layer up to and including which the main pass has come.
 LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
 
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
@@ -55,10 +55,6 @@ class NodeGradient {
   const GradientSums sums_;
   DirectionSums directions_;
 };
-
-// Of the whole layer at once; needs the main pass up to and including it.
-void add_node_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
-                       const int32_t* differences, const GradientSums& sums);
 
 // The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'
 // weights have a part in it.

@@ -53,7 +53,7 @@ void Trainer::open_sums() {
     const Layer& layer = layers_[i];
     if (sums_lie_in_gaps()) {  // they may be larger
       const int64_t bytes = static_cast<int64_t>(sizeof(int64_t)) * sums_within(options_, layer, least);
-      plan_.widen(layer.op, static_cast<int32_t>((bytes + 15) / 16 * 16));
+      reserve_sums(layer, static_cast<int32_t>((bytes + 15) / 16 * 16));
     } else {
       sum_count_ = larger(sum_count_, setup_.compact ? sums_within(options_, layer, least)
                                                      : channel_sums(options_, layer) * layer.channels);
@@ -68,6 +68,14 @@ void Trainer::open_sums() {
 Plan::Gap Trainer::sum_gap(const Layer& layer) const {
   const bool all = layer.estimator == Estimator::weight_perturbation;
   return all ? Plan::Gap{0, plan_.bytes()} : plan_.gap(layer.op);
+}
+
+void Trainer::reserve_sums(const Layer& layer, int32_t bytes) {
+  if (layer.estimator == Estimator::weight_perturbation) {
+    plan_.reserve(bytes);
+  } else {
+    plan_.widen(layer.op, bytes);
+  }
 }
 
 int64_t* Trainer::sum_memory(int32_t worker, const Layer& layer) const {

@@ -281,8 +281,10 @@ void Plan::widen(int32_t op, int32_t bytes) {
     const int32_t own = offsets(Pass::main)[i] + sizes()[i];
     end = own > end ? own : end;
   }
-  bytes_ = end + bytes > bytes_ ? end + bytes : bytes_;
+  reserve(end + bytes);
 }
+
+void Plan::reserve(int32_t bytes) { bytes_ = bytes > bytes_ ? bytes : bytes_; }
 
 bool Plan::is_free_of_overlaps() const {
   for (int32_t i = 0; i < 2 * items(); ++i) {

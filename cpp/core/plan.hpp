@@ -92,6 +92,8 @@ class Plan {
   Gap gap(int32_t op) const;
   // Makes bytes() large enough for a gap of so many at an op.
   void widen(int32_t op, int32_t bytes);
+  // Makes bytes() at least so many.
+  void reserve(int32_t bytes);
 
   // Whether a tensor of the main pass outlives a layer's queries.
   bool kept(int32_t item, int32_t layer) const;

@@ -62,6 +62,8 @@ const char* training_message(Code code) {
     case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";
     case Code::update_memory: return "what the updates remember is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
+    case Code::estimate_compact:
+      return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";
     case Code::label_range: return "a label is outside 0..classes-1";
     case Code::sample_unreadable: return "a sample could not be read";
     case Code::cancelled: return "cancelled; the weights are as before the step";

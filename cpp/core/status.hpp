@@ -47,6 +47,7 @@ enum class Code : int32_t {
   plan_streams,            // ops that are said to stream cannot
   update_memory,           // values that no update can have left
   batch_size,              // batch below 1 or above what the plan was made for
+  estimate_compact,        // a compact trainer keeps no gradient of a whole layer
   label_range,             // a label outside 0..classes-1
   sample_unreadable,       // the sample source failed
   cancelled,               // the caller asked to stop; weights are as before the step

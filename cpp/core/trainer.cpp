@@ -26,8 +26,6 @@ int32_t part_of(int32_t count, int32_t index, int32_t parts) {
   return static_cast<int32_t>(int64_t{count} * index / parts);
 }
 
-int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
-
 Status first_error(const Status* statuses, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     if (!statuses[i].ok()) return statuses[i];
@@ -36,132 +34,6 @@ Status first_error(const Status* statuses, int32_t count) {
 }
 
 }  // namespace
-
-size_t Trainer::table_bytes(const Model& model, int32_t layer_count) {
-  Arena measure;
-  measure.take<Parameters>(model.op_count());
-  measure.take<int32_t>(Plan::table_size(model));
-  measure.take<Layer>(layer_count);
-  measure.take<int32_t>(layer_count);
-  measure.take<int64_t>(layer_count);
-  measure.take<LayerSettings>(layer_count);
-  measure.take<int32_t>(layer_count);
-  measure.take<int32_t>(model.op_count());
-  measure.take<int32_t>(layer_count);
-  return measure.used();
-}
-
-Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
-  setup_ = setup;
-  options_ = *setup.options;
-  PMT_RETURN_IF_ERROR(check_options(options_));
-  if (setup.batch < 1) return {Code::batch_size};
-  if (setup.executor.workers < 1) return {Code::option_value};
-  if (setup.compact && (setup.executor.workers > 1 || setup.query_bytes > 0)) return {Code::option_value};
-  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
-  const Model& model = *setup.model;
-  arena_ = Arena(memory, bytes);
-  auto* parameters = arena_.take<Parameters>(model.op_count());
-  auto* plan_table = arena_.take<int32_t>(Plan::table_size(model));
-  layers_ = arena_.take<Layer>(setup.layer_count);
-  layer_ops_ = arena_.take<int32_t>(setup.layer_count);
-  starts_ = arena_.take<int64_t>(setup.layer_count);
-  settings_ = arena_.take<LayerSettings>(setup.probing ? setup.layer_count : 0);
-  auto* perturbs_nodes = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
-  auto* scratch = arena_.take<int32_t>(setup.compact ? model.op_count() : 0);
-  auto* tiles = arena_.take<int32_t>(setup.compact ? setup.layer_count : 0);
-  if (!arena_.fits()) return {Code::arena_too_small};
-  network_ = {setup.model, setup.kernels, parameters, setup.packed};
-  bind_parameters(model, parameters);
-  PMT_RETURN_IF_ERROR(open_layers());
-  PMT_RETURN_IF_ERROR(make_plan(plan_table, perturbs_nodes, scratch, tiles));
-
-  const int32_t probed = setup.probing ? options_.probe_queries : 0;
-  const int64_t entries = open_table(), probe_entries = int64_t{table_count()} * probed * setup.batch;
-  losses_ = arena_.take<int32_t>(entries > probe_entries ? entries : probe_entries);
-  averages_ = arena_.take<int32_t>(is_coordinate_wise() ? 0 : larger(most_table_queries(), probed));
-  samples_ = arena_.take<SampleState>(setup.batch);
-  open_sums();
-  open_memories();
-  workspaces_ = arena_.take<Workspace>(setup.executor.workers);
-  statuses_ = arena_.take<Status>(setup.executor.workers);
-  for (int32_t i = 0; i < setup.executor.workers; ++i) {
-    const Workspace workspace = take_workspace(
-        arena_, {&network_, &plan_, layers_, setup.layer_count, &options_, 1, setup.query_bytes, probed});
-    if (arena_.fits()) workspaces_[i] = workspace;
-  }
-  if (!arena_.fits()) return {Code::arena_too_small};
-  for (int64_t i = 0; i < memories_.count; ++i) memories_.values[i] = 0.0f;
-  estimation_ = {&network_, &plan_, &options_, layers_, setup.layer_count, 0};
-  estimated_ = layers_;
-  ready_ = -1;
-  return {};
-}
-
-// Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
-// queries perturb every layer of a segment: none of these streams.
-Status Trainer::make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles) {
-  const Model& model = *setup_.model;
-  if (!setup_.compact) {
-    const QueryMemory queries = setup_.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
-    plan_.make(model, layer_ops_, setup_.layer_count, queries, table);
-    return {};
-  }
-  for (int32_t i = 0; i < setup_.layer_count; ++i) {
-    perturbs_nodes[i] = layers_[i].estimator == Estimator::node_perturbation ? 1 : 0;
-  }
-  if (setup_.probing) {  // either estimator
-    plan_.make(model, layer_ops_, setup_.layer_count, QueryMemory::shared, table);
-    return {};
-  }
-  for (int32_t i = 0; i < model.op_count(); ++i) scratch[i] = op_scratch_bytes(network_, model.op(i));
-  for (int32_t i = 0; i < setup_.layer_count; ++i) {
-    tiles[i] = planned_tile_bytes(network_, layers_[i], options_);
-    if (perturbs_nodes[i] != 0 || layers_[i].estimator == Estimator::closed_form) {
-      scratch[layers_[i].op] = scratch_bytes(network_, layers_[i].op);
-    }
-  }
-  const bool streams = options_.scope == Scope::layer_wise && !is_coordinate_wise();
-  const Plan::Compact compact = {perturbs_nodes, scratch, tiles, streams, setup_.streams, setup_.stream_count};
-  return plan_.make_compact(model, layer_ops_, setup_.layer_count, compact, table);
-}
-
-Status Trainer::open_layers() {
-  const Model& model = *setup_.model;
-  if (setup_.layer_count < 1) return {Code::layer_repeated};
-  for (int32_t i = 0; i < setup_.layer_count; ++i) {
-    const int32_t op = setup_.layers[i];
-    if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
-    if (i > 0 && op <= setup_.layers[i - 1]) return {Code::layer_repeated, op};
-    const bool own = setup_.settings != nullptr;
-    PMT_RETURN_IF_ERROR(open_layer(i, own ? setup_.settings[i] : default_settings(model, op, options_)));
-  }
-  return {};
-}
-
-Status Trainer::open_layer(int32_t index, const LayerSettings& settings) {
-  const Model& model = *setup_.model;
-  const int32_t op = setup_.layers[index];
-  PMT_RETURN_IF_ERROR(check_settings(model, op, options_, settings));
-  const OpRecord& record = model.op(op);
-  const TensorRecord& out = model.output_of(record);
-  Layer& layer = layers_[index];
-  layer = {op,
-           settings.estimator,
-           weight_count(model, record),
-           element_count(out),
-           out.channels,
-           setup_.storage[index].weights,
-           setup_.storage[index].bias,
-           settings.queries,
-           settings.mu_weight,
-           settings.mu_node,
-           options_.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
-  if (is_coordinate_wise()) layer.queries = coordinate_count(options_, layer);
-  layer_ops_[index] = op;
-  network_.parameters[op] = {layer.weights, layer.bias};
-  return {};
-}
 
 bool Trainer::shares_perturbations(Estimator estimator) const {
   const bool weights = estimator == Estimator::weight_perturbation;
@@ -283,15 +155,6 @@ UpdateInput Trainer::update_input(const Layer& layer, float learning_rate, int32
   return {learning_rate, samples, shares_perturbations(layer.estimator) ? 1 : samples};
 }
 
-void Trainer::open_memories() {
-  int64_t values = 0;
-  for (int32_t i = 0; i < setup_.layer_count; ++i) values += update_memory_values(options_, layers_[i]);
-  memories_.count = values > 0 ? values + 1 : 0;
-  memories_.values = arena_.take<float>(memories_.count);
-  const bool measured = options_.gradient_norm_scaling == GradientNormScaling::measured;
-  input_squares_ = measured ? arena_.take<int64_t>(setup_.batch) : nullptr;
-}
-
 Status Trainer::check_memories() const {
   for (int64_t i = 0; i < memories_.count; ++i) {
     if (!is_finite(memories_.values[i])) return {Code::update_memory};
@@ -310,7 +173,8 @@ UpdateMemory Trainer::memory_of(int32_t layer) const {
 }
 
 Status Trainer::estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer) {
-  if (samples < 1 || samples > setup_.batch || setup_.compact) return {Code::batch_size};
+  if (setup_.compact) return {Code::estimate_compact};
+  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
   if (layer < 0 || layer >= setup_.layer_count) return {Code::layer_not_trainable, layer};
   PMT_RETURN_IF_ERROR(evaluate(step, samples, source));
   to_differences(samples);

@@ -116,10 +116,15 @@ class Trainer {
   };
   struct Job;
   struct GradientJob;
+  struct Tables;
 
-  Status make_plan(int32_t* table, int32_t* perturbs_nodes, int32_t* scratch, int32_t* tiles);
+  static Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool probing, bool compact);
+  Status check_setup() const;
+  Status make_plan(const Tables& tables);
   Status open_layers();
   Status open_layer(int32_t index, const LayerSettings& settings);
+  void open_losses();
+  void open_workspaces();
   int64_t open_table();
   int32_t table_count() const;
   int32_t table_queries(int32_t table) const;
@@ -136,6 +141,7 @@ class Trainer {
   void open_sums();
   bool sums_lie_in_gaps() const { return setup_.compact && setup_.batch == 1; }
   Plan::Gap sum_gap(const Layer& layer) const;
+  void reserve_sums(const Layer& layer, int32_t bytes);
   int64_t* sum_memory(int32_t worker, const Layer& layer) const;
   GradientSums sums_of(int32_t worker, const Channels& channels, const Layer& layer) const;
   bool shares_perturbations(Estimator estimator) const;

@@ -206,11 +206,4 @@ void LayerUpdate::update_bias(int32_t channel, float update) {
   layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
 }
 
-int32_t update_layer(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
-                     const GradientSums& sums) {
-  LayerUpdate update(estimation, layer, input);
-  if (update.looks()) update.look(sums);
-  return update.apply(sums);
-}
-
 }  // namespace pmt

@@ -101,8 +101,4 @@ class LayerUpdate {
   int32_t live_ = 0;
 };
 
-// The whole layer at once; returns the number of weights that changed.
-int32_t update_layer(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
-                     const GradientSums& sums);
-
 }  // namespace pmt

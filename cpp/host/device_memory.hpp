@@ -13,20 +13,20 @@ namespace pmt::host {
 
 class DeviceMemory {
  public:
-  // `streams` are the ops that stream; without them they are searched.
-  DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, const std::vector<int32_t>& layers,
-               int32_t batch, const std::vector<LayerSettings>& settings, const Kernels& kernels = arm_dsp_kernels(),
-               const std::optional<std::vector<StreamedOps>>& streams = std::nullopt);
+  // Without settings the layers have the options'. `streams` are the ops that stream; without them they are
+  // searched.
+  DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
+               int32_t batch, std::vector<LayerSettings> settings, const Kernels& kernels = arm_dsp_kernels(),
+               std::optional<std::vector<StreamedOps>> streams = std::nullopt);
+  // The trainer has pointers to what is here.
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   const Model& model() const { return model_->model(); }
-  const Plan& plan() const { return trainer_.plan(); }
+  const Plan& plan() const { return plan_; }
   const Trainer& trainer() const { return trainer_; }
-  // With the tensors of a layer's queries at their places.
-  Plan plan_of_queries(int32_t layer) const {
-    Plan plan = trainer_.plan();
-    plan.place_queries(layer);
-    return plan;
-  }
+  // Gives the tensors of a layer's queries their places in the plan, instead of another layer's.
+  void place_queries(int32_t layer) { plan_.place_queries(layer); }
   // With this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
 
@@ -34,9 +34,17 @@ class DeviceMemory {
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
+  TrainerSetup setup(int32_t batch, const Kernels& kernels) const;
+
   std::shared_ptr<HostModel> model_;
+  TrainerOptions options_;
+  std::vector<int32_t> layers_;
+  std::vector<LayerStorage> storage_;  // of nothing
+  std::vector<LayerSettings> settings_;
+  std::optional<std::vector<StreamedOps>> streams_;
   std::vector<Chunk> tables_;
   Trainer trainer_;
+  Plan plan_;  // the trainer's, in the same table
 };
 
 }  // namespace pmt::host

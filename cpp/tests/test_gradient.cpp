@@ -125,7 +125,8 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         expected = reference.weight_sums(index, 0, exact);
       } else if (layer.estimator == Estimator::node_perturbation) {
         setting.run_to(0, layer.op);
-        add_node_gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
+        NodeGradient gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
+        gradient.add(main_rows(estimation, workspace, layer));
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);

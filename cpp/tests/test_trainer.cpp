@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/trainer.hpp"
+#include "tests/layer_update.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
@@ -244,6 +245,23 @@ TEST_CASE("an estimate changes nothing") {
     CHECK(run.train(setting.samples, 3, 0.7f).ok());
     CHECK(run.parameters() == setting.trained(setting.options, sequential_executor()));
   }
+}
+
+TEST_CASE("an estimate refuses a trainer that keeps no gradient of a whole layer, and bad samples") {
+  SmallSetting setting;
+  const auto code = [&](bool compact, int32_t samples) {
+    Machine machine;
+    machine.compact = compact;
+    TrainingRun run(setting.model, setting.options, {0, 2}, 3, machine);
+    const std::vector<int32_t> before = run.parameters();
+    const Status status = run.trainer().estimate(0, samples, source_of(setting.samples), 0);
+    CHECK(run.parameters() == before);
+    return status.code;
+  };
+  CHECK(code(false, 3) == Code::ok);
+  CHECK(code(true, 3) == Code::estimate_compact);
+  CHECK(code(false, 0) == Code::batch_size);
+  CHECK(code(false, 4) == Code::batch_size);
 }
 
 TEST_CASE("a step reports the loss from before its update") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/image_builder.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/training_run.hpp"
@@ -113,4 +114,30 @@ TEST_CASE("training writes nothing around its memory, nor to the image") {
       CHECK(std::equal(image.data(), image.data() + image.size(), setting.image.data()));
     }
   }
+}
+
+TEST_CASE("sums lie over what is alive where losses are all they need, else beside it") {
+  ImageBuilder builder;
+  builder.add_tensor({4, 4, 8});
+  builder.add_tensor({1, 1, 10});
+  builder.add_op(plain_op(OpKind::fully_connected, 0, 1),
+                 {std::vector<int8_t>(1280, 1), std::vector<int32_t>(10, 0), std::vector<float>(10, 0.1f)});
+  const AlignedBytes image = builder.build();
+  Model model;
+  REQUIRE(model.open(image.data(), image.size()).ok());
+  TrainerOptions options;
+  options.int8_logits = 1;
+  Machine device;
+  device.compact = true;
+  const auto activations = [&](Estimator estimator, int32_t sum_bytes) {
+    device.sum_bytes = sum_bytes;
+    TrainingRun run(model, options, {0}, 1, device, {{options.queries, 4, 4, estimator}});
+    return run.trainer().plan().bytes();
+  };
+  // Image, logits and a patch of int16 take 128 + 16 + 256 bytes; a channel's sums, 128 weights and a bias of
+  // 8 bytes each, 1,032.
+  CHECK(activations(Estimator::weight_perturbation, 0) == 10320);
+  CHECK(activations(Estimator::weight_perturbation, 2100) == 2064);
+  CHECK(activations(Estimator::node_perturbation, 0) == 400 + 10320);
+  CHECK(activations(Estimator::node_perturbation, 2100) == 400 + 2064);
 }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/loss.hpp"
-#include "core/update.hpp"
 #include "reference/update.hpp"
 #include "tests/image_builder.hpp"
+#include "tests/layer_update.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

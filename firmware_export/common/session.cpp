@@ -51,47 +51,50 @@ bool Session::open_card() {
 // The arena: layer list, settings, the ops that stream, parameters of the layers under training, then the
 // trainer's own memory.
 bool Session::open_trainer(const board::Memory& arena) {
-  const int32_t count = card_.header().layers;
   Arena memory(arena.data, arena.bytes);
-  auto* layers = memory.take<int32_t>(count);
-  auto* settings = memory.take<LayerSettings>(count);
-  auto* streams = memory.take<StreamedOps>(card_.stream_count());
-  auto* storage = memory.take<LayerStorage>(count);
+  TrainerSetup setup = {};
+  if (!read_setup(memory, &setup)) return false;
   arena_ = arena;
-  Status status = {Code::arena_too_small};
-  size_t taken = memory.used();
-  if (memory.fits()) {
-    for (int32_t i = 0; i < count; ++i) {
-      if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
-    }
-    for (int32_t i = 0; i < card_.stream_count(); ++i) {
-      if (!card_.stream(i, &streams[i])) return fail("streams", {Code::sample_unreadable});
-    }
-    if (!copy_layers(memory, layers, storage)) return false;
-    taken = memory.used();
-    if (memory.fits()) {
-      TrainerSetup setup = {&model_, &device_kernels(),    &options_,         layers, count,
-                            storage, card_.header().batch, watched_executor()};
-      setup.settings = settings;
-      setup.compact = true;
-      setup.streams = streams;
-      setup.stream_count = card_.stream_count();
-      status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
-      taken += trainer_.bytes_needed();
-    }
-  }
+  const size_t taken = memory.used();
   arena_needed_ = taken;
+  Status status = {Code::arena_too_small};
+  if (memory.fits()) {
+    status = trainer_.open(setup, arena.data + taken, arena.bytes - taken);
+    arena_needed_ += trainer_.bytes_needed();
+  }
   if (status.ok()) return true;
   if (status.code == Code::arena_too_small) {
     Line()
         .text("arena: ")
         .number(static_cast<int64_t>(arena.bytes))
         .text(" bytes, at least ")
-        .number(static_cast<int64_t>(taken))
+        .number(static_cast<int64_t>(arena_needed_))
         .text(" needed")
         .print();
   }
   return fail("trainer", status);
+}
+
+// What the card says of the training. Where the memory does not suffice, nothing is read into it.
+bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
+  const int32_t count = card_.header().layers;
+  auto* layers = memory.take<int32_t>(count);
+  auto* settings = memory.take<LayerSettings>(count);
+  auto* streams = memory.take<StreamedOps>(card_.stream_count());
+  auto* storage = memory.take<LayerStorage>(count);
+  if (!memory.fits()) return true;
+  for (int32_t i = 0; i < count; ++i) {
+    if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
+  }
+  for (int32_t i = 0; i < card_.stream_count(); ++i) {
+    if (!card_.stream(i, &streams[i])) return fail("streams", {Code::sample_unreadable});
+  }
+  *setup = {&model_, &device_kernels(), &options_, layers, count, storage, card_.header().batch, watched_executor()};
+  setup->settings = settings;
+  setup->compact = true;
+  setup->streams = streams;
+  setup->stream_count = card_.stream_count();
+  return copy_layers(memory, layers, storage);
 }
 
 // What the updates remember of the steps before the card's first.

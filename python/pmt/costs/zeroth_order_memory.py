@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pmt import _core
 from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
@@ -38,7 +39,8 @@ def zeroth_order_memory(
     batch : int
         Images of a step.
     settings : sequence of _core.LayerSettings, optional
-        One for each layer; by default the options'. Estimators decide what streams.
+        One for each layer; by default the options'. Estimators decide what streams, queries how
+        many losses there are.
 
     Returns
     -------
@@ -51,8 +53,9 @@ def zeroth_order_memory(
     weights = sum(layer.weights for layer in trained) if options.train_weights else 0
     biases = 4 * sum(layer.biases for layer in trained)
     sums = device.sum_bytes
-    memories = _core.Trainer(model.core, options, list(layers), 1, 1).memories().nbytes
-    tables = _tables(model, options, layers, batch)
+    host = _core.Trainer(model.core, options, list(layers), 1, 1, list(settings))
+    memories = host.memories().nbytes
+    tables = _tables(options, host.layers(), batch)
     peak = peak_moment(device, layers)
     image = sum(b["bytes"] for b in peak.buffers if b["tensor"] == model.core.input_tensor)
     total = arena_bytes(model.core, options, layers, batch, settings)
@@ -69,17 +72,17 @@ def zeroth_order_memory(
     )
 
 
-def _tables(model: Model, options: _core.Options, layers: Sequence[int], batch: int) -> int:
+def _tables(options: _core.Options, layers: Sequence[dict[str, Any]], batch: int) -> int:
     """Losses of every query, their average over the batch, states of samples and of signs."""
-    trained = _core.Trainer(model.core, options, list(layers), 1, 1).layers()
-    queried = [x for x in trained if x["estimator"] != "closed_form"]
+    queried = [x for x in layers if x["estimator"] != "closed_form"]
     if options.directions == _core.Directions.coordinate:  # weights: a sum over the batch
         rows = {"weight_perturbation": 1, "node_perturbation": batch}
         losses = sum(rows[x["estimator"]] * int(x["queries"]) for x in queried)
         return _LOSS * losses + _SAMPLE * batch
-    queries = options.queries
+    queries = [options.queries]
     if options.scope == _core.Scope.layer_wise:
-        queries = sum(x["queries"] for x in queried)
-    average = options.queries if queries > 0 else 0
-    streams = options.queries if options.directions == _core.Directions.rademacher else 0
-    return _LOSS * (batch * queries + average) + _SAMPLE * batch + _STREAM * streams
+        queries = [x["queries"] for x in queried]
+    losses = batch * sum(queries) + max(queries, default=0)
+    rademacher = options.directions == _core.Directions.rademacher
+    streams = max(x["queries"] for x in layers) if rademacher else 0
+    return _LOSS * losses + _SAMPLE * batch + _STREAM * streams

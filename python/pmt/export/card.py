@@ -164,26 +164,15 @@ def build_card(
     if save_interval < 1:
         raise ValueError(f"save_interval={save_interval!r} must be at least 1 step")
     model = _core.Model(image)
-    device = _core.DeviceMemory(model, options, list(layers), batch, list(settings))
     contents = {
-        "options": options.pack(),
-        "layer_list": np.asarray(layers, "<i4").tobytes(),
-        "settings": b"".join(one.pack() for one in settings),
-        "streams": b"".join(STREAM.pack(*ops) for ops in device.segments()),
+        **_trained(model, options, layers, settings, batch),
         "step_list": b"".join(_pack_step(step, batch) for step in steps),
         "sample_list": _pack_samples(images, labels),
-        "activations": np.asarray(expected.activations, "<u4").tobytes(),
-        "results": b"".join(
-            RESULT.pack(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results
-        ),
-        "parameters": b"".join(PARAMETERS.pack(*crcs) for at in expected.parameters for crcs in at),
+        **_compared(expected),
         "memories": b"" if memories is None else memories.astype("<f4").tobytes(),
         "model": image,
     }
-    sections, end = {}, 1
-    for name in SECTIONS:
-        sections[name] = Section(end, len(contents[name]))
-        end += block_count(len(contents[name]))
+    sections, end = _lay_out(contents)
     remembered = _core.Trainer(model, options, list(layers), 1, 1).memories().size
     slot_blocks = 1 + block_count(_checkpoint_bytes(model, options, layers, remembered))
     header = CardHeader(
@@ -214,6 +203,42 @@ def build_card(
     blocks += [pack_blocks(contents[name], sections[name].first) for name in SECTIONS]
     blocks += [_blank_slot(end + slot * slot_blocks, slot_blocks) for slot in range(2)]
     return b"".join(blocks)
+
+
+def _trained(
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings],
+    batch: int,
+) -> dict[str, bytes]:
+    """Sections that say what is trained, and how."""
+    device = _core.DeviceMemory(model, options, list(layers), batch, list(settings))
+    return {
+        "options": options.pack(),
+        "layer_list": np.asarray(layers, "<i4").tobytes(),
+        "settings": b"".join(one.pack() for one in settings),
+        "streams": b"".join(STREAM.pack(*ops) for ops in device.segments()),
+    }
+
+
+def _compared(expected: Expected) -> dict[str, bytes]:
+    """Sections that the board compares its own with."""
+    results = [(r["loss_sum"], r["correct"], r["changed"]) for r in expected.results]
+    return {
+        "activations": np.asarray(expected.activations, "<u4").tobytes(),
+        "results": b"".join(RESULT.pack(*result) for result in results),
+        "parameters": b"".join(PARAMETERS.pack(*crcs) for at in expected.parameters for crcs in at),
+    }
+
+
+def _lay_out(contents: dict[str, bytes]) -> tuple[dict[str, Section], int]:
+    """Return where the sections are, from block 1 on, and the first block behind them."""
+    sections, end = {}, 1
+    for name in SECTIONS:
+        sections[name] = Section(end, len(contents[name]))
+        end += block_count(len(contents[name]))
+    return sections, end
 
 
 def _checkpoint_bytes(
