@@ -31,7 +31,7 @@ class FixedMemory(NamedTuple):
     code: int
 
 
-_VARIABLES, _CODE = 1792, 90 * 1024
+_VARIABLES, _CODE = 1792, 88 * 1024
 # A candidate's trainer is on the stack; the chosen block's is a variable.
 _SELECTION = FixedMemory(stack=2048, variables=1024, code=5 * 1024)
 
