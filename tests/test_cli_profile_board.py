@@ -13,8 +13,9 @@ from required import need
 
 import pmt
 from pmt.cli import main
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.export import export
+from pmt.export.linked import link_firmware
 from pmt.export.planned import planned_sizes
 from pmt.export.sources import find_target
 
@@ -67,6 +68,7 @@ def test_figures_of_a_small_model(tmp_path, capsys):
     assert ours == {
         "method": "weight_layer_wise",
         "analytic": 2_560 + 1_224 + 4 * 60,  # activations at `depth`, weights, biases
+        "frozen": 0,
         "planned": {
             "arena": 10_864,
             "stack": 4_096,
@@ -85,7 +87,7 @@ def test_figures_of_a_small_model(tmp_path, capsys):
     assert back["analytic"] == figures["profiles"][1]["memory"]["sram"]
     assert (back["planned"], back["is_bound"], back["fits"]) == (None, True, True)
     assert {one["name"]: one["arena"] for one in figures["backends"]} == {
-        "this engine": 2_368 + 1_968,
+        "this engine, DSP kernels": 2_368 + 1_968,
         "this engine, plain kernels": 2_032 + 1_968,
         "this engine, whole tensors": 3_520 + 1_968,
         "TensorFlow Lite Micro": 2_560 + 3_024,
@@ -104,10 +106,12 @@ def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, 
     assert main(["profile", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     start = lines.index("memory on tiny: 6.0 KB of RAM, 64.0 KB of flash")
-    assert lines[start + 1 : start + 4] == [
+    assert lines[start + 1 : start + 5] == [
         "KB                 analytic  planned  flash  verdict",
-        "weight_layer_wise       3.9     22.4   90.8  RAM over by 16.4, flash over by 26.8",
-        "bp_fp32                24.7        -      -  RAM over by at least 18.7",
+        "weight_layer_wise       3.9     22.4   90.8  "
+        "RAM over by 16,752 bytes, flash over by 27,440 bytes",
+        "bp_fp32                24.7        -      -  RAM over by at least 19,120 bytes",
+        "nothing is linked: none of these has firmware that fits",
     ]
 
 
@@ -135,8 +139,7 @@ def test_what_is_planned_is_what_an_export_writes(tmp_path, target, preset):
         steps=1,
         inferences=0,
     )
-    core = options.to_core()
-    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    core = device_options(options)
     layers = model.select_layers("B1,head")
     planned = planned_sizes(find_target(target), model, core, layers, 2)
     assert (planned.arena, planned.stack) == (report.arena_bytes, report.stack_bytes)
@@ -167,3 +170,34 @@ def test_a_missing_compiler_is_named_with_its_package(tmp_path, capsys, monkeypa
     error = capsys.readouterr().err
     assert "arm-none-eabi-g++ is not installed, and firmware is linked with it" in error
     assert "apt-get install gcc-arm-none-eabi" in error
+
+
+def test_a_method_without_firmware_needs_a_board_to_link_for_as_well(tmp_path, capsys):
+    arguments = ["profile", str(write_model(tmp_path)), "--method", "bp_fp32", "--link"]
+    assert main([*arguments, "--target", "generic"]) == 2
+    assert "target='generic' is a library" in capsys.readouterr().err
+
+
+def test_a_library_has_no_budgets(tmp_path, capsys):
+    assert main(["profile", str(write_model(tmp_path)), *BOTH, "--target", "generic"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("memory on generic: a library, for a board of yours")
+    assert lines[start + 1].split() == ["KB", "analytic", "planned", "flash"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("", "the firmware could not be linked: make failed and printed nothing"),
+        ("a\nx.cpp:1: error: b\nmake: c\n", "the firmware could not be linked: x.cpp:1: error: b"),
+        ("region `RAM' overflowed by 8 bytes\nd\n", "linked: region `RAM' overflowed by 8 bytes"),
+    ],
+)
+def test_what_does_not_link_says_why(tmp_path, monkeypatch, printed, message):
+    for name in ("arm-none-eabi-g++", "make"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ncat << 'END'\n{printed}\nEND\nexit 2\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ChildProcessError, match=message):
+        link_firmware(find_target("stm32h7b3i-dk"), b"", [16])

@@ -10,7 +10,7 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
+from pmt.costs.arena import arena_bytes, device_options
 from pmt.costs.backward_memory import Arithmetic, backward_memory, inference_moments
 from pmt.costs.backward_work import backward_work
 from pmt.costs.peak import peak_moment
@@ -139,9 +139,8 @@ def test_zeroth_order_parts_add_up_to_the_arena():
     layers = model.select_layers("all")
     for preset in ("default", "paper"):
         for scope in ("layer_wise", "model_wise"):
-            options = pmt.preset(preset, queries=8, scope=scope).to_core()
+            options = device_options(pmt.preset(preset, queries=8, scope=scope))
             memory = zeroth_order_memory(model, options, layers, batch=5)
-            assert options.weight_tile_bytes == WEIGHT_TILE_BYTES
             assert memory.sram == arena_bytes(model.core, options, layers, 5)
             assert min(memory.to_json().values()) >= 0
             assert memory.weights == sum(layer.weights for layer in model.layers)
@@ -208,8 +207,7 @@ def test_zeroth_order_counts_node_gradients():
 
 
 def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:
-    options = pmt.preset(preset, queries=10, rule=rule).to_core()
-    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    options = device_options(pmt.preset(preset, queries=10, rule=rule))
     layers = model.select_layers(block)
     device = _core.DeviceMemory(model.core, options, layers, batch)
     return device_restarts(model.core, options, layers, device, batch)

@@ -12,7 +12,7 @@ from required import need_tools
 
 import pmt
 from pmt import _core
-from pmt.costs.arena import WEIGHT_TILE_BYTES, portable_arena_excess
+from pmt.costs.arena import device_options, portable_arena_excess
 from pmt.export import export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
@@ -72,8 +72,7 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
         ).arena_bytes
         for target in ("generic", "qemu-mps2-an500")
     }
-    options = OPTIONS.to_core()
-    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    options = device_options(OPTIONS)
     layers = model.select_layers(OPTIONS.layers)
     excess = portable_arena_excess(model.core, options, layers, OPTIONS.batch)
     assert arenas["generic"] - arenas["qemu-mps2-an500"] == excess > 0
@@ -82,8 +81,7 @@ def test_its_arena_suffices_for_the_kernels_of_any_processor(tmp_path: Path) -> 
 def test_its_arena_is_measured_with_the_streams_of_the_card() -> None:
     """The portable kernels alone would stream other ops, in another arena."""
     model = pmt.load("cifar10_mcunet")
-    options = pmt.preset("paper", queries=50).to_core()
-    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    options = device_options(pmt.preset("paper", queries=50))
     given = (model.core, options, list(model.select_layers("B2")), 1)
     card = _core.DeviceMemory(*given)
     alone = _core.DeviceMemory(*given, portable=True)

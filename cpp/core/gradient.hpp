@@ -30,7 +30,7 @@ struct LayerRows {
   OpShape shape;
 };
 
-// The tensors of a layer up to and including which the main pass has come.
+// Input and output of a layer, once the main pass has run it.
 LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
 
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where

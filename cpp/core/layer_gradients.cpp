@@ -23,13 +23,6 @@ constexpr int32_t gap_bytes = 1 << 14;
 
 int64_t larger(int64_t a, int64_t b) { return a < b ? b : a; }
 
-Status first_error(const Status* statuses, int32_t count) {
-  for (int32_t i = 0; i < count; ++i) {
-    if (!statuses[i].ok()) return statuses[i];
-  }
-  return {};
-}
-
 // Sums of one channel: its weights, where they are trained, and its bias.
 int64_t channel_sums(const TrainerOptions& options, const Layer& layer) {
   return trained_weights(options, layer) / layer.channels + 1;

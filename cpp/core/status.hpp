@@ -59,6 +59,14 @@ struct Status {
   constexpr bool ok() const { return code == Code::ok; }
 };
 
+// The first that is not ok, if there is one.
+inline Status first_error(const Status* statuses, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    if (!statuses[i].ok()) return statuses[i];
+  }
+  return {};
+}
+
 const char* message(Code code);
 
 }  // namespace pmt

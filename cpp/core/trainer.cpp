@@ -26,13 +26,6 @@ int32_t part_of(int32_t count, int32_t index, int32_t parts) {
   return static_cast<int32_t>(int64_t{count} * index / parts);
 }
 
-Status first_error(const Status* statuses, int32_t count) {
-  for (int32_t i = 0; i < count; ++i) {
-    if (!statuses[i].ok()) return statuses[i];
-  }
-  return {};
-}
-
 }  // namespace
 
 bool Trainer::shares_perturbations(Estimator estimator) const {

@@ -91,7 +91,8 @@ void count_pass(const Model& model, const Kernels& kernels, const Trainer& train
   take_counts();
   forward(trainer.network(), trainer.plan(), workspace, 1, 0, model.op_count() - 1);
   main_logits(trainer.network(), trainer.plan(), workspace, 1, false);
-  Line().text("pass ").text(kernels.name).text(" ").number(total(take_counts())).print();
+  const int64_t instructions = total(take_counts());
+  Line().text("pass ").text(kernels.name).text(" ").number(instructions).print();
 }
 
 // "step PART KERNELS INSTRUCTIONS CALLS", of a step as the firmware runs it.
@@ -113,6 +114,7 @@ bool count_step(const Model& model, const Kernels& kernels) {
   if (!status.ok()) return refuse(message(status.code));
   count_pass(model, kernels, trainer);
   StepResult result = {};
+  take_counts();
   const Status done = trainer.step(0, no_learning, 1, {const_cast<Model*>(&model), read_sample}, &result);
   const Counts counts = take_counts();
   if (!done.ok()) return refuse(message(done.code));

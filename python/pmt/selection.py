@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
+from pmt.costs.arena import arena_bytes, device_options
 from pmt.datasets import Dataset
 from pmt.datasets.checks import checked_integer
 from pmt.datasets.checksum import checksum
@@ -383,8 +383,7 @@ def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
 def _size(model: Model, options: TrainingOptions) -> dict[str, int]:
     chosen = model.select_layers(options.layers)
     layers = [layer for layer in model.layers if layer.index in chosen]
-    on_target = options.to_core()
-    on_target.weight_tile_bytes = WEIGHT_TILE_BYTES
+    on_target = device_options(options)
     return {
         "weights": sum(layer.weights for layer in layers),
         "biases": sum(layer.biases for layer in layers),

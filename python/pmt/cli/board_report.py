@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pmt.board.backends import Backend, our_backends, tflite_micro_backend
+from pmt.board.memory import BoardMemory, board_memory, with_linked
 from pmt.cli.tables import table
-from pmt.costs.backends import Backend, our_backends, tflite_micro_backend
-from pmt.costs.board import BoardMemory, board_memory, with_linked
 from pmt.costs.profile import Profile
 from pmt.export.linked import LinkedSizes
 from pmt.export.planned import PlannedSizes
@@ -40,6 +40,11 @@ def report_board(
         Name or file of the board.
     link : bool
         Whether to build the firmware of those that fit.
+
+    Returns
+    -------
+    BoardReport
+        Both tables.
     """
     board = find_target(target)
     rows = [board_memory(model, one, board) for one in profiles]
@@ -50,7 +55,10 @@ def report_board(
         backends.append(tflite_micro_backend(model))
     except (ImportError, ValueError) as error:
         left_out["TensorFlow Lite Micro"] = str(error)
-    parts = [_board_table(board, rows), "", _backend_table(backends)]
+    parts = [_board_table(board, rows)]
+    if link and all(row.linked is None for row in rows):
+        parts.append("nothing is linked: none of these has firmware that fits")
+    parts += ["", _backend_table(backends)]
     parts += [f"{name} is left out: {reason}" for name, reason in left_out.items()]
     figures = {
         "board": {
@@ -79,8 +87,11 @@ def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
     if all(row.linked is None for row in rows):
         del columns["linked"], columns["flash linked"]
     budget = f"{_kb(target.ram.bytes)} KB of RAM, {_kb(target.flash.bytes)} KB of flash"
+    if not target.linked:
+        budget = "a library, for a board of yours"
+        del columns["verdict"]
     cells = list(zip(*columns.values(), strict=True))
-    body = table(list(columns), cells, left=("KB", "verdict"))
+    body = table(list(columns), cells, left=[t for t in ("KB", "verdict") if t in columns])
     return f"memory on {target.name}: {budget}\n{body}"
 
 
@@ -104,10 +115,10 @@ def _flash(sizes: PlannedSizes | LinkedSizes | None) -> str:
 
 def _verdict(row: BoardMemory) -> str:
     if row.fits:
-        return "the bound fits" if row.is_bound else "fits"
+        return "lower bound fits" if row.is_bound else "fits"
     least = "at least " if row.is_bound else ""
     over = {"RAM": row.ram_over, "flash": row.flash_over}
-    return ", ".join(f"{name} over by {least}{_kb(n)}" for name, n in over.items() if n)
+    return ", ".join(f"{name} over by {least}{n:,} bytes" for name, n in over.items() if n)
 
 
 def _kb(size: int) -> str:

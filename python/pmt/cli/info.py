@@ -12,7 +12,7 @@ from pmt.cli.output import Output
 from pmt.cli.sources import load_model
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_layers, training_options
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.costs.backward_memory import inference_moments
 from pmt.costs.peak import peak_moment
 from pmt.model import Model
@@ -86,8 +86,7 @@ def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> di
 
 
 def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
-    core = options.to_core()
-    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    core = device_options(options)
     device = _core.DeviceMemory(model.core, core, layers, options.batch)
     inference = max(moment.total for moment in inference_moments(model))
     layer = peak_moment(device, layers).layer

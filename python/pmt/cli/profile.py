@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from pmt.board.instructions import KERNELS, count_instructions
+from pmt.board.latency import project_latency
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.board_report import report_board
 from pmt.cli.instruction_report import latency_lines, op_table, step_table
@@ -12,8 +14,6 @@ from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
 from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
-from pmt.costs.instructions import KERNELS, count_instructions
-from pmt.costs.latency import project_latency
 from pmt.costs.profile import Profile
 from pmt.model import Model
 
@@ -24,7 +24,7 @@ pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [option
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
 Count what training takes on a device: forwards and multiply-accumulates for each image and step,
-and the peak memory by part. Nothing is run. The arena of zeroth-order training is exact, as
+and the peak memory by part. No training is run. The arena of zeroth-order training is exact, as
 `pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
 With --target the memory is compared with a board's, as counted with pencil and paper, as planned
 and, with --link, as linked; and a forward alone with that of TensorFlow Lite Micro. With

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pmt import _core
+from pmt.options import TrainingOptions
 
-__all__ = ["WEIGHT_TILE_BYTES", "arena_bytes", "portable_arena_excess"]
+__all__ = ["arena_bytes", "device_options", "portable_arena_excess"]
 
 # Perturbed weights made at once. The result does not depend on it; memory does, five bytes each.
-WEIGHT_TILE_BYTES = 4096
+_WEIGHT_TILE_BYTES = 4096
 
 _ALIGNMENT = 16
 # Bytes of the core's structs that hold pointers: on the 32-bit target, where the firmware asserts
@@ -23,6 +24,13 @@ _WORKSPACE = {4: 56, 8: 112}
 _LAYER_STORAGE_32 = 8
 _LAYER_SETTINGS = 16
 _STREAMED_OPS = 12
+
+
+def device_options(options: TrainingOptions) -> _core.Options:
+    """Return the core's options as they are on a device; train there with no others."""
+    core = options.to_core()
+    core.weight_tile_bytes = _WEIGHT_TILE_BYTES
+    return core
 
 
 def arena_bytes(
@@ -43,7 +51,7 @@ def arena_bytes(
     model : _core.Model
         The network.
     options : _core.Options
-        As they will be on the target.
+        Of :func:`device_options`.
     layers : sequence of int
         Op indices, ascending.
     batch : int

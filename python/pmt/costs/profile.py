@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.backprop.trainer import BackpropTrainer
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.costs.backward_work import backward_work
 from pmt.costs.memory import Memory
@@ -117,8 +117,7 @@ def profile(model: Model, method: str, trainer: Trainer) -> Profile:
 def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profile:
     chosen = model.select_layers(options.layers)
     trained = [layer for layer in model.layers if layer.index in chosen]
-    core = options.to_core()
-    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    core = device_options(options)
     memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
     device = _core.DeviceMemory(model.core, core, list(chosen), options.batch)
     restarts = device_restarts(model.core, core, chosen, device, options.batch)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pmt import _core
-from pmt.costs.arena import WEIGHT_TILE_BYTES, arena_bytes
+from pmt.costs.arena import arena_bytes
 from pmt.costs.memory import Memory
 from pmt.costs.peak import peak_moment
 from pmt.model import Model
@@ -33,7 +33,7 @@ def zeroth_order_memory(
     model : Model
         The network.
     options : _core.Options
-        As they will be on the target; its weight tile is taken, see :mod:`pmt.costs.arena`.
+        Of :func:`pmt.costs.arena.device_options`.
     layers : sequence of int
         Op indices, ascending.
     batch : int
@@ -47,7 +47,6 @@ def zeroth_order_memory(
     Memory
         Parts that add up to the arena of :func:`pmt.costs.arena.arena_bytes`, to the byte.
     """
-    options.weight_tile_bytes = WEIGHT_TILE_BYTES
     device = _core.DeviceMemory(model.core, options, list(layers), batch, list(settings))
     trained = [layer for layer in model.layers if layer.index in set(layers)]
     weights = sum(layer.weights for layer in trained) if options.train_weights else 0

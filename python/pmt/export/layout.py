@@ -97,6 +97,21 @@ def values_of(target: Target) -> dict[str, object]:
     }
 
 
+def values_of_sizes(
+    *, model: int, arena: int, stack: int, ram: int, flash: int, timeout: int, table: str = ""
+) -> dict[str, object]:
+    """Return what templates take of a training, in bytes and seconds."""
+    return {
+        "MODEL_BYTES": model,
+        "ARENA_BYTES": arena,
+        "STACK_BYTES": stack,
+        "RAM_BYTES": ram,
+        "FLASH_BYTES": flash,
+        "TIMEOUT": timeout,
+        "MEMORY": table,
+    }
+
+
 def link_script(target: Target) -> bytes:
     """Return the linker script of a program that has all of a target's memory."""
     template = sources.firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"

@@ -15,7 +15,7 @@ from pmt.export import layout
 from pmt.export.programs import make_environment, need_programs
 from pmt.export.target import Target
 
-__all__ = ["LinkedSizes", "link_firmware", "linked_sizes"]
+__all__ = ["LinkedSizes", "link_firmware", "linked_sizes", "require_linked"]
 
 _FLASH = (".vectors", ".text", ".rodata", ".init_array", ".data")
 _TIMEOUT = 900  # seconds
@@ -97,11 +97,7 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     TimeoutError
         If it takes too long.
     """
-    if not target.linked:
-        raise ValueError(
-            f"target={target.name!r} is a library, which the project of your SDK links; name a "
-            "board to link for"
-        )
+    require_linked(target)
     need_programs("firmware is linked", "arm-none-eabi-g++", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-linked-") as name:
         folder, found = Path(name), []
@@ -112,17 +108,25 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     return found
 
 
+def require_linked(target: Target) -> None:
+    """Refuse a target whose firmware is a library."""
+    if not target.linked:
+        raise ValueError(
+            f"target={target.name!r} is a library, which the project of your SDK links; name a "
+            "board to link for"
+        )
+
+
 def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
-    values = {
-        **layout.values_of(target),
-        "MODEL_BYTES": len(image),
-        "ARENA_BYTES": arena,
-        "FLASH_BYTES": target.flash.bytes,
-        "RAM_BYTES": target.ram.bytes,
-        "STACK_BYTES": target.stack_bytes,
-        "MEMORY": "",
-        "TIMEOUT": _TIMEOUT,
-    }
+    sizes = layout.values_of_sizes(
+        model=len(image),
+        arena=arena,
+        stack=target.stack_bytes,
+        ram=target.ram.bytes,
+        flash=target.flash.bytes,
+        timeout=_TIMEOUT,
+    )
+    values = {**layout.values_of(target), **sizes}
     files = {**layout.source_files(target), **layout.build_files(target, values)}
     return {**files, "model/model.pmt": image}
 
@@ -155,5 +159,5 @@ def _make(folder: Path) -> None:
 
 
 def _reason(printed: str) -> str:
-    lines = printed.strip().splitlines()
+    lines = printed.strip().splitlines() or ["make failed and printed nothing"]
     return next((line for line in lines if "overflowed" in line or "error:" in line), lines[-1])

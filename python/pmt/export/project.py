@@ -322,16 +322,16 @@ def _project(
     selection: BlockSelection | None,
 ) -> dict[str, bytes]:
     """Return all files of the project: name -> content."""
-    values = {
-        **layout.values_of(board),
-        "MEMORY": f"{report.memory_table()}\n\n{report.verdict()}.",
-        "MODEL_BYTES": report.model_bytes,
-        "ARENA_BYTES": report.arena_bytes,
-        "FLASH_BYTES": report.flash_bytes,
-        "RAM_BYTES": report.ram_bytes,
-        "STACK_BYTES": report.stack_bytes,
-        "TIMEOUT": _LEAST_TIMEOUT + round(10 * report.seconds),
-    }
+    sizes = layout.values_of_sizes(
+        model=report.model_bytes,
+        arena=report.arena_bytes,
+        stack=report.stack_bytes,
+        ram=report.ram_bytes,
+        flash=report.flash_bytes,
+        timeout=_LEAST_TIMEOUT + round(10 * report.seconds),
+        table=f"{report.memory_table()}\n\n{report.verdict()}.",
+    )
+    values = {**layout.values_of(board), **sizes}
     if selection is not None:
         values.update(selection.values())
     build_files = layout.build_files(board, values, selects=selection is not None)

@@ -97,6 +97,7 @@ class ExportReport:
             ("model", "flash", self.model_bytes, self.flash_bytes),
             ("code, at most", "flash", self.code_bytes, self.flash_bytes),
         ]
+        rows = [row for row in rows if row[2] > 0 or not row[0].endswith("at most")]
         width = max(len(row[0]) for row in rows)
         lines = [
             f"| {'what':<{width}} | where |     bytes | of budget |",
@@ -110,8 +111,10 @@ class ExportReport:
 
     def verdict(self) -> str:
         """Return in a line how much of the budgets is taken, and where the peak is."""
+        over = self.flash_used - self.flash_bytes
+        fits = "fits" if over <= 0 else f"may not link, {over:,} bytes of flash too many at most"
         return (
-            f"fits: {self.ram_used:,} of {self.ram_bytes:,} bytes of RAM, {self.flash_used:,} of "
+            f"{fits}: {self.ram_used:,} of {self.ram_bytes:,} bytes of RAM, {self.flash_used:,} of "
             f"{self.flash_bytes:,} of flash; most activations at {self.peak}"
         )
 

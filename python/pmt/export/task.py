@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.clean_statistics import without_statistics
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.datasets import Dataset
 from pmt.export.card import Step
 from pmt.layer_settings import settings_for_step
@@ -86,8 +86,7 @@ def make_task(
         raise ValueError(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
-    core_options = chosen.for_samples(len(dataset)).to_core()
-    core_options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    core_options = device_options(chosen.for_samples(len(dataset)))
     trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:
         _check_memories(memories, model, core_options, trained)

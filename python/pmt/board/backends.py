@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.clean_statistics import without_statistics
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.engines.tflite_micro_arena import micro_arena
 from pmt.exporters.tflite import tflite_model
@@ -53,16 +53,20 @@ def our_backends(model: Model) -> list[Backend]:
 
     A device trains, and so the forward is the main pass of training the last layer alone; of that
     arena neither the layer's parameters nor the losses count.
+
+    Returns
+    -------
+    list of Backend
+        Of processors with Arm's DSP extension, of others, and without line buffers.
     """
-    options = TrainingOptions(layers=model.layers[-1].name, batch=1, queries=2).to_core()
-    options.weight_tile_bytes = WEIGHT_TILE_BYTES
+    options = device_options(TrainingOptions(batch=1, queries=2))
     layers = [model.layers[-1].index]
     given = (model.core, options, layers, 1)
     device = _core.DeviceMemory(*given)
     buffers = zeroth_order_memory(model, options, layers).buffers
     image = len(without_statistics(model).image())
     plans = {
-        "this engine": device,
+        "this engine, DSP kernels": device,
         "this engine, plain kernels": _core.DeviceMemory(
             *given, portable=True, streams=device.segments()
         ),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.export import sources
 from pmt.export.layout import link_script
@@ -99,7 +99,7 @@ class Instructions:
             "forward_instructions": self.forward,
             "ops": [vars(op) for op in self.ops],
             "step": step,
-            "step_forward_instructions": self.main_pass,
+            "main_pass_instructions": self.main_pass,
             "whole_forwards_instructions": self.whole_forwards,
         }
 
@@ -194,8 +194,7 @@ def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str
             "STREAM_COUNT": "0",
             "STREAMS": "{0, 0, 0}",
         }
-    core = options.to_core()
-    core.weight_tile_bytes = WEIGHT_TILE_BYTES
+    core = device_options(options)
     layers = model.select_layers(options.layers)
     settings = settings_in_force(_core.Trainer(model.core, core, layers, 1))
     streams = _core.DeviceMemory(model.core, core, layers, 1, settings).segments()

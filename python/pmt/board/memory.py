@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pmt.clean_statistics import without_statistics
-from pmt.costs.arena import WEIGHT_TILE_BYTES
+from pmt.costs.arena import device_options
 from pmt.costs.backward_memory import inference_moments
 from pmt.costs.profile import Profile
-from pmt.export.linked import LinkedSizes, link_firmware
+from pmt.export.linked import LinkedSizes, link_firmware, require_linked
 from pmt.export.planned import PlannedSizes, planned_sizes
 from pmt.export.target import Target
 from pmt.model import Model
@@ -30,6 +30,8 @@ class BoardMemory:
         The board.
     analytic : int
         RAM by :func:`analytic_bytes`.
+    frozen : int
+        Frozen weights and biases in flash, the least that it takes.
     planned : PlannedSizes or None
         What an export reserves; None where the core does not train the method.
     linked : LinkedSizes or None
@@ -39,6 +41,7 @@ class BoardMemory:
     method: str
     target: Target
     analytic: int
+    frozen: int
     planned: PlannedSizes | None = None
     linked: LinkedSizes | None = None
 
@@ -56,9 +59,10 @@ class BoardMemory:
 
     @property
     def flash_over(self) -> int:
-        """Bytes of flash beyond the board's, 0 where it fits or is not known."""
+        """Bytes of flash beyond the board's, 0 where it fits; likewise."""
         sizes = self.linked or self.planned
-        return 0 if sizes is None else max(0, sizes.flash - self.target.flash.bytes)
+        flash = self.frozen if sizes is None else sizes.flash
+        return max(0, flash - self.target.flash.bytes)
 
     @property
     def fits(self) -> bool:
@@ -72,6 +76,7 @@ class BoardMemory:
         return {
             "method": self.method,
             "analytic": self.analytic,
+            "frozen": self.frozen,
             "planned": None if planned is None else {**asdict(planned), **totals},
             "linked": None if linked is None else linked.to_json(),
             "is_bound": self.is_bound,
@@ -105,13 +110,18 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
         What the method takes.
     target : Target
         The board.
+
+    Returns
+    -------
+    BoardMemory
+        With what is planned, where the core trains the method.
     """
     planned = None
     if profile.options is not None:
-        core = profile.options.to_core()
-        core.weight_tile_bytes = WEIGHT_TILE_BYTES
+        core = device_options(profile.options)
         planned = planned_sizes(target, model, core, profile.ops, profile.batch)
-    return BoardMemory(profile.method, target, analytic_bytes(model, profile), planned)
+    analytic, frozen = analytic_bytes(model, profile), profile.memory.flash
+    return BoardMemory(profile.method, target, analytic, frozen, planned)
 
 
 def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
@@ -123,7 +133,22 @@ def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
         The network.
     rows : sequence of BoardMemory
         Of one board.
+
+    Returns
+    -------
+    list of BoardMemory
+        The same, with what is linked.
+
+    Raises
+    ------
+    ValueError
+        If the board's firmware is a library, which links nothing.
+    FileNotFoundError
+        If compiler or make are missing.
+    ChildProcessError
+        If the firmware does not build.
     """
+    require_linked(rows[0].target)
     arenas = {row.method: row.planned.arena for row in rows if row.planned is not None and row.fits}
     if not arenas:
         return list(rows)
