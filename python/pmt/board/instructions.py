@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pmt.costs.arena import device_options
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.export import sources
 from pmt.export.layout import link_script
-from pmt.export.programs import make_environment, need_programs
+from pmt.export.programs import MAKE_SECONDS, need_programs, run_make
 from pmt.layer_settings import settings_in_force
 from pmt.model import Model
 from pmt.options import TrainingOptions
@@ -32,7 +30,6 @@ _COMMON = (
     "semihosting.hpp",
 )  # fmt: skip
 _TARGET = "qemu-mps2-an500"
-_TIMEOUT = 900  # seconds
 
 
 @dataclass(frozen=True)
@@ -218,17 +215,8 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _run(folder: Path) -> str:
-    try:
-        done = subprocess.run(
-            ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), "run"],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-            env=make_environment(),
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"counting took longer than {_TIMEOUT} s; take fewer queries") from error
+    late = f"counting took longer than {MAKE_SECONDS} s; take fewer queries"
+    done = run_make(folder, "run", late)
     if done.returncode != 0:
         reason = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
         raise ChildProcessError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import tempfile
@@ -12,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pmt.export import layout
-from pmt.export.programs import make_environment, need_programs
+from pmt.export.programs import MAKE_SECONDS, need_programs, run_make
 from pmt.export.target import Target
 
 __all__ = ["LinkedSizes", "link_firmware", "linked_sizes", "require_linked"]
 
 _FLASH = (".vectors", ".text", ".rodata", ".init_array", ".data")
-_TIMEOUT = 900  # seconds
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
         stack=target.stack_bytes,
         ram=target.ram.bytes,
         flash=target.flash.bytes,
-        timeout=_TIMEOUT,
+        timeout=MAKE_SECONDS,
     )
     values = {**layout.values_of(target), **sizes}
     files = {**layout.source_files(target), **layout.build_files(target, values)}
@@ -141,21 +139,11 @@ def _write_changes(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def _make(folder: Path) -> None:
-    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), "build/fw.elf"]
-    try:
-        done = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_TIMEOUT,
-            env=make_environment(),
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"linking took longer than {_TIMEOUT} s") from error
+    done = run_make(folder, "build/fw.elf", f"linking took longer than {MAKE_SECONDS} s")
     if done.returncode != 0:
-        raise ChildProcessError(f"the firmware could not be linked: {_reason(done.stdout)}")
+        raise ChildProcessError(
+            f"the firmware could not be linked: {_reason(done.stdout + done.stderr)}"
+        )
 
 
 def _reason(printed: str) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import subprocess
+from pathlib import Path
 
-__all__ = ["make_environment", "need_programs"]
+__all__ = ["MAKE_SECONDS", "need_programs", "run_make"]
+
+MAKE_SECONDS = 900
 
 _PACKAGES = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi",
@@ -38,6 +41,38 @@ def need_programs(purpose: str, *programs: str) -> None:
             )
 
 
-def make_environment() -> Mapping[str, str]:
-    """Return the environment without what a make around this program has told its own children."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a folder, silently and with all processors.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the Makefile is.
+    goal : str
+        What to make.
+    too_long : str
+        The message where it takes longer than :data:`MAKE_SECONDS`.
+
+    Returns
+    -------
+    subprocess.CompletedProcess
+        Exit status, standard output and standard error.
+
+    Raises
+    ------
+    TimeoutError
+        If it takes too long.
+    """
+    # Without what a make around this program has told its own children.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    try:
+        return subprocess.run(
+            ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), goal],
+            capture_output=True,
+            text=True,
+            timeout=MAKE_SECONDS,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(too_long) from error
