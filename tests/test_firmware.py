@@ -68,7 +68,7 @@ def check_same_bytes(
         inferences=0,
     )
     expected = compute_expected(
-        model.image(),
+        task.model.image(),
         task.options,
         task.layers,
         task.settings,
@@ -79,7 +79,7 @@ def check_same_bytes(
         0,
     )
     assert pmt.load(folder / "build" / "card.img").image() == expected.image
-    assert expected.image != model.image()
+    assert expected.image != task.model.image()
     assert sum(result["changed"] for result in expected.results) > 100
     trainer = _core.Trainer(model.core, options.to_core(), task.layers, options.batch)
     return [layer["estimator"] for layer in trainer.layers()]

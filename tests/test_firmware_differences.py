@@ -19,7 +19,7 @@ from pmt.export.card import Expected, build_card, compute_expected
 from pmt.export.card_format import STREAM, CardHeader
 from pmt.export.task import Task, make_task
 
-OPTIONS = pmt.preset("default", batch=3, queries=4)
+OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 
 
 @pytest.fixture(scope="module")

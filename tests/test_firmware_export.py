@@ -17,7 +17,7 @@ import pmt
 from pmt.export import ExportReport, export, sources, targets
 from pmt.export.sizes import parse_size
 
-OPTIONS = pmt.preset("default", batch=3, queries=4)
+OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 
 
 def write(out: Path, **arguments: Any) -> ExportReport:

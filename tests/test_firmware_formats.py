@@ -21,7 +21,7 @@ from required import need_tools
 import pmt
 from pmt.export import export
 
-OPTIONS = pmt.preset("default", batch=3, queries=4)
+OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 ZEPHYR = {
     "zephyr/kernel.h": "#include <cerrno>\n#include <cstdint>\n"
     "int32_t k_msleep(int32_t);\nuint32_t k_uptime_get_32();\n",

@@ -36,6 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             queries=24,
             optimiser="adam",
             gradient_norm_scaling="measured",
+            head_epochs=0,
         ),
         steps=STEPS,
         save_interval=2,

@@ -16,7 +16,8 @@ from pmt.datasets import Dataset
 from pmt.layer_settings import describe_layers, settings_from_array, settings_to_array
 
 MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}
-RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, **MEASURED}
+RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, "head_epochs": 0}
+RUN |= MEASURED
 
 
 def data(count=12, seed=0):

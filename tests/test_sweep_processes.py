@@ -86,7 +86,7 @@ def test_a_killed_worker_process_changes_nothing(grid, tmp_path, whole):
 @contextlib.contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[str]:
     """Start a scheduler and workers as processes of their own; yield the scheduler's address."""
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     package = str(Path(pmt.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1"}
     file = folder / "scheduler.json"
@@ -104,7 +104,11 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
         worker = [*start, "worker", *address, "--nthreads", "1", "--no-nanny", *local]
         worker += ["--local-directory", str(folder)]
         processes += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
-        yield json.loads(file.read_text())["address"]
+        scheduler = json.loads(file.read_text())["address"]
+        # joblib runs all by itself where it finds a single thread.
+        with distributed.Client(scheduler) as client:
+            client.wait_for_workers(workers, timeout=_SECONDS)
+        yield scheduler
     finally:
         for process in reversed(processes):
             process.kill()

@@ -13,7 +13,7 @@ import pmt
 from pmt.datasets import Dataset
 from pmt.schedule import Schedule
 
-OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6}
+OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "head_epochs": 0}
 
 
 def data(count: int = 12, seed: int = 0) -> Dataset:

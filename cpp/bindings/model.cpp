@@ -143,6 +143,23 @@ FloatArray logits(const HostModel& host, const py::object& object, int32_t threa
   return result;
 }
 
+Int8Array inputs(const HostModel& host, const py::object& object, int32_t op, int32_t threads) {
+  const Model& model = host.model();
+  if (op < 0 || op >= model.op_count()) {
+    throw py::value_error("op " + std::to_string(op) + " must be 0.." + std::to_string(model.op_count() - 1));
+  }
+  const auto images = checked_images(object, model);
+  const TensorRecord& seen = model.input_of(model.op(op));
+  Int8Array result({images.shape(0), static_cast<py::ssize_t>(seen.height), static_cast<py::ssize_t>(seen.width),
+                    static_cast<py::ssize_t>(seen.channels)});
+  const int8_t* data = images.data();
+  int8_t* out = result.mutable_data();
+  const auto count = static_cast<int32_t>(images.shape(0));
+  const py::gil_scoped_release release;
+  host::batch_inputs(host, data, count, op, threads, interrupted, out);
+  return result;
+}
+
 py::list activations(const HostModel& host, const py::object& object) {
   const auto image = checked<int8_t>(object, "image", "int8");
   const Model& model = host.model();
@@ -221,6 +238,7 @@ void register_model(py::module_& m) {
       .def("set_parameters", &set_parameters, py::arg("op"), py::arg("weights"), py::arg("bias"))
       .def("set_weight_scales", &set_weight_scales, py::arg("op"), py::arg("scales"))
       .def("logits", &logits, py::arg("images"), py::arg("threads") = 0, py::arg("int8_logits") = false)
+      .def("inputs", &inputs, py::arg("images"), py::arg("op"), py::arg("threads") = 0)
       .def("activations", &activations, py::arg("image"));
 }
 

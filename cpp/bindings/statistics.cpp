@@ -11,8 +11,20 @@ namespace {
 using host::HostModel;
 using host::HostStatistics;
 
-const OpRecord& layer_record(const HostStatistics& host, int32_t op) {
-  const Model& model = host.model();
+// The images live as long as what looks at them.
+struct Statistics {
+  Int8Array images;
+  HostStatistics host;
+};
+
+std::unique_ptr<Statistics> make_statistics(const std::shared_ptr<HostModel>& model, const py::object& object,
+                                            int32_t threads) {
+  const auto images = checked_images(object, model->model());
+  return std::unique_ptr<Statistics>(
+      new Statistics{images, {model, images.data(), static_cast<int32_t>(images.shape(0)), threads}});
+}
+
+const OpRecord& layer_record(const Model& model, int32_t op) {
   if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) {
     throw py::value_error("op " + std::to_string(op) + " is not a layer with weights");
   }
@@ -20,10 +32,10 @@ const OpRecord& layer_record(const HostStatistics& host, int32_t op) {
 }
 
 // float32 (2, channels): means, then deviations.
-std::vector<ChannelStatistics> checked_statistics(const HostStatistics& host, int32_t op, const py::object& object,
+std::vector<ChannelStatistics> checked_statistics(const Model& model, int32_t op, const py::object& object,
                                                   const char* name) {
   const auto values = checked<float>(object, name, "float32");
-  const py::ssize_t channels = host.model().output_of(layer_record(host, op)).channels;
+  const py::ssize_t channels = model.output_of(layer_record(model, op)).channels;
   if (values.ndim() != 2 || values.shape(0) != 2 || values.shape(1) != channels) {
     throw py::value_error(std::string(name) + " must have shape (2, " + std::to_string(channels) +
                           "), means and deviations of the channels; got " + shape_text(values));
@@ -39,16 +51,13 @@ std::vector<ChannelStatistics> checked_statistics(const HostStatistics& host, in
   return statistics;
 }
 
-FloatArray measure(HostStatistics& host, int32_t op, const py::object& images_object, const py::object& guess_object,
-                   int32_t rounds) {
-  const auto images = checked_images(images_object, host.model());
-  const auto guess = checked_statistics(host, op, guess_object, "guess");
+FloatArray measure(Statistics& statistics, int32_t op, const py::object& guess_object, int32_t rounds) {
+  HostStatistics& host = statistics.host;
+  const auto guess = checked_statistics(host.model(), op, guess_object, "guess");
   std::vector<ChannelStatistics> found;
   {
-    const int8_t* data = images.data();
-    const auto count = static_cast<int32_t>(images.shape(0));
     const py::gil_scoped_release release;
-    found = host.measure(op, data, count, rounds, guess, interrupted);
+    found = host.measure(op, rounds, guess, interrupted);
   }
   const auto channels = static_cast<py::ssize_t>(found.size());
   FloatArray result({py::ssize_t{2}, channels});
@@ -59,18 +68,20 @@ FloatArray measure(HostStatistics& host, int32_t op, const py::object& images_ob
   return result;
 }
 
-void align(HostStatistics& host, int32_t op, const py::object& reference, const py::object& found) {
-  host.align(op, checked_statistics(host, op, reference, "reference"), checked_statistics(host, op, found, "found"));
+void align(Statistics& statistics, int32_t op, const py::object& reference, const py::object& found) {
+  const Model& model = statistics.host.model();
+  statistics.host.align(op, checked_statistics(model, op, reference, "reference"),
+                        checked_statistics(model, op, found, "found"));
 }
 
-WindowGroups groups_of(const HostStatistics& host, int32_t op) {
-  layer_record(host, op);
-  return window_groups(host.model(), op);
+WindowGroups groups_of(const Model& model, int32_t op) {
+  layer_record(model, op);
+  return window_groups(model, op);
 }
 
 // (groups, values of a group); (0, 0) of a layer without windows.
-py::tuple window_shape(const HostStatistics& host, int32_t op) {
-  const WindowGroups groups = groups_of(host, op);
+py::tuple window_shape(const HostModel& host, int32_t op) {
+  const WindowGroups groups = groups_of(host.model(), op);
   return py::make_tuple(groups.count, groups.count == 0 ? 0 : groups.values());
 }
 
@@ -91,7 +102,7 @@ std::vector<float> checked_values(const py::object& object, const std::vector<py
 }
 
 WindowGroups checked_groups(const HostStatistics& host, int32_t op) {
-  const WindowGroups groups = groups_of(host, op);
+  const WindowGroups groups = groups_of(host.model(), op);
   if (groups.count == 0) throw py::value_error("op " + std::to_string(op) + " has no windows to look at");
   return groups;
 }
@@ -107,17 +118,14 @@ HostStatistics::Windows checked_windows(const HostStatistics& host, int32_t op, 
           checked_values(windows[1], {groups.count, groups.values()}, name + " values")};
 }
 
-py::tuple measure_windows(HostStatistics& host, int32_t op, const py::object& images_object,
-                          const py::object& centres_object) {
+py::tuple measure_windows(Statistics& statistics, int32_t op, const py::object& centres_object) {
+  HostStatistics& host = statistics.host;
   const WindowGroups groups = checked_groups(host, op);
-  const auto images = checked_images(images_object, host.model());
   const std::vector<float> centres = checked_values(centres_object, {input_channels(host, op)}, "centres");
   HostStatistics::Windows found;
   {
-    const int8_t* data = images.data();
-    const auto count = static_cast<int32_t>(images.shape(0));
     const py::gil_scoped_release release;
-    found = host.measure_windows(op, data, count, centres, interrupted);
+    found = host.measure_windows(op, centres, interrupted);
   }
   FloatArray means(static_cast<py::ssize_t>(found.means.size()));
   FloatArray values({py::ssize_t{groups.count}, py::ssize_t{groups.values()}});
@@ -126,7 +134,8 @@ py::tuple measure_windows(HostStatistics& host, int32_t op, const py::object& im
   return py::make_tuple(means, values);
 }
 
-void align_windows(HostStatistics& host, int32_t op, const py::tuple& reference, const py::tuple& found) {
+void align_windows(Statistics& statistics, int32_t op, const py::tuple& reference, const py::tuple& found) {
+  HostStatistics& host = statistics.host;
   const WindowGroups groups = checked_groups(host, op);
   const HostStatistics::Windows wanted = checked_windows(host, op, groups, reference, "reference");
   const HostStatistics::Windows measured = checked_windows(host, op, groups, found, "found");
@@ -137,13 +146,13 @@ void align_windows(HostStatistics& host, int32_t op, const py::tuple& reference,
 }  // namespace
 
 void register_statistics(py::module_& m) {
-  py::class_<HostStatistics>(m, "Statistics", "Measures and aligns the channel statistics of a model's layers.")
-      .def(py::init<std::shared_ptr<HostModel>, int32_t>(), py::arg("model"), py::arg("threads") = 0)
-      .def("measure", &measure, py::arg("op"), py::arg("images"), py::arg("guess"), py::arg("rounds"))
+  py::class_<Statistics>(m, "Statistics", "Measures and aligns a model's layers on images, from the first on.")
+      .def(py::init(&make_statistics), py::arg("model"), py::arg("images"), py::arg("threads") = 0)
+      .def("measure", &measure, py::arg("op"), py::arg("guess"), py::arg("rounds"))
       .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"))
-      .def("window_shape", &window_shape, py::arg("op"))
-      .def("measure_windows", &measure_windows, py::arg("op"), py::arg("images"), py::arg("centres"))
+      .def("measure_windows", &measure_windows, py::arg("op"), py::arg("centres"))
       .def("align_windows", &align_windows, py::arg("op"), py::arg("reference"), py::arg("found"));
+  m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));
 }
 
 }  // namespace pmt::bindings

@@ -1,6 +1,29 @@
 #include "core/layer_forwards.hpp"
 
 namespace pmt {
+namespace {
+
+// Calls visit(tensor, bytes) for what is alive before an op.
+template <typename Visit>
+void for_alive(const Model& model, int32_t op, Visit visit) {
+  for (int32_t i = 0; i < model.tensor_count(); ++i) {
+    const auto tensor = static_cast<uint32_t>(i);
+    const bool alive = model.producer(tensor) < op && model.last_use(tensor) >= op;
+    if (alive) visit(tensor, element_count(model.tensor(i)));
+  }
+}
+
+}  // namespace
+
+int32_t kept_bytes(const Model& model) {
+  int32_t most = 0;
+  for (int32_t op = 1; op < model.op_count(); ++op) {
+    int32_t alive = 0;
+    for_alive(model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
+    if (alive > most) most = alive;
+  }
+  return most;
+}
 
 struct LayerForwards::Job {
   LayerForwards* forwards;
@@ -27,6 +50,8 @@ Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
   bind_parameters(model, parameters);
   network_ = {setup.model, setup.kernels, parameters, setup.packed};
   plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
+  kept_ = setup.kept;
+  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
   workspaces_ = arena.take<Workspace>(workers());
   statuses_ = arena.take<Status>(workers());
   const TrainerOptions none;
@@ -44,26 +69,43 @@ Status LayerForwards::check(int32_t op) const {
 
 void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
   const Workspace& workspace = workspaces_[worker];
+  const int32_t begin = goes_on(job.op) ? kept_->op : 0;
+  const auto place = [&](uint32_t tensor) { return workspace.tensor(plan_, Pass::main, tensor); };
   int32_t label = 0;
-  if (!job.source->read(job.source->context, sample, workspace.tensor(plan_, Pass::main, model().header().input_tensor),
-                        &label)) {
+  if (begin > 0) {
+    const int8_t* from = kept_of(sample);
+    for_alive(model(), begin, [&](uint32_t tensor, int32_t bytes) {
+      __builtin_memcpy(place(tensor), from, static_cast<size_t>(bytes));
+      from += bytes;
+    });
+  } else if (!job.source->read(job.source->context, sample, place(model().header().input_tensor), &label)) {
     statuses_[worker] = {Code::sample_unreadable};
     return;
   }
-  forward(network_, plan_, workspace, 1, 0, job.op);
+  forward(network_, plan_, workspace, 1, begin, job.op);
+  if (kept_ != nullptr && job.op > begin) {
+    int8_t* to = kept_of(sample);
+    for_alive(model(), job.op, [&](uint32_t tensor, int32_t bytes) {
+      __builtin_memcpy(to, place(tensor), static_cast<size_t>(bytes));
+      to += bytes;
+    });
+  }
   job.look(job.context, workspace, worker);
 }
 
 Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context) {
+  if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, op};
   for (int32_t w = 0; w < workers(); ++w) statuses_[w] = {};
   Job job = {this, &source, op, look, context};
   const auto task = [](void* argument, int32_t sample, int32_t worker) {
     const Job& j = *static_cast<Job*>(argument);
     if (j.forwards->statuses_[worker].ok()) j.forwards->look_at(j, sample, worker);
   };
-  if (!executor_.run(executor_.context, samples, task, &job, true)) return {Code::cancelled};
-  for (int32_t w = 0; w < workers(); ++w) PMT_RETURN_IF_ERROR(statuses_[w]);
-  return {};
+  const bool complete = executor_.run(executor_.context, samples, task, &job, true);
+  const Status status = complete ? first_error(statuses_, workers()) : Status{Code::cancelled};
+  // Where it failed, some samples have come further than others.
+  if (kept_ != nullptr) kept_->op = status.ok() ? op : 0;
+  return status;
 }
 
 }  // namespace pmt

@@ -1,4 +1,5 @@
 // Forward passes up to the input of one layer, sample by sample: what the meters of statistics look at.
+// With memory for the activations of all samples, each forward goes on from where the last one stopped.
 #pragma once
 
 #include "core/executor.hpp"
@@ -7,11 +8,24 @@
 
 namespace pmt {
 
+// What is alive before op `op`, of every sample. Whoever changes an op before that one, or the samples,
+// sets `op` to 0 again.
+struct KeptActivations {
+  int8_t* values;  // samples x kept_bytes()
+  int32_t samples;
+  int32_t op = 0;  // 0: nothing yet
+};
+
+// The most activations of a sample that are alive before any op.
+int32_t kept_bytes(const Model& model);
+
 struct StatisticsSetup {
   const Model* model;
   const Kernels* kernels;
   Executor executor;
   PackedLayer* packed = nullptr;  // of pack_network(); null for kernels that do not pack
+  // May be shared by meters; null: every forward begins with the sample.
+  KeptActivations* kept = nullptr;
 };
 
 class LayerForwards {
@@ -41,10 +55,14 @@ class LayerForwards {
   struct Job;
 
   void look_at(const Job& job, int32_t sample, int32_t worker);
+  bool goes_on(int32_t op) const { return kept_ != nullptr && kept_->op > 0 && kept_->op <= op; }
+  int8_t* kept_of(int32_t sample) const { return kept_->values + int64_t{sample} * kept_bytes_; }
 
   Executor executor_ = {};
   Network network_ = {};
   Plan plan_;
+  KeptActivations* kept_ = nullptr;
+  int32_t kept_bytes_ = 0;           // of a sample
   Workspace* workspaces_ = nullptr;  // one per worker
   Status* statuses_ = nullptr;       // likewise
 };

@@ -23,7 +23,11 @@ void check(const Status& status) {
 
 }  // namespace
 
-HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, int32_t threads) : model_(std::move(model)) {
+HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count, int32_t threads)
+    : model_(std::move(model)),
+      images_(images),
+      activations_(static_cast<size_t>(count) * static_cast<size_t>(kept_bytes(model_->model()))),
+      kept_{activations_.data(), count} {
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
   open(meter_, memory_);
   open(window_meter_, window_memory_);
@@ -32,7 +36,7 @@ HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, int32_t threads
 template <typename Meter>
 void HostStatistics::open(Meter& meter, std::vector<Chunk>& memory) {
   const Network& network = model_->network();
-  const StatisticsSetup setup = {network.model, network.kernels, team_->executor(), network.packed};
+  const StatisticsSetup setup = {network.model, network.kernels, team_->executor(), network.packed, &kept_};
   memory.resize(Meter::table_bytes(model_->model()) / sizeof(Chunk) + 1);
   const Status measured = meter.open(setup, memory.data(), memory.size() * sizeof(Chunk));
   if (measured.code != Code::arena_too_small) check(measured);
@@ -40,13 +44,18 @@ void HostStatistics::open(Meter& meter, std::vector<Chunk>& memory) {
   check(meter.open(setup, memory.data(), memory.size() * sizeof(Chunk)));
 }
 
-std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, const int8_t* images, int32_t count, int32_t rounds,
+// What is kept is before `op`: it stands, unless an op that it has passed changes.
+void HostStatistics::changed(int32_t op) {
+  if (op < kept_.op) kept_.op = 0;
+}
+
+std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, int32_t rounds,
                                                        const std::vector<ChannelStatistics>& guess,
                                                        std::function<bool()> should_stop) {
   should_stop_ = std::move(should_stop);
-  Source source = {images, static_cast<size_t>(element_count(model().input()))};
+  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
   std::vector<ChannelStatistics> found(guess.size());
-  check(meter_.measure(op, count, {&source, read_image}, rounds, guess.data(), found.data()));
+  check(meter_.measure(op, kept_.samples, {&source, read_image}, rounds, guess.data(), found.data()));
   return found;
 }
 
@@ -54,18 +63,18 @@ void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& ref
                            const std::vector<ChannelStatistics>& found) {
   align_layer(model(), op, reference.data(), found.data(), model_->aligned_layer(op));
   model_->rescale(op);
+  changed(op);
 }
 
-HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const int8_t* images, int32_t count,
-                                                        const std::vector<float>& centres,
+HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::vector<float>& centres,
                                                         std::function<bool()> should_stop) {
   should_stop_ = std::move(should_stop);
-  Source source = {images, static_cast<size_t>(element_count(model().input()))};
+  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
   const WindowGroups groups = window_groups(model(), op);
   Windows found = {std::vector<float>(centres.size()),
                    std::vector<float>(static_cast<size_t>(groups.count) * static_cast<size_t>(groups.values()))};
-  check(
-      window_meter_.measure(op, count, {&source, read_image}, centres.data(), found.means.data(), found.values.data()));
+  check(window_meter_.measure(op, kept_.samples, {&source, read_image}, centres.data(), found.means.data(),
+                              found.values.data()));
   return found;
 }
 
@@ -95,6 +104,7 @@ void HostStatistics::align_windows(int32_t op, const Windows& reference, const W
   };
   executor.run(executor.context, groups.count, task, &job, false);
   model_->rescale(op);
+  changed(op);
 }
 
 }  // namespace pmt::host

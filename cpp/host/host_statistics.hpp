@@ -1,4 +1,5 @@
-// The core's StatisticsMeter and WindowMeter with their arenas, threads and in-memory images.
+// The core's StatisticsMeter and WindowMeter with their arenas, threads and in-memory images, whose
+// activations are kept from layer to layer.
 #pragma once
 
 #include <functional>
@@ -20,18 +21,17 @@ class HostStatistics {
     std::vector<float> means, values;
   };
 
-  // Shares the model, whose biases and weight scales align() changes in place.
-  HostStatistics(std::shared_ptr<HostModel> model, int32_t threads);
+  // Shares the model, whose biases and weight scales align() changes in place and nobody else meanwhile.
+  // `images`: `count` images int8 NHWC, which outlive this.
+  HostStatistics(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count, int32_t threads);
 
-  // Of layer `op` on `count` images int8 NHWC; one guess and one result a channel.
-  std::vector<ChannelStatistics> measure(int32_t op, const int8_t* images, int32_t count, int32_t rounds,
-                                         const std::vector<ChannelStatistics>& guess,
+  // Of layer `op`; one guess and one result a channel. Ascending layers take one forward in all.
+  std::vector<ChannelStatistics> measure(int32_t op, int32_t rounds, const std::vector<ChannelStatistics>& guess,
                                          std::function<bool()> should_stop);
   void align(int32_t op, const std::vector<ChannelStatistics>& reference, const std::vector<ChannelStatistics>& found);
 
   // Of the windows of layer `op`, which has some; one centre a channel of its input.
-  Windows measure_windows(int32_t op, const int8_t* images, int32_t count, const std::vector<float>& centres,
-                          std::function<bool()> should_stop);
+  Windows measure_windows(int32_t op, const std::vector<float>& centres, std::function<bool()> should_stop);
   void align_windows(int32_t op, const Windows& reference, const Windows& found);
 
   const Model& model() const { return model_->model(); }
@@ -43,8 +43,12 @@ class HostStatistics {
 
   template <typename Meter>
   void open(Meter& meter, std::vector<Chunk>& memory);
+  void changed(int32_t op);
 
   std::shared_ptr<HostModel> model_;
+  const int8_t* images_;
+  std::vector<int8_t> activations_;
+  KeptActivations kept_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;
   std::vector<Chunk> memory_;

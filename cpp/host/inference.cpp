@@ -47,29 +47,78 @@ class Session {
 struct Batch {
   Session* session;
   const int8_t* images;
-  int32_t count, tile, input_elements, classes;
+  int32_t count, tile, input_elements;
+};
+
+// Images first .. first + count - 1, run up to before an op.
+struct Tile {
+  Workspace workspace;
+  int32_t first, count;
+};
+
+Tile run_tile(const Batch& batch, int32_t index, int32_t worker, int32_t end) {
+  const Network& network = batch.session->network();
+  const Plan& plan = batch.session->plan();
+  const int32_t first = index * batch.tile;
+  const Tile tile = {batch.session->workspace(worker), first, std::min(batch.tile, batch.count - first)};
+  const uint32_t input = network.model->header().input_tensor;
+  const int32_t stride = plan.size(static_cast<int32_t>(input));
+  int8_t* place = tile.workspace.tensor(plan, Pass::main, input, tile.count);
+  for (int32_t i = 0; i < tile.count; ++i) {
+    std::memcpy(place + i * stride, batch.images + static_cast<int64_t>(first + i) * batch.input_elements,
+                static_cast<size_t>(batch.input_elements));
+  }
+  forward(network, plan, tile.workspace, tile.count, 0, end);
+  return tile;
+}
+
+struct LogitsJob {
+  Batch batch;
   bool int8_logits;
   float* logits;
 };
 
-void run_tile(void* argument, int32_t index, int32_t worker) {
-  const Batch& batch = *static_cast<Batch*>(argument);
-  const Network& network = batch.session->network();
-  const Plan& plan = batch.session->plan();
-  const Model& model = *network.model;
-  const Workspace workspace = batch.session->workspace(worker);
-  const int32_t first = index * batch.tile;
-  const int32_t images = std::min(batch.tile, batch.count - first);
-  const uint32_t input = model.header().input_tensor;
-  const int32_t stride = plan.size(static_cast<int32_t>(input));
-  int8_t* place = workspace.tensor(plan, Pass::main, input, images);
-  for (int32_t i = 0; i < images; ++i) {
-    std::memcpy(place + i * stride, batch.images + static_cast<int64_t>(first + i) * batch.input_elements,
-                static_cast<size_t>(batch.input_elements));
+void logits_of_tile(void* argument, int32_t index, int32_t worker) {
+  const LogitsJob& job = *static_cast<LogitsJob*>(argument);
+  const Network& network = job.batch.session->network();
+  const Tile tile = run_tile(job.batch, index, worker, network.model->op_count() - 1);
+  main_logits(network, job.batch.session->plan(), tile.workspace, tile.count, job.int8_logits);
+  const int32_t classes = network.model->classes();
+  std::copy_n(tile.workspace.logits, tile.count * classes, job.logits + static_cast<int64_t>(tile.first) * classes);
+}
+
+struct InputsJob {
+  Batch batch;
+  int32_t op;
+  int8_t* inputs;
+};
+
+void inputs_of_tile(void* argument, int32_t index, int32_t worker) {
+  const InputsJob& job = *static_cast<InputsJob*>(argument);
+  const Model& model = *job.batch.session->network().model;
+  const Plan& plan = job.batch.session->plan();
+  const Tile tile = run_tile(job.batch, index, worker, job.op);
+  const uint32_t tensor = model.op(job.op).input[0];
+  const int32_t elements = element_count(model.input_of(model.op(job.op)));
+  const int8_t* from = tile.workspace.tensor(plan, Pass::main, tensor, tile.count);
+  for (int32_t i = 0; i < tile.count; ++i) {
+    std::memcpy(job.inputs + static_cast<int64_t>(tile.first + i) * elements,
+                from + i * plan.size(static_cast<int32_t>(tensor)), static_cast<size_t>(elements));
   }
-  forward(network, plan, workspace, images, 0, model.op_count() - 1);
-  main_logits(network, plan, workspace, images, batch.int8_logits);
-  std::copy_n(workspace.logits, images * batch.classes, batch.logits + static_cast<int64_t>(first) * batch.classes);
+}
+
+// Runs a job's task over tiles of images, on several threads.
+template <typename Job>
+void run_tiles(const HostModel& model, const int8_t* images, int32_t count, int32_t threads,
+               const std::function<bool()>& should_stop, Executor::Task task, Job job) {
+  if (count == 0) return;
+  const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
+  const int32_t tiles = (count + tile - 1) / tile;
+  Team team(std::min(thread_count(threads), tiles), should_stop);
+  Session session(model, team.threads(), tile);
+  job.batch = {&session, images, count, tile, element_count(model.model().input())};
+  const Executor executor = team.executor();
+  if (!executor.run(executor.context, tiles, task, &job, true)) throw StatusError{{Code::cancelled}};
 }
 
 }  // namespace
@@ -81,15 +130,12 @@ int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads) {
 
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits) {
-  if (count == 0) return;
-  const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
-  const int32_t tiles = (count + tile - 1) / tile;
-  Team team(std::min(thread_count(threads), tiles), should_stop);
-  Session session(model, team.threads(), tile);
-  Batch batch = {&session,    images, count, tile, element_count(model.model().input()), model.model().classes(),
-                 int8_logits, logits};
-  const Executor executor = team.executor();
-  if (!executor.run(executor.context, tiles, run_tile, &batch, true)) throw StatusError{{Code::cancelled}};
+  run_tiles(model, images, count, threads, should_stop, logits_of_tile, LogitsJob{{}, int8_logits, logits});
+}
+
+void batch_inputs(const HostModel& model, const int8_t* images, int32_t count, int32_t op, int32_t threads,
+                  const std::function<bool()>& should_stop, int8_t* inputs) {
+  run_tiles(model, images, count, threads, should_stop, inputs_of_tile, InputsJob{{}, op, inputs});
 }
 
 std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image) {

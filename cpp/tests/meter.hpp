@@ -11,7 +11,7 @@ namespace pmt::tests {
 template <typename Meter>
 class OpenMeter {
  public:
-  explicit OpenMeter(const Model& model, const Machine& machine = {}) {
+  explicit OpenMeter(const Model& model, const Machine& machine = {}, KeptActivations* kept = nullptr) {
     parameters_.resize(static_cast<size_t>(model.op_count()));
     bind_parameters(model, parameters_.data());
     Network network = {&model, machine.kernels, parameters_.data(), nullptr};
@@ -20,7 +20,7 @@ class OpenMeter {
     packed_ = std::make_unique<AlignedBytes>(measure.used() + 64, 0xA5);
     Arena arena(aligned(*packed_), measure.used());
     pack_network(arena, network);
-    const StatisticsSetup setup = {&model, machine.kernels, machine.executor, network.packed};
+    const StatisticsSetup setup = {&model, machine.kernels, machine.executor, network.packed, kept};
     AlignedBytes tables(Meter::table_bytes(model));
     REQUIRE(meter_.open(setup, tables.data(), tables.size()).code == Code::arena_too_small);
     const size_t bytes = meter_.bytes_needed();

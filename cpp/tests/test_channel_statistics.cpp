@@ -25,7 +25,8 @@ using Statistics = std::vector<ChannelStatistics>;
 // Without a guess: three rounds, each closer.
 class Meter {
  public:
-  explicit Meter(const Model& model, const Machine& machine = {}) : model_(model), open_(model, machine) {}
+  explicit Meter(const Model& model, const Machine& machine = {}, KeptActivations* kept = nullptr)
+      : model_(model), open_(model, machine, kept) {}
 
   Statistics measure(int32_t op, const Samples& samples) {
     const TensorRecord& out = model_.output_of(model_.op(op));
@@ -140,6 +141,52 @@ TEST_CASE("kernels, workers and their order do not change a bit") {
       }
     }
   }
+}
+
+TEST_CASE("activations that are kept change no bit") {
+  for (uint64_t seed = 61; seed <= 72; ++seed) {
+    CAPTURE(seed);
+    Case c(seed);
+    ShuffledExecutor team(seed, 3);
+    const Machine machine(team.executor());
+    const int32_t bytes = kept_bytes(c.model);
+    std::vector<int8_t> memory(static_cast<size_t>(c.samples.count()) * static_cast<size_t>(bytes));
+    KeptActivations kept = {memory.data(), c.samples.count()};
+    Meter meter(c.model, machine, &kept);
+    const std::vector<int32_t> layers = trainable_layers(c.model);
+    for (const int32_t op : layers) {
+      CAPTURE(op);
+      Meter plain(c.model);
+      const Statistics found = plain.measure(op, c.samples);
+      CHECK(same(meter.measure(op, c.samples), found));
+      CHECK(kept.op == op);
+      // The layer itself may change then, but for nothing before it.
+      const_cast<float*>(c.model.weight_scales(c.model.op(op)))[0] *= 1.5f;
+    }
+    // An earlier layer begins with the samples again.
+    Meter plain(c.model);
+    CHECK(same(meter.measure(layers[0], c.samples), plain.measure(layers[0], c.samples)));
+    CHECK(kept.op == layers[0]);
+  }
+}
+
+TEST_CASE("a measurement that fails keeps nothing") {
+  const Case c(73);
+  std::vector<int8_t> memory(static_cast<size_t>(c.samples.count()) * static_cast<size_t>(kept_bytes(c.model)));
+  KeptActivations kept = {memory.data(), c.samples.count()};
+  Meter meter(c.model, {}, &kept);
+  const int32_t last = trainable_layers(c.model).back();
+  meter.measure(last, c.samples);
+  CHECK(kept.op == last);
+  const Statistics guess(64, {0.0f, 1.0f});
+  Statistics found(64);
+  const SampleSource unreadable = {nullptr, [](void*, int32_t, int8_t*, int32_t*) { return false; }};
+  const int32_t first = trainable_layers(c.model)[0];
+  CHECK(meter.meter().measure(first, c.samples.count(), unreadable, 1, guess.data(), found.data()).code ==
+        Code::sample_unreadable);
+  CHECK(kept.op == 0);
+  CHECK(meter.meter().measure(first, c.samples.count() + 1, source_of(c.samples), 1, guess.data(), found.data()).code ==
+        Code::batch_size);
 }
 
 TEST_CASE("an aligned layer has the reference's statistics, and its weights stay") {

@@ -98,16 +98,15 @@ def measure_statistics(
     CleanStatistics
         Of every layer but the last.
     """
-    core = _core.Statistics(model.core, thread_count(threads))
-    prepared = model.prepare(images)
+    core = _core.Statistics(model.core, model.prepare(images), thread_count(threads))
     layers = aligned_layers(model)
     windowed = window_layers(model)
     channels, windows = {}, {}
     for done, (index, name) in enumerate(layers.items()):
         if index in windowed:
-            centres, _ = core.measure_windows(index, prepared, _zero_points(model, index))
-            windows[name] = _normalised(*core.measure_windows(index, prepared, centres))
-        channels[name] = core.measure(index, prepared, _first_guess(model, index), _ROUNDS)
+            centres, _ = core.measure_windows(index, _zero_points(model, index))
+            windows[name] = _normalised(*core.measure_windows(index, centres))
+        channels[name] = core.measure(index, _first_guess(model, index), _ROUNDS)
         if progress is not None:
             progress(done + 1, len(layers))
     return CleanStatistics(len(images), channels, windows)
@@ -170,8 +169,7 @@ def aligned_layers(model: Model) -> dict[int, str]:
 
 def window_layers(model: Model) -> dict[int, tuple[int, int]]:
     """Return groups and covariances of a group of the layers with windows, by op index."""
-    core = _core.Statistics(model.core, 1)
-    shapes = {index: core.window_shape(index) for index in aligned_layers(model)}
+    shapes = {index: _core.window_shape(model.core, index) for index in aligned_layers(model)}
     return {index: shape for index, shape in shapes.items() if shape[0] > 0}
 
 

@@ -83,3 +83,9 @@ class Graph:
     input_std: tuple[float, ...]
     blocks: dict[str, list[int]] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def graph_of_activations(tensors: list[Tensor], ops: list[Op]) -> Graph:
+    """Return a network from its first tensor to its last, whose input is int8 and not pixels."""
+    channels = min(tensors[0].channels, 4)
+    return Graph(tensors, ops, 0, len(tensors) - 1, (0.0,) * channels, (1.0,) * channels)

@@ -112,6 +112,10 @@ class TrainingOptions:
     aligned_learning_rate : float
         Fraction of ``learning_rate`` that is taken after an alignment, above 0 to 1: what is left
         to learn is finer.
+    head_epochs : int
+        Train a linear head alone before the first step, so many passes over features that are
+        computed once (see :mod:`pmt.linear_head`), 0..1,000,000; 0 does not, and neither is it
+        done where the head is not trained or its gradient not exact.
     calibration_steps : int
         Steps from a measurement of ``mu``, ``allocation`` and ``rule`` to the next.
     probe_samples, probe_queries : int
@@ -160,6 +164,7 @@ class TrainingOptions:
     align_images: int = 1000
     align_windows: bool = True
     aligned_learning_rate: float = 0.1
+    head_epochs: int = 12
     calibration_steps: int = 20
     probe_samples: int = 32
     probe_queries: int = 16
@@ -171,6 +176,7 @@ class TrainingOptions:
             ("epochs", 1, 10**6, ""),
             ("macs", 0, 10**18, "0 is no budget"),
             ("align_images", 0, 10**5, ""),
+            ("head_epochs", 0, 10**6, ""),
             ("warmup_epochs", 0, 10**6, ""),
             ("batch", 1, 10**6, ""),
             ("queries", 2 if loo else 1, 4096, "leave-one-out compares two" if loo else ""),
@@ -350,6 +356,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rounding": "nearest",
         "step": "gradient",
         "align_images": 0,
+        "head_epochs": 0,
     },
 }
 

@@ -170,8 +170,8 @@ def select(
     held_out : Dataset
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
-        Of the test training; ``layers`` and ``epochs`` are replaced, ``macs`` is not used. By
-        default the preset's.
+        Of the test training; ``layers`` and ``epochs`` are replaced, ``macs`` and ``head_epochs``
+        are not used. By default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
         :func:`default_candidates`.
@@ -244,7 +244,9 @@ def _plans(
         layers = name.replace("+", ",")
         model.select_layers(layers)
         for seed in range(options.seed, options.seed + seeds):
-            changed = options.replace(layers=layers, epochs=epochs, macs=0, seed=seed)
+            changed = options.replace(
+                layers=layers, epochs=epochs, macs=0, seed=seed, head_epochs=0
+            )
             made.append(_Plan(name, ZOTrainer(changed, threads=threads)))
     return made
 

@@ -15,7 +15,9 @@ from pmt.core_stepper import CoreStepper
 from pmt.cost import Cost
 from pmt.costs.probe_work import probe_work
 from pmt.costs.zeroth_order_work import zeroth_order_work
+from pmt.datasets import Dataset
 from pmt.layer_settings import settings_in_force
+from pmt.linear_head import head_cost, train_head, trains_head
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
 from pmt.threads import thread_count
@@ -103,21 +105,28 @@ class ZOTrainer(Trainer):
         )
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
-        """Count the work of the alignment before the first step."""
+        """Count the work of :meth:`prepare`, in which no forward is perturbed."""
+        macs = 0
         statistics = self._reference(model)
-        if statistics is None:
-            return Cost(0, 0)
-        return alignment_cost(
-            model,
-            min(self.options.align_images, samples),
-            windows=self.options.align_windows and bool(statistics.windows),
-        )
+        if statistics is not None:
+            windows = self.options.align_windows and bool(statistics.windows)
+            aligned = min(self.options.align_images, samples)
+            macs += alignment_cost(model, aligned, windows=windows).macs
+        if trains_head(model, self.options):
+            macs += head_cost(model, self.options, samples)
+        return Cost(0, macs)
 
-    def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
-        """Align the model to ``align_images`` of the training images, without their labels."""
+    def prepare(self, model: Model, data: Dataset) -> None:
+        """Align the model to ``align_images`` of the training images; then train its head alone."""
         statistics = self._reference(model)
-        if statistics is None:
-            return
+        if statistics is not None:
+            self._align(model, data.images, statistics)
+        if trains_head(model, self.options):
+            train_head(model, data, self.options, threads=self.threads)
+
+    def _align(
+        self, model: Model, images: npt.NDArray[np.uint8], statistics: CleanStatistics
+    ) -> None:
         count = min(self.options.align_images, len(images))
         order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
         align(

@@ -61,7 +61,7 @@ class Trainer(ABC):
         """Count the work of :meth:`prepare` on so many training samples; by default none."""
         return Cost(0, 0)
 
-    def prepare(self, model: Model, images: npt.NDArray[np.uint8]) -> None:
+    def prepare(self, model: Model, data: Dataset) -> None:
         """Change a model before the first step of a run on these images; by default not at all."""
         return None
 
@@ -265,9 +265,9 @@ class _Run:
 
     def _prepare(self) -> None:
         """Let the trainer prepare the model, unless the checkpoint is of a prepared one."""
-        if self.step > 0 or self.preparation.forwards == 0:
+        if self.step > 0 or self.preparation.macs == 0:
             return
-        self.trainer.prepare(self.model, self.data.images)
+        self.trainer.prepare(self.model, self.data)
         if any(r["kind"] == "prepared" for r in self.records):
             return
         measured = self._validate()

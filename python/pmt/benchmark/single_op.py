@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Op, Tensor
+from pmt.graph import Graph, Op, Tensor, graph_of_activations
 from pmt.model import Model
 
 __all__ = ["run_op"]
@@ -39,11 +39,8 @@ def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
     else:
         tensors, ops = _two_inputs(op, sources, target)
         images = np.stack(inputs, axis=2).reshape(len(inputs[0]), *_size(tensors[0]))
-    channels = min(tensors[0].channels, 4)
-    last = len(tensors) - 1
-    alone = Graph(tensors, ops, 0, last, (0.0,) * channels, (1.0,) * channels)
-    core = Model.from_graph(alone).core
-    return np.stack([core.activations(image)[last] for image in np.ascontiguousarray(images)])
+    core = Model.from_graph(graph_of_activations(tensors, ops)).core
+    return np.stack([core.activations(image)[-1] for image in np.ascontiguousarray(images)])
 
 
 def _two_inputs(op: Op, sources: list[Tensor], target: Tensor) -> tuple[list[Tensor], list[Op]]:

@@ -24,7 +24,7 @@ from pmt.selection import CRITERIA, Candidate, Selection, default_candidates, se
 from pmt.selection_plot import plot_selection
 
 EXIT_INTERRUPTED = 130
-_NOT_HERE = ("layers", "epochs", "macs")
+_NOT_HERE = ("layers", "epochs", "macs", "head_epochs")
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"

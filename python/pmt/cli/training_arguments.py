@@ -124,6 +124,11 @@ _HELP: dict[str, tuple[str, str]] = {
     ),
     "align_windows": ("", "align windows too, not channels alone"),
     "aligned_learning_rate": ("X", "fraction of the learning rate after an alignment"),
+    "head_epochs": (
+        "N",
+        "before the first step train a linear head alone, N passes over features that are computed "
+        "once; 0: do not",
+    ),
 }
 
 

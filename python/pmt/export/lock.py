@@ -37,8 +37,8 @@ class Lock:
     arguments : dict or None
         What the command line said; None where Python called :func:`pmt.export.export`.
     inputs : dict of str to str
-        SHA-256 of the ``model``, of the ``data`` (samples that the steps use, prepared, and their
-        labels), of the ``training`` (options, layers, steps), of the ``memories`` of updates.
+        SHA-256 of the ``model`` as it was given, of the ``data`` (images and labels), of the
+        ``training`` (options, layers, steps), of the ``memories`` of updates.
     files : dict of str to str
         SHA-256 of every file but those of ``app/``, which are the user's.
     """
@@ -103,9 +103,11 @@ def inputs_of(task: Task) -> dict[str, str]:
     training += task.options.pack() + b"".join(one.pack() for one in task.settings)
     memories = b"" if task.memories is None else task.memories.astype("<f4").tobytes()
     return {
-        "model": _sha256(task.model.image()),
+        "model": _sha256(task.source),
         "memories": _sha256(memories),
-        "data": _sha256(task.images.tobytes() + task.labels.astype("<i8").tobytes()),
+        "data": _sha256(
+            task.dataset.images.tobytes() + task.dataset.labels.astype("<i8").tobytes()
+        ),
         "training": _sha256(training),
     }
 

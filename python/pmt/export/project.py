@@ -144,6 +144,7 @@ def export(
         batch=batch,
         learning_rates=learning_rates,
         inferences=inferences,
+        selects=candidates is not None,
     )
     task = task_of(layers=layers)
     selection = None

@@ -28,7 +28,11 @@ __all__ = ["Task", "make_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending, one setting each."""
+    """A training task with its samples; ``layers`` are op indices, ascending, one setting each.
+
+    ``model`` is prepared for the first step; ``source`` is the image that came, and ``dataset``
+    what it was prepared and is trained with.
+    """
 
     model: Model
     options: _core.Options
@@ -39,6 +43,8 @@ class Task:
     images: npt.NDArray[np.int8]
     labels: npt.NDArray[np.int64]
     inferences: int
+    source: bytes
+    dataset: Dataset
     memories: npt.NDArray[np.float32] | None = None
 
 
@@ -52,6 +58,7 @@ def make_task(
     batch: int | None,
     learning_rates: Sequence[float] | None,
     inferences: int,
+    selects: bool = False,
 ) -> Task:
     """Resolve the arguments of :func:`pmt.export.export`; see there.
 
@@ -67,15 +74,21 @@ def make_task(
         If an argument is outside its range or does not fit the others.
     """
     model, run_options, first, memories = _read_source(source)
+    image = model.image()
     chosen = options or run_options or TrainingOptions()
     if batch is not None:
         chosen = chosen.replace(batch=batch)
+    trained = model.select_layers(chosen.layers if layers is None else layers)
+    if selects:  # as `select` does: blocks are compared by equally long training
+        chosen = chosen.replace(head_epochs=0)
+    if layers is not None:  # what is prepared is what is trained
+        chosen = chosen.replace(layers=_names(model, trained))
     if steps < 1:
         raise ValueError(f"steps={steps!r} must be at least 1")
     model.check_classes(dataset)
     if first == 0:
         model = model.copy()
-        ZOTrainer(chosen).prepare(model, dataset.images)
+        ZOTrainer(chosen).prepare(model, dataset)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
     model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
@@ -87,7 +100,6 @@ def make_task(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
     core_options = device_options(chosen.for_samples(len(dataset)))
-    trained = model.select_layers(chosen.layers if layers is None else layers)
     if memories is not None:
         _check_memories(memories, model, core_options, trained)
     images = model.prepare(dataset.images[used])
@@ -105,8 +117,14 @@ def make_task(
         images=images,
         labels=classes,
         inferences=inferences,
+        source=image,
+        dataset=dataset,
         memories=memories,
     )
+
+
+def _names(model: Model, layers: Sequence[int]) -> str:
+    return ",".join(layer.name for layer in model.layers if layer.index in layers)
 
 
 def _check_memories(

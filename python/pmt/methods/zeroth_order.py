@@ -11,7 +11,7 @@ __all__ = ["ZEROTH_ORDER"]
 _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)"
 _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 # What the default has of its own, and methods of others do not.
-_AS_PUBLISHED: dict[str, Any] = {"align_images": 0}
+_AS_PUBLISHED: dict[str, Any] = {"align_images": 0, "head_epochs": 0}
 _COORDINATES: dict[str, Any] = {
     **_AS_PUBLISHED,
     "directions": "coordinate",
@@ -95,11 +95,11 @@ ZEROTH_ORDER: dict[str, Method] = {
     "bias_only": Method(
         "biases alone, by perturbing them",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
-        options={"train_weights": False, "align_images": 0},
+        options={**_AS_PUBLISHED, "train_weights": False},
     ),
     "last_layer": Method(
         "the last linear layer, by its exact gradient",
         "softmax regression on the features of the network",
-        options={"layers": "head", "align_images": 0},
+        options={**_AS_PUBLISHED, "layers": "head"},
     ),
 }

@@ -209,12 +209,13 @@ def _costed(
     except ValueError:  # said by _check_layers
         return spec
     cost = trainer.cost(model)
+    preparation = trainer.preparation_cost(model, len(images.train))
     schedule = trainer.schedule(model, len(images.train))
     return dataclasses.replace(
         spec,
         steps=schedule.steps,
         evaluations=1 + math.ceil(schedule.epochs_after(schedule.steps)),
-        macs=cost.macs * schedule.steps,
+        macs=preparation.macs + cost.macs * schedule.steps,
         forwards=cost.forwards * schedule.steps,
     )
 

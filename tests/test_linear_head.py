@@ -1,0 +1,158 @@
+"""The linear head trained alone, on features that are computed once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interruptions import cut_and_resumed
+
+import pmt
+from pmt import corruptions, datasets, export
+from pmt.linear_head import head_cost, train_head, trains_head
+
+MODEL = "fashion_mnist_dscnn"
+FORWARD = 1_561_440  # multiply-accumulates of an image, the head's included
+HEAD = 1_280
+
+
+def noisy(count, split="train", seed=0):
+    return corruptions.corrupt(datasets.bundled(split).take(count), "gaussian_noise", 5, seed=seed)
+
+
+def options(**changes):
+    return pmt.options.preset("default", **{"head_epochs": 2, "align_images": 0, **changes})
+
+
+def parameters(model):
+    return {
+        layer.name: (model.core.weights(layer.index), model.core.bias(layer.index))
+        for layer in model.layers
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inputs_are_the_activations_that_a_layer_sees(threads):
+    model = pmt.load(MODEL)
+    images = model.prepare(noisy(5).images)
+    for index, op in enumerate(model.core.ops()):
+        seen = model.core.inputs(images, index, threads)
+        for image, one in zip(images, seen, strict=True):
+            assert np.array_equal(one, model.core.activations(image)[op["inputs"][0]])
+
+
+def test_inputs_of_an_op_that_is_not_there_are_refused():
+    model = pmt.load(MODEL)
+    ops = model.core.op_count
+    for op in (-1, ops):
+        with pytest.raises(ValueError, match=f"op {op} must be 0..{ops - 1}"):
+            model.core.inputs(model.prepare(noisy(1).images), op)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_the_head_gets_the_bytes_of_a_run_on_it(optimiser):
+    """Without random rounding, steps on features are steps on images."""
+    chosen = options(rounding="nearest", optimiser=optimiser, layers="head")
+    on_features, on_images = pmt.load(MODEL), pmt.load(MODEL)
+    data = noisy(130)
+    train_head(on_features, data, chosen)
+    pmt.ZOTrainer(chosen.replace(head_epochs=0, epochs=2)).fit(on_images, data, progress=False)
+    assert on_features.image() == on_images.image()
+    assert on_features.image() != pmt.load(MODEL).image()
+
+
+def test_the_head_learns_and_nothing_else_changes():
+    data, test = noisy(600), noisy(500, "test", seed=1)
+    model = pmt.load(MODEL)
+    before, loss = parameters(model), model.evaluate(test).loss
+    train_head(model, data, options(head_epochs=12))
+    after = parameters(model)
+    changed = [n for n in before if not np.array_equal(before[n][0], after[n][0])]
+    assert changed == [model.layers[-1].name]
+    assert model.evaluate(test).loss < loss - 0.05
+
+
+def test_threads_do_not_change_a_byte():
+    images = []
+    for threads in (1, 2):
+        model = pmt.load(MODEL)
+        train_head(model, noisy(200), options(), threads=threads)
+        images.append(model.image())
+    assert images[0] == images[1]
+
+
+def test_it_costs_a_forward_an_image_and_the_head_in_every_epoch():
+    model = pmt.load(MODEL)
+    assert model.macs == FORWARD
+    cost = head_cost(model, options(head_epochs=3), 130)
+    # Each of the 2 steps of an epoch has 50 images; its gradient takes two more products.
+    assert cost == 130 * (FORWARD - HEAD) + 3 * 2 * 50 * 3 * HEAD
+
+
+@pytest.mark.parametrize(
+    ("changes", "trained"),
+    [
+        ({}, True),
+        ({"layers": "B1,head"}, True),
+        ({"layers": "B1"}, False),
+        ({"head_epochs": 0}, False),
+        ({"rule": "weight"}, False),
+        ({"int8_logits": True}, False),
+    ],
+)
+def test_only_a_trained_head_with_an_exact_gradient_is_trained_alone(changes, trained):
+    assert trains_head(pmt.load(MODEL), options(**changes)) is trained
+
+
+def test_methods_of_others_do_without():
+    with_it = [
+        name
+        for name, method in pmt.methods.METHODS.items()
+        if method.kind == "zeroth_order" and pmt.methods.options_of(name).head_epochs > 0
+    ]
+    assert with_it == ["default", "zo_momentum", "zo_adam"]
+
+
+def test_the_head_before_training_is_part_of_the_run(tmp_path):
+    data, valid = noisy(150), noisy(100, "test", seed=1)
+    trainer = pmt.ZOTrainer(
+        options(layers="B1,head", queries=2, epochs=1, learning_rate=0.05, final_learning_rate=1.0)
+    )
+    start = pmt.load(MODEL)
+    whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
+    by_hand = start.copy()
+    train_head(by_hand, data, trainer.options)
+    plain = pmt.ZOTrainer(trainer.options.replace(head_epochs=0))
+    after = plain.fit(by_hand, data, progress=False)
+    assert whole.model.image() == after.model.image()
+    spent = head_cost(start, trainer.options, 150)
+    assert whole.epochs[-1]["macs"] == after.epochs[-1]["macs"] + spent
+    assert whole.epochs[-1]["forwards"] == after.epochs[-1]["forwards"]
+    resumed = cut_and_resumed(trainer, start, data, valid, tmp_path / "cut")
+    assert resumed.model.image() == whole.model.image()
+    assert resumed.epochs == [
+        {**again, "seconds": one["seconds"]}
+        for again, one in zip(whole.epochs, resumed.epochs, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("layers", "trained"), [("B1", False), ("B1,head", True)])
+def test_an_export_trains_the_head_alone_only_where_it_is_exported(tmp_path, layers, trained):
+    start = pmt.load(MODEL)
+    data = noisy(60)
+    chosen = options(queries=2, batch=2)
+    export.export(
+        start,
+        out=tmp_path / "out",
+        target="qemu-mps2-an500",
+        dataset=data,
+        options=chosen,
+        layers=layers,
+        steps=1,
+    )
+    exported = pmt.load(tmp_path / "out" / "model" / "model.pmt")
+    expected = start.copy()
+    if trained:
+        train_head(expected, data, chosen)
+    for name, (weights, bias) in parameters(expected).items():
+        assert np.array_equal(parameters(exported)[name][0], weights)
+        assert np.array_equal(parameters(exported)[name][1], bias)
