@@ -1,5 +1,6 @@
 // The VNNI tables' products on any machine: SIMDe's definitions of the instructions stand in for the
 // processor's.
+#define PMT_SIMULATED_INSTRUCTIONS
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 
@@ -35,7 +36,7 @@ simde__m512i simulated_cvtps_epi32(simde__m512 values) {
 #define _mm512_cvtps_epi32 simulated_cvtps_epi32
 #define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
 
-#include "host/kernels/isa_avx512_vnni.hpp"
+#include "host/kernels/depthwise_avx512_vnni.hpp"
 #include "host/kernels/isa_avx_vnni.hpp"
 #include "host/kernels/kernel_choice.hpp"
 #include "host/kernels/layer_kernels.hpp"
@@ -45,9 +46,9 @@ simde__m512i simulated_cvtps_epi32(simde__m512 values) {
 namespace pmt::tests {
 namespace {
 
-template <typename Isa>
+template <typename Isa, typename Depthwise>
 Kernels simulated(const char* name) {
-  Kernels table = host::LayerKernels<Isa, host::NoDepthwise>::in(portable_kernels());
+  Kernels table = host::LayerKernels<Isa, Depthwise>::in(portable_kernels());
   table.name = name;
   return table;
 }
@@ -63,12 +64,13 @@ std::vector<const Kernels*> tested_kernels() {
 }
 
 const Kernels& simulated_avx512_vnni_kernels() {
-  static const Kernels table = simulated<host::Avx512Vnni>("simulated avx512_vnni");
+  static const Kernels table =
+      simulated<host::Avx512Vnni, host::Depthwise<host::DepthwiseAvx512Vnni>>("simulated avx512_vnni");
   return table;
 }
 
 const Kernels& simulated_avx_vnni_kernels() {
-  static const Kernels table = simulated<host::AvxVnni>("simulated avx_vnni");
+  static const Kernels table = simulated<host::AvxVnni, host::NoDepthwise>("simulated avx_vnni");
   return table;
 }
 

@@ -24,7 +24,7 @@
 namespace pmt::host {
 namespace {
 
-Kernels make_table() { return LayerKernels<Avx2, DepthwiseAvx2>::in(TableX86::without_layers()); }
+Kernels make_table() { return LayerKernels<Avx2, Depthwise<DepthwiseAvx2>>::in(TableX86::without_layers()); }
 
 }  // namespace
 }  // namespace pmt::host

@@ -22,13 +22,15 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")
 #endif
-#include "host/kernels/isa_avx512_vnni.hpp"
+#include "host/kernels/depthwise_avx512_vnni.hpp"
 #include "host/kernels/table_x86.hpp"
 
 namespace pmt::host {
 namespace {
 
-Kernels make_table() { return LayerKernels<Avx512Vnni, DepthwiseAvx2>::in(TableX86::without_layers()); }
+Kernels make_table() {
+  return LayerKernels<Avx512Vnni, Depthwise<DepthwiseAvx512Vnni>>::in(TableX86::without_layers());
+}
 
 }  // namespace
 }  // namespace pmt::host

@@ -44,7 +44,7 @@ class Gemm {
     return GemmBlocks::positions(shape) * static_cast<int32_t>(sizeof(GemmRow));
   }
 
-  static RequantiseSums<Isa, false> requantisation(const LinearArgs& args) {
+  static RequantiseSums<Isa, false, false> requantisation(const LinearArgs& args) {
     return {Isa::range(args.output_zero, args.clamp_min, args.clamp_max), args.bias, args.scales, nullptr};
   }
 
@@ -58,8 +58,8 @@ class Gemm {
         band_(reinterpret_cast<Activation*>(reinterpret_cast<uint8_t*>(rows_) + row_bytes(shape))) {}
 
   template <typename Epilogue>
-  void run(const Epilogue& epilogue, typename Epilogue::Output* output, int64_t output_stride) const {
-    list_rows(output_stride);
+  void run(const Epilogue& epilogue, typename Epilogue::Output* output, int64_t output_stride) {
+    find_rows(output_stride);
     blocks_.for_each(args_.batch.images, Block<Epilogue>{*this, epilogue, output, output_stride});
   }
 
@@ -79,22 +79,46 @@ class Gemm {
     }
   };
 
-  // The rows of the largest block; those of a smaller one are the first of them.
-  void list_rows(int64_t output_stride) const {
+  // Rows a constant step apart, as far as they go: the first row of each such run.
+  struct Runs {
+    EvenRows first;
+    GemmRow step;    // from a run to the next
+    int32_t length;  // 0: there are none, rows_ lists the rows
+  };
+
+  static constexpr int32_t shortest_run = 16;
+
+  void find_rows(int64_t output_stride) {
     const int32_t images = clamp(args_.batch.images, 1, blocks_.images()), height = blocks_.rows();
-    const int32_t width = shape_.out.width, channels = shape_.out.channels;
-    const int64_t step = static_cast<int64_t>(window_.stride_w) * shape_.in.channels * activation_bytes;
+    const int32_t width = shape_.out.width, channels = shape_.out.channels, positions = height * width;
     const int64_t down = static_cast<int64_t>(window_.stride_h) * blocks_.pitch() * activation_bytes;
-    const int64_t band = static_cast<int64_t>(blocks_.input_rows(height)) * blocks_.pitch() * activation_bytes;
+    const int64_t right = static_cast<int64_t>(window_.stride_w) * shape_.in.channels * activation_bytes;
+    const GemmRow step = {width > 1 ? right : down, channels};
+    const GemmRow next_image = {static_cast<int64_t>(blocks_.input_rows(height)) * blocks_.pitch() * activation_bytes,
+                                output_stride};
+    const bool even_image = height == 1 || down == width * step.taps;
+    const bool even_images = next_image.taps == positions * step.taps && next_image.output == positions * step.output;
+    if (even_image && (images == 1 || even_images)) {
+      runs_ = {{{0, 0}, step}, {0, 0}, images * positions};
+    } else if (images == 1 && width >= shortest_run) {
+      runs_ = {{{0, 0}, step}, {down, static_cast<int64_t>(width) * channels}, width};
+    } else {
+      runs_ = {};
+      list_rows(images, step, down, next_image);
+    }
+  }
+
+  // The rows of the largest block; those of a smaller one are the first of them.
+  void list_rows(int32_t images, const GemmRow& step, int64_t down, const GemmRow& next_image) const {
     GemmRow* row = rows_;
     for (int32_t i = 0; i < images; ++i) {
-      GemmRow next = {i * band, i * output_stride};
-      for (int32_t y = 0; y < height; ++y) {
-        next.taps = i * band + y * down;
-        for (int32_t x = 0; x < width; ++x) {
+      GemmRow next = {i * next_image.taps, i * next_image.output};
+      for (int32_t y = 0; y < blocks_.rows(); ++y) {
+        next.taps = i * next_image.taps + y * down;
+        for (int32_t x = 0; x < shape_.out.width; ++x) {
           *row++ = next;
-          next.taps += step;
-          next.output += channels;
+          next.taps += step.taps;
+          next.output += step.output;
         }
       }
     }
@@ -106,24 +130,47 @@ class Gemm {
                             static_cast<int64_t>(blocks_.pitch()) * activation_bytes};
     for (int32_t p = 0; p < layout_.panels(); ++p) {
       const GemmLayout::Panel panel = layout_.panel(p);
-      const uint8_t* weights = static_cast<const uint8_t*>(args_.packed) + panel.offset;
-      multiply_panel(epilogue, rows, weights, block, panel);
+      multiply_panel(epilogue, rows, static_cast<const uint8_t*>(args_.packed) + panel.offset, block, panel);
     }
   }
 
-  void multiply_panel(const ScaleSums<Isa>& epilogue, int32_t rows, const uint8_t* weights, const GemmRows& block,
+  void multiply_panel(const RequantiseSums<Isa, false, false>& epilogue, int32_t rows, const uint8_t* weights,
+                      const GemmRows& block, const GemmLayout::Panel& panel) const {
+    const int32_t channel = panel.first_channel;
+    const bool modest = is_modest(shape_.taps(), args_.bias + channel, args_.scales + channel, panel.channels);
+    const bool whole = panel.channels == panel.width * Isa::lanes;
+    const auto multiply_as = [&](auto as) {
+      multiply_panel(decltype(as){epilogue.range, epilogue.bias, epilogue.scales, epilogue.output}, rows, weights,
+                     block, panel);
+    };
+    if (modest && whole) {
+      multiply_as(RequantiseSums<Isa, true, true>{});
+    } else if (modest) {
+      multiply_as(RequantiseSums<Isa, true, false>{});
+    } else if (whole) {
+      multiply_as(RequantiseSums<Isa, false, true>{});
+    } else {
+      multiply_rows(epilogue, rows, weights, block, panel);
+    }
+  }
+  template <typename Epilogue>
+  void multiply_panel(const Epilogue& epilogue, int32_t rows, const uint8_t* weights, const GemmRows& block,
                       const GemmLayout::Panel& panel) const {
-    gemm_panel<Isa, ScaleSums<Isa>, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
+    multiply_rows(epilogue, rows, weights, block, panel);
   }
 
-  void multiply_panel(const RequantiseSums<Isa, false>& epilogue, int32_t rows, const uint8_t* weights,
-                      const GemmRows& block, const GemmLayout::Panel& panel) const {
-    const int32_t first = panel.first_channel;
-    if (is_modest(shape_.taps(), args_.bias + first, args_.scales + first, panel.channels)) {
-      const RequantiseSums<Isa, true> modest = {epilogue.range, epilogue.bias, epilogue.scales, epilogue.output};
-      gemm_panel<Isa, RequantiseSums<Isa, true>, Isa::widest>(rows_, rows, weights, block, panel, modest);
-    } else {
-      gemm_panel<Isa, RequantiseSums<Isa, false>, Isa::widest>(rows_, rows, weights, block, panel, epilogue);
+  template <typename Epilogue>
+  void multiply_rows(const Epilogue& epilogue, int32_t rows, const uint8_t* weights, const GemmRows& block,
+                     const GemmLayout::Panel& panel) const {
+    if (runs_.length == 0) {
+      gemm_panel<Isa, Epilogue, ListedRows, Isa::widest>(ListedRows{rows_}, rows, weights, block, panel, epilogue);
+      return;
+    }
+    EvenRows run = runs_.first;
+    for (int32_t row = 0; row < rows; row += runs_.length) {
+      const int32_t count = rows - row < runs_.length ? rows - row : runs_.length;
+      gemm_panel<Isa, Epilogue, EvenRows, Isa::widest>(run, count, weights, block, panel, epilogue);
+      run.first = {run.first.taps + runs_.step.taps, run.first.output + runs_.step.output};
     }
   }
 
@@ -171,6 +218,7 @@ class Gemm {
   const GemmBlocks blocks_;
   GemmRow* rows_;
   Activation* band_;
+  Runs runs_ = {};
 };
 
 }  // namespace pmt::host

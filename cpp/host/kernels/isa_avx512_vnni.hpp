@@ -15,7 +15,7 @@ struct Avx512Vnni : VnniX86 {
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
-  static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : (width == 3 ? 8 : 12); }
+  static constexpr int32_t tile_rows(int32_t width) { return width >= 3 ? 6 : (width == 2 ? 8 : 16); }
 
   static Int32 zero() { return _mm512_setzero_si512(); }
   static Int32 load(const void* from) { return _mm512_loadu_si512(from); }
@@ -29,7 +29,12 @@ struct Avx512Vnni : VnniX86 {
   static Int32 add(Int32 a, Int32 b) { return _mm512_add_epi32(a, b); }
   static Int32 multiply(Int32 a, int32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32(b)); }
   static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
+#if defined(__clang__) || defined(PMT_SIMULATED_INSTRUCTIONS)
     return _mm512_dpbusd_epi32(sums, activations, weights);
+#else  // GCC 12 copies the sums before and after its intrinsic.
+    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(activations), "v"(weights));
+    return sums;
+#endif
   }
 
   static Float load_floats(const float* from) { return _mm512_loadu_ps(from); }
@@ -79,6 +84,12 @@ struct Avx512Vnni : VnniX86 {
     } else {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to), part(outputs, index));
     }
+  }
+  // At most the first `channels` of vector `index`, which may be none.
+  static constexpr bool stores_parts = true;
+  static void store_part(int8_t* to, Bytes outputs, int32_t index, int32_t channels) {
+    const uint32_t lowest = channels >= lanes ? 0xFFFF : (1u << (channels < 0 ? 0 : channels)) - 1;
+    _mm_mask_storeu_epi8(to, static_cast<__mmask16>(lowest), part(outputs, index));
   }
 
  private:

@@ -8,6 +8,7 @@ namespace {
 struct NeonDot {
   static constexpr const char* name = "neon_dot";
   static constexpr int32_t lanes = 4;
+  static constexpr bool stores_parts = false;
   static constexpr int32_t group = 4;  // taps that one dot() adds to a lane
   // Activations keep their zero point: the sums start at -zero_point * sum(weights).
   static constexpr bool compensates = true;

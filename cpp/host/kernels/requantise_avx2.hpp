@@ -17,6 +17,7 @@ struct RangeAvx2 {
 
 struct RequantiseAvx2 {
   static constexpr int32_t lanes = 8;  // int32 values of a vector
+  static constexpr bool stores_parts = false;
   using Int32 = __m256i;
   using Float = __m256;
   using Bytes = __m256i;

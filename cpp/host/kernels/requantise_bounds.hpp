@@ -7,17 +7,22 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace pmt::host {
 
 constexpr int32_t modest_taps = (1 << 24) / (255 * 128);
-constexpr int32_t modest_bias = 1 << 24;
-constexpr float modest_scale = 32.0f;
+constexpr uint32_t modest_bias = 1 << 24;
+constexpr uint32_t modest_scale = 0x42000000;  // 32.0f; positive floats are in the order of their bits
 
+// Integers only: the compiler makes vectors of it.
 inline bool is_modest(int32_t taps, const int32_t* bias, const float* scales, int32_t channels) {
-  int32_t outside = taps > modest_taps ? 1 : 0;
+  uint32_t outside = taps > modest_taps ? 1 : 0;
   for (int32_t c = 0; c < channels; ++c) {
-    outside |= bias[c] > modest_bias || bias[c] < -modest_bias || !(scales[c] <= modest_scale) ? 1 : 0;
+    uint32_t scale;
+    std::memcpy(&scale, scales + c, sizeof scale);
+    const uint32_t distance = static_cast<uint32_t>(bias[c]) + modest_bias;
+    outside |= static_cast<uint32_t>(distance > 2 * modest_bias) | static_cast<uint32_t>(scale > modest_scale);
   }
   return outside == 0;
 }

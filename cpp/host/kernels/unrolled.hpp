@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <utility>
 
+// Behind the parameters of a lambda that shall be part of the loop.
+#define PMT_INLINE __attribute__((always_inline))
+
 namespace pmt::host {
 
 template <typename Body, int32_t... Index>
