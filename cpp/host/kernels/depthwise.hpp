@@ -59,21 +59,24 @@ inline int32_t depthwise_weight(const PackArgs& args, int32_t ky, int32_t kx, in
 
 }  // namespace
 
-// Kernel rows inside the image, and where the ring has them.
-struct DepthwiseRows {
-  const uint8_t* ring;
-  int32_t row_bytes;
-  int32_t first_slot;
-  int32_t begin, end;
-};
+namespace {
 
-// An input row, and its slot in the ring: row % slots, without a division for every row.
+// An input row, and its slot in a ring: row % slots, without a division for every row.
 struct RingPlace {
   int32_t row, slot, slots;
 
   void advance_to(int32_t later) {
     for (; row < later; ++row) slot = slot + 1 == slots ? 0 : slot + 1;
   }
+};
+
+}  // namespace
+
+// Output rows begin .. end - 1, whose input rows are in the ring.
+struct DepthwiseBand {
+  const uint8_t* ring;
+  int32_t row_bytes, slots;
+  int32_t begin, end;
 };
 
 template <typename Form>
@@ -86,7 +89,7 @@ class Depthwise {
   }
 
   static int32_t scratch_bytes(const OpShape& shape) {
-    return shape.window.kernel_h * EntryRow<Form>(shape.window, shape.out.width).bytes();
+    return ring_slots(shape.window, shape.out) * EntryRow<Form>(shape.window, shape.out.width).bytes();
   }
 
   static void pack(const PackArgs& args) {
@@ -128,6 +131,13 @@ class Depthwise {
     return channels >= depthwise_block && start + depthwise_block > channels ? channels - depthwise_block : start;
   }
 
+  // Input rows that are kept: those of several output rows, where they fit in the first-level cache.
+  static int32_t ring_slots(const Window& w, const Shape& out) {
+    constexpr int32_t wanted_bytes = 16384;
+    const int32_t all = (out.height - 1) * w.stride_h + w.kernel_h;
+    return clamp(wanted_bytes / EntryRow<Form>(w, out.width).bytes(), w.kernel_h, all);
+  }
+
   // Whole: 16 channels are there to be read and written.
   template <bool Whole, bool Modest>
   static void run_block(const LinearArgs& args, const Layer& layer, const int8_t* in, int8_t* out) {
@@ -135,93 +145,102 @@ class Depthwise {
     auto* ring = static_cast<uint8_t*>(args.scratch);
     const EntryRow<Form> row(w, args.out.width);
     const int32_t row_values = args.in.width * args.in.channels;
-    RingPlace filled = {0, 0, w.kernel_h}, first = filled;  // the row to fill next, the window's first one
-    for (int32_t y = 0; y < args.out.height; ++y) {
-      const int32_t top = y * w.stride_h - w.pad_top;
-      const int32_t begin = top < 0 ? -top : 0;
-      const int32_t bottom = top + w.kernel_h < args.in.height ? top + w.kernel_h : args.in.height;
-      first.advance_to(top + begin);
-      filled.advance_to(top + begin);
-      for (; filled.row < bottom; filled.advance_to(filled.row + 1)) {
+    const int32_t slots = ring_slots(w, args.out), together = (slots - w.kernel_h) / w.stride_h + 1;
+    RingPlace filled = {0, 0, slots};  // the row to fill next
+    for (int32_t y = 0; y < args.out.height; y += together) {
+      const int32_t end = y + together < args.out.height ? y + together : args.out.height;
+      const int32_t bottom = (end - 1) * w.stride_h - w.pad_top + w.kernel_h;
+      filled.advance_to(y * w.stride_h - w.pad_top);
+      for (; filled.row < bottom && filled.row < args.in.height; filled.advance_to(filled.row + 1)) {
         Form::template fill_row<Whole>(args, row, in + filled.row * row_values, ring + filled.slot * row.bytes());
       }
-      const DepthwiseRows rows = {ring, row.bytes(), first.slot, begin, bottom - top};
-      run_row<Whole, Modest>(args, layer, rows, out + y * args.out.width * args.out.channels);
+      run_band<Whole, Modest>(args, layer, {ring, row.bytes(), slots, y, end}, out);
     }
   }
 
   template <bool Whole, bool Modest>
-  static void run_row(const LinearArgs& args, const Layer& layer, const DepthwiseRows& rows, int8_t* out) {
+  static void run_band(const LinearArgs& args, const Layer& layer, const DepthwiseBand& band, int8_t* out) {
     const int32_t width = args.out.width;
     // A tile's outputs start at neighbouring entries.
     if (args.window.stride_w > 2) {
-      run_tiles<Whole, Modest, 1>(1, args, layer, rows, 0, width, out);
+      run_tiles<Whole, Modest, 1>(1, args, layer, band, 0, width, out);
       return;
     }
     const int32_t tiles = (width + Form::most_outputs - 1) / Form::most_outputs;
     const int32_t count = width / tiles, higher = width % tiles;
     const int32_t lower = tiles - higher;
-    run_tiles<Whole, Modest, Form::most_outputs>(count, args, layer, rows, 0, lower, out);
+    run_tiles<Whole, Modest, Form::most_outputs>(count, args, layer, band, 0, lower, out);
     if (higher > 0) {
-      run_tiles<Whole, Modest, Form::most_outputs>(count + 1, args, layer, rows, lower * count, higher, out);
+      run_tiles<Whole, Modest, Form::most_outputs>(count + 1, args, layer, band, lower * count, higher, out);
     }
   }
 
   template <bool Whole, bool Modest, int32_t Count>
-  static void run_tiles(int32_t count, const LinearArgs& args, const Layer& layer, const DepthwiseRows& rows, int32_t x,
+  static void run_tiles(int32_t count, const LinearArgs& args, const Layer& layer, const DepthwiseBand& band, int32_t x,
                         int32_t tiles, int8_t* out) {
     if (count == Count) {
       switch (EntryRow<Form>::groups_of(args.window)) {
-        case 1: whole_tiles<Whole, Modest, Count, 1>(args, layer, rows, x, tiles, out); break;
-        case 2: whole_tiles<Whole, Modest, Count, 2>(args, layer, rows, x, tiles, out); break;
-        case 3: whole_tiles<Whole, Modest, Count, 3>(args, layer, rows, x, tiles, out); break;
-        case 4: whole_tiles<Whole, Modest, Count, 4>(args, layer, rows, x, tiles, out); break;
-        default: whole_tiles<Whole, Modest, Count, 0>(args, layer, rows, x, tiles, out); break;
+        case 1: whole_tiles<Whole, Modest, Count, 1>(args, layer, band, x, tiles, out); break;
+        case 2: whole_tiles<Whole, Modest, Count, 2>(args, layer, band, x, tiles, out); break;
+        case 3: whole_tiles<Whole, Modest, Count, 3>(args, layer, band, x, tiles, out); break;
+        case 4: whole_tiles<Whole, Modest, Count, 4>(args, layer, band, x, tiles, out); break;
+        default: whole_tiles<Whole, Modest, Count, 0>(args, layer, band, x, tiles, out); break;
       }
     } else if constexpr (Count > 1) {
-      run_tiles<Whole, Modest, Count - 1>(count, args, layer, rows, x, tiles, out);
+      run_tiles<Whole, Modest, Count - 1>(count, args, layer, band, x, tiles, out);
     }
   }
 
-  // `tiles` tiles of Count outputs from position x. Entries that a kernel row reads; 0: any number.
-  // Copies, because the outputs could else be what the references refer to.
+  // Of every row of a band `tiles` tiles of Count outputs from position x. Entries that a kernel row
+  // reads; 0: any number. Copies, because the outputs could else be what the references refer to.
   template <bool Whole, bool Modest, int32_t Count, int32_t Groups>
   [[gnu::noinline, gnu::flatten]] static void whole_tiles(const LinearArgs& args, const Layer& outside,
-                                                          const DepthwiseRows& outside_rows, int32_t x, int32_t tiles,
+                                                          const DepthwiseBand& outside_band, int32_t x, int32_t tiles,
                                                           int8_t* out) {
     const Layer layer = outside;
-    const DepthwiseRows rows = outside_rows;
-    const EntryRow<Form> row(args.window, args.out.width);
-    const int32_t groups = Groups > 0 ? Groups : row.groups;
+    const DepthwiseBand band = outside_band;
+    const Window w = args.window;
+    const EntryRow<Form> row(w, args.out.width);
+    const int32_t groups = Groups > 0 ? Groups : row.groups, in_height = args.in.height;
     const int64_t channels = args.out.channels, group_bytes = row.group_step * depthwise_entry_bytes;
+    const int64_t row_values = args.out.width * channels;
     const int64_t tile_bytes = Count * row.output_step * depthwise_entry_bytes;
-    const uint8_t* const end = rows.ring + args.window.kernel_h * rows.row_bytes;
-    out += x * channels;
-    int64_t first = static_cast<int64_t>(x) * row.output_step * depthwise_entry_bytes;
-    const Sums start = Form::template start<Modest>(layer, rows.begin, rows.end);
-    const auto* const first_weights = Form::row_weights(layer, rows.begin * groups);
-    for (int32_t tile = 0; tile < tiles; ++tile) {
-      Sums sums[Count];
-      unrolled<Count>([&](auto i) __attribute__((always_inline)) { sums[i] = start; });
-      const uint8_t* slot = rows.ring + rows.first_slot * rows.row_bytes;
-      const auto* weights = first_weights;
-      for (int32_t left = rows.end - rows.begin; left > 0; --left) {
-        const uint8_t* entry = slot + first;
+    const uint8_t* const ring = band.ring + static_cast<int64_t>(x) * row.output_step * depthwise_entry_bytes;
+    const int64_t ring_bytes = static_cast<int64_t>(band.slots) * band.row_bytes;
+    RingPlace place = {0, 0, band.slots};
+    out += band.begin * row_values + x * channels;
+    for (int32_t y = band.begin; y < band.end; ++y, out += row_values) {
+      const int32_t top = y * w.stride_h - w.pad_top;
+      const int32_t first_row = top < 0 ? -top : 0;
+      const int32_t end_row = in_height - top < w.kernel_h ? in_height - top : w.kernel_h;
+      place.advance_to(top + first_row);
+      const Sums start = Form::template start<Modest>(layer, first_row, end_row);
+      const uint8_t* first = ring + static_cast<int64_t>(place.slot) * band.row_bytes;
+      const uint8_t* end = ring + ring_bytes;
+      int8_t* to = out;
+      for (int32_t tile = 0; tile < tiles; ++tile) {
+        Sums sums[Count];
+        unrolled<Count>([&](auto i) PMT_INLINE { sums[i] = start; });
+        const uint8_t* slot = first;
+        const auto* weights = Form::row_weights(layer, first_row * groups);
+        for (int32_t left = end_row - first_row; left > 0; --left) {
+          const uint8_t* entry = slot;
 #pragma GCC unroll 4
-        for (int32_t group = 0; group < groups; ++group) {
-          const auto taps = Form::load_weights(weights);
-          unrolled<Count>([&](auto i) __attribute__((always_inline)) {
-            Form::multiply(sums[i], entry + i * depthwise_entry_bytes, taps);
-          });
-          weights += Form::group_weights;
-          entry += group_bytes;
+          for (int32_t group = 0; group < groups; ++group) {
+            const auto taps = Form::load_weights(weights);
+            unrolled<Count>([&](auto i)
+                                PMT_INLINE { Form::multiply(sums[i], entry + i * depthwise_entry_bytes, taps); });
+            weights += Form::group_weights;
+            entry += group_bytes;
+          }
+          slot += band.row_bytes;
+          if (slot == end) slot -= ring_bytes;
         }
-        slot += rows.row_bytes;
-        if (slot == end) slot = rows.ring;
+        Form::template store<Whole, Modest, Count>(layer, sums, channels, to);
+        first += tile_bytes;
+        end += tile_bytes;
+        to += Count * channels;
       }
-      Form::template store<Whole, Modest, Count>(layer, sums, channels, out);
-      first += tile_bytes;
-      out += Count * channels;
     }
   }
 };
