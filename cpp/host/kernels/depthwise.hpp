@@ -194,9 +194,8 @@ class Depthwise {
   // Of every row of a band `tiles` tiles of Count outputs from position x. Entries that a kernel row
   // reads; 0: any number. Copies, because the outputs could else be what the references refer to.
   template <bool Whole, bool Modest, int32_t Count, int32_t Groups>
-  [[gnu::noinline, gnu::flatten]] static void whole_tiles(const LinearArgs& args, const Layer& outside,
-                                                          const DepthwiseBand& outside_band, int32_t x, int32_t tiles,
-                                                          int8_t* out) {
+  PMT_FLATTEN static void whole_tiles(const LinearArgs& args, const Layer& outside, const DepthwiseBand& outside_band,
+                                      int32_t x, int32_t tiles, int8_t* out) {
     const Layer layer = outside;
     const DepthwiseBand band = outside_band;
     const Window w = args.window;
@@ -220,7 +219,7 @@ class Depthwise {
       int8_t* to = out;
       for (int32_t tile = 0; tile < tiles; ++tile) {
         Sums sums[Count];
-        unrolled<Count>([&](auto i) PMT_INLINE { sums[i] = start; });
+        repeated<Count>([&](auto i) PMT_INLINE { sums[i] = start; });
         const uint8_t* slot = first;
         const auto* weights = Form::row_weights(layer, first_row * groups);
         for (int32_t left = end_row - first_row; left > 0; --left) {
@@ -228,7 +227,7 @@ class Depthwise {
 #pragma GCC unroll 4
           for (int32_t group = 0; group < groups; ++group) {
             const auto taps = Form::load_weights(weights);
-            unrolled<Count>([&](auto i)
+            repeated<Count>([&](auto i)
                                 PMT_INLINE { Form::multiply(sums[i], entry + i * depthwise_entry_bytes, taps); });
             weights += Form::group_weights;
             entry += group_bytes;

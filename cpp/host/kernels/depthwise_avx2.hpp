@@ -68,10 +68,10 @@ class DepthwiseAvx2 {
     const __m256i padding = _mm256_setzero_si256();
     const int32_t channels = args.in.channels, step = entries.apart, count = entries.count * step;
     const int32_t left = args.window.pad_left, right = left + args.in.width;
-    const auto at = [&](int32_t p) __attribute__((always_inline)) {
+    const auto at = [&](int32_t p) PMT_INLINE {
       return p >= left && p < right ? pixel<Whole>(row + (p - left) * channels, channels, zero_point) : padding;
     };
-    const auto keep = [&](__m256i pixel, __m256i next) __attribute__((always_inline)) {
+    const auto keep = [&](__m256i pixel, __m256i next) PMT_INLINE {
       store_entry(pixel, next, to);
       to += depthwise_entry_bytes;
     };
@@ -114,7 +114,7 @@ class DepthwiseAvx2 {
 
   template <bool Whole, bool Modest, int32_t Count>
   static void store(const Layer& layer, const Sums (&sums)[Count], int64_t channels, int8_t* out) {
-    unrolled<(Count + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
+    unrolled<(Count + 1) / 2>([&](auto pair) PMT_INLINE {
       constexpr int32_t i = 2 * pair, next = i + 1 < Count ? i + 1 : i;
       const __m256i rounded[4] = {round<Modest>(layer, 0, sums[i].low), round<Modest>(layer, 1, sums[i].high),
                                   round<Modest>(layer, 0, sums[next].low), round<Modest>(layer, 1, sums[next].high)};

@@ -87,14 +87,14 @@ class DepthwiseAvx512Vnni {
 
   template <bool Whole, bool Modest, int32_t Count>
   static void store(const Layer& layer, const Sums (&sums)[Count], int64_t channels, int8_t* out) {
-    unrolled<(Count + 3) / 4>([&](auto quad) __attribute__((always_inline)) {
+    unrolled<(Count + 3) / 4>([&](auto quad) PMT_INLINE {
       constexpr int32_t first = 4 * quad, last = Count - 1;
       const __m512i rounded[4] = {round<Modest>(layer, sums[first]),
                                   round<Modest>(layer, sums[first + 1 < last ? first + 1 : last]),
                                   round<Modest>(layer, sums[first + 2 < last ? first + 2 : last]),
                                   round<Modest>(layer, sums[first + 3 < last ? first + 3 : last])};
       const __m512i bytes = Avx512Vnni::narrow(rounded, layer.range);
-      unrolled<4>([&](auto i) __attribute__((always_inline)) {
+      unrolled<4>([&](auto i) PMT_INLINE {
         if constexpr (first + i <= last) store_pixel<Whole>(bytes, i, channels, out + (first + i) * channels);
       });
     });
@@ -119,7 +119,7 @@ class DepthwiseAvx512Vnni {
     const int32_t end = count + 3, right = left + args.in.width < end ? left + args.in.width : end;
     const __m512i padding = _mm512_set1_epi32(static_cast<uint8_t>(args.input_zero));
     __m512i entry = _mm512_set1_epi8(static_cast<int8_t>(args.input_zero ^ -128));
-    const auto keep = [&]() __attribute__((always_inline)) {
+    const auto keep = [&]() PMT_INLINE {
       Avx512Vnni::store(to, entry);
       to += depthwise_entry_bytes;
     };
@@ -148,11 +148,11 @@ class DepthwiseAvx512Vnni {
     const int32_t end = 2 * count + 2;
     const __m512i padding = _mm512_set1_epi32(static_cast<uint8_t>(args.input_zero));
     __m512i entry = _mm512_set1_epi8(static_cast<int8_t>(args.input_zero ^ -128));
-    const auto keep = [&]() __attribute__((always_inline)) {
+    const auto keep = [&]() PMT_INLINE {
       Avx512Vnni::store(to, entry);
       to += depthwise_entry_bytes;
     };
-    const auto at = [&](int32_t p) __attribute__((always_inline)) {
+    const auto at = [&](int32_t p) PMT_INLINE {
       return p >= left && p < right ? pixel<Whole>(row + (p - left) * channels, channels) : padding;
     };
     int32_t p = left - left % 2;
@@ -162,8 +162,9 @@ class DepthwiseAvx512Vnni {
       if (p >= 2) keep();
     }
     const int8_t* values = row + (p - left) * channels;
+    const int32_t both_inside = (right < end ? right : end) - 1;
 #pragma GCC unroll 4
-    for (; p < end && p + 1 < right; p += 2) {
+    for (; p < both_inside; p += 2) {
       entry = push(entry, pixel<Whole>(values, channels), pixel<Whole>(values + channels, channels));
       values += 2 * channels;
       keep();

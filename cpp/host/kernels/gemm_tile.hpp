@@ -6,13 +6,6 @@
 #include "host/kernels/gemm_shape.hpp"
 #include "host/kernels/unrolled.hpp"
 
-// Accumulators are registers only where every index is a constant.
-#ifdef __clang__
-#define PMT_UNROLL _Pragma("unroll")
-#else
-#define PMT_UNROLL _Pragma("GCC unroll 64")
-#endif
-
 namespace pmt::host {
 
 // A row of the product, from the start of its block: bytes to its first tap, values to its output.
@@ -176,15 +169,15 @@ struct ScaleSums {
 };
 
 template <typename Isa, typename Epilogue, typename Rows, int rows, int width>
-__attribute__((always_inline)) inline void gemm_tile(const Rows& tile, const uint8_t* weights, const GemmRows& block,
-                                                     const GemmLayout::Panel& panel, const Epilogue& epilogue) {
+PMT_INLINE inline void gemm_tile(const Rows& tile, const uint8_t* weights, const GemmRows& block,
+                                 const GemmLayout::Panel& panel, const Epilogue& epilogue) {
   using Int32 = typename Isa::Int32;
   constexpr int vector_bytes = Isa::lanes * 4;
   Int32 sums[rows * width];
-  unrolled<width>([&](auto v) PMT_INLINE {
+  repeated<width>([&](auto v) PMT_INLINE {
     Int32 start = epilogue.start(panel.first_channel + v * Isa::lanes);
     if constexpr (Isa::compensates) start = Isa::add(start, Isa::load(weights + v * vector_bytes));
-    unrolled<rows>([&](auto r) PMT_INLINE { sums[r * width + v] = start; });
+    repeated<rows>([&](auto r) PMT_INLINE { sums[r * width + v] = start; });
   });
   if (Isa::compensates) weights += width * vector_bytes;
   typename Rows::template Taps<rows> taps(tile);
@@ -193,11 +186,11 @@ __attribute__((always_inline)) inline void gemm_tile(const Rows& tile, const uin
     taps.start(segment);
     for (int32_t group = block.groups; group > 0; --group) {
       Int32 columns[width];
-      unrolled<width>([&](auto v) PMT_INLINE { columns[v] = Isa::load(weights + v * vector_bytes); });
+      repeated<width>([&](auto v) PMT_INLINE { columns[v] = Isa::load(weights + v * vector_bytes); });
       weights += width * vector_bytes;
-      unrolled<rows>([&](auto r) PMT_INLINE {
+      repeated<rows>([&](auto r) PMT_INLINE {
         const Int32 activations = Isa::broadcast(taps.of(r));
-        unrolled<width>(
+        repeated<width>(
             [&](auto v) PMT_INLINE { sums[r * width + v] = Isa::dot(sums[r * width + v], activations, columns[v]); });
       });
       taps.next();
@@ -208,9 +201,8 @@ __attribute__((always_inline)) inline void gemm_tile(const Rows& tile, const uin
 
 // Not inlined, and with all it calls inlined: a tile wants the registers for itself.
 template <typename Isa, typename Epilogue, typename Rows, int rows, int width>
-[[gnu::noinline, gnu::flatten]] void gemm_tiles_of(const Rows& first, int32_t tiles, const uint8_t* weights,
-                                                   const GemmRows& block, const GemmLayout::Panel& panel,
-                                                   const Epilogue& epilogue) {
+PMT_FLATTEN void gemm_tiles_of(const Rows& first, int32_t tiles, const uint8_t* weights, const GemmRows& block,
+                               const GemmLayout::Panel& panel, const Epilogue& epilogue) {
   const GemmRows input = block;
   const GemmLayout::Panel columns = panel;
   const Epilogue output = epilogue;

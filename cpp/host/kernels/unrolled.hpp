@@ -5,8 +5,22 @@
 #include <cstdint>
 #include <utility>
 
-// Behind the parameters of a lambda that shall be part of the loop.
+// For a tile that wants the processor's registers: PMT_INLINE stands behind the parameters of a lambda
+// that shall be part of the loop, PMT_FLATTEN makes all it calls part of a function, PMT_UNROLL leaves
+// constant indices. Simulated instructions are long, and compiled without.
+#ifdef PMT_SIMULATED_INSTRUCTIONS
+#define PMT_INLINE
+#define PMT_FLATTEN [[gnu::noinline]]
+#define PMT_UNROLL
+#else
 #define PMT_INLINE __attribute__((always_inline))
+#define PMT_FLATTEN [[gnu::noinline, gnu::flatten]]
+#ifdef __clang__
+#define PMT_UNROLL _Pragma("unroll")
+#else
+#define PMT_UNROLL _Pragma("GCC unroll 64")
+#endif
+#endif
 
 namespace pmt::host {
 
@@ -19,6 +33,16 @@ template <typename Body, int32_t... Index>
 template <int32_t Count, typename Body>
 [[gnu::always_inline]] inline void unrolled(Body body) {
   unrolled(body, std::make_integer_sequence<int32_t, Count>{});
+}
+
+// The same where the indices need not be constants: a plain loop for simulated instructions.
+template <int32_t Count, typename Body>
+PMT_INLINE inline void repeated(Body body) {
+#ifdef PMT_SIMULATED_INSTRUCTIONS
+  for (int32_t i = 0; i < Count; ++i) body(i);
+#else
+  unrolled<Count>(body);
+#endif
 }
 
 }  // namespace pmt::host
