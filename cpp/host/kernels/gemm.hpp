@@ -86,8 +86,6 @@ class Gemm {
     int32_t length;  // 0: there are none, rows_ lists the rows
   };
 
-  static constexpr int32_t shortest_run = 16;
-
   void find_rows(int64_t output_stride) {
     const int32_t images = clamp(args_.batch.images, 1, blocks_.images()), height = blocks_.rows();
     const int32_t width = shape_.out.width, channels = shape_.out.channels, positions = height * width;
@@ -100,7 +98,7 @@ class Gemm {
     const bool even_images = next_image.taps == positions * step.taps && next_image.output == positions * step.output;
     if (even_image && (images == 1 || even_images)) {
       runs_ = {{{0, 0}, step}, {0, 0}, images * positions};
-    } else if (images == 1 && width >= shortest_run) {
+    } else if (images == 1 && width >= Isa::shortest_run) {
       runs_ = {{{0, 0}, step}, {down, static_cast<int64_t>(width) * channels}, width};
     } else {
       runs_ = {};

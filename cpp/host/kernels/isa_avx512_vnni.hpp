@@ -16,6 +16,8 @@ struct Avx512Vnni : VnniX86 {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
   static constexpr int32_t tile_rows(int32_t width) { return width >= 3 ? 6 : (width == 2 ? 8 : 16); }
+  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  static constexpr int32_t shortest_run = 16;
 
   static Int32 zero() { return _mm512_setzero_si512(); }
   static Int32 load(const void* from) { return _mm512_loadu_si512(from); }

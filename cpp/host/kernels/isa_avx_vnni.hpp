@@ -13,6 +13,8 @@ struct AvxVnni : RequantiseAvx2, VnniX86 {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 2;
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : 6; }
+  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  static constexpr int32_t shortest_run = 64;
 
   static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {
     return _mm256_dpbusd_avx_epi32(sums, activations, weights);

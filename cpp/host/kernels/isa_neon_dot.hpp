@@ -21,6 +21,8 @@ struct NeonDot {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
   static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : 8; }
+  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  static constexpr int32_t shortest_run = 64;
 
   static Int32 zero() { return vdupq_n_s32(0); }
   static Int32 load(const void* from) { return vld1q_s32(static_cast<const int32_t*>(from)); }
