@@ -20,6 +20,9 @@ struct GemmRows {
   int64_t pitch;             // bytes from a segment to the next
 };
 
+// Compiled anew for every instruction set.
+namespace {
+
 // Where the rows of a tile are: each on its own,
 struct ListedRows {
   const GemmRow* row;
@@ -68,6 +71,8 @@ struct EvenRows {
   int64_t output(int r) const { return first.output + r * step.output; }
   void advance(int rows) { first = {first.taps + rows * step.taps, first.output + rows * step.output}; }
 };
+
+}  // namespace
 
 // Requantised sums. Modest (requantise_bounds.hpp): the sums start with the bias. Whole: the panel's
 // channels fill its vectors.
