@@ -16,6 +16,13 @@ __all__ = ["Curve", "mean_curve", "plot_curves"]
 
 Array = npt.NDArray[np.float64]
 
+# The rows of a legend beside the panels, and the colours of matplotlib's cycle.
+_LEGEND_ROWS = 12
+_COLOURS = 10
+_STYLES = ("-", "--", "-.", ":")
+# Of the untrained loss: what rises further leaves the picture, for the others to be told apart.
+_HIGHEST = 1.25
+
 
 class Curve:
     """Mean, least and largest loss over seeds, at ``gmacs``; ``before`` is that of 0 MACs."""
@@ -49,6 +56,8 @@ def mean_curve(cell: Cell) -> Curve | None:
 def plot_curves(table: Pivot, path: str | Path) -> None:
     """Draw a panel for each column: mean over seeds, and a band from the least to the largest.
 
+    A panel ends a quarter above the untrained loss, the dotted line: what diverges leaves it.
+
     Parameters
     ----------
     table : Pivot
@@ -80,23 +89,25 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
     across = min(4, len(columns))
     down = -(-len(columns) // across)
     # Not pyplot: no window, and no state that a caller's notebook would share.
+    width, height = (5.6, 4.2) if len(columns) == 1 else (3.2 * across, 2.6 * down)
+    legend_columns = -(-len(rows) // _LEGEND_ROWS)
     figure = figure_module.Figure(
-        figsize=(1.0 + 3.2 * across, 0.8 + 2.6 * down), layout="constrained"
+        figsize=(width + 2.2 * legend_columns, max(height, 3.2)), layout="constrained"
     )
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, column in zip(axes, columns, strict=False):
         for place, row in enumerate(rows):
-            _draw(ax, curves[row, column], f"C{place}", name(row))
-        ax.set(xscale="log", title=name(column), ylim=(0, None))
+            _draw(ax, curves[row, column], place, name(row))
+        before = [c.before for row in rows if (c := curves[row, column]) and c.before]
+        highest = min([ax.get_ylim()[1], *(_HIGHEST * loss for loss in before)])
+        ax.set(xscale="log", title=name(column), ylim=(0, highest))
         ax.set_xlabel("GMAC")
     for ax in axes[len(columns) :]:
         ax.remove()
     axes[0].set_ylabel("held-out loss (nats)")
     handles = {h.get_label(): h for ax in axes[: len(columns)] for h in ax.get_lines()}
     shown = {label: h for label, h in handles.items() if not label.startswith("_")}
-    figure.legend(
-        shown.values(), shown.keys(), loc="outside lower center", ncols=min(6, len(shown))
-    )
+    figure.legend(shown.values(), shown.keys(), loc="outside right upper", ncols=legend_columns)
     # No date and no random names in the file: the same runs give the same bytes.
     kind = Path(path).suffix.lower()
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(kind, {})
@@ -104,10 +115,11 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
         figure.savefig(path, dpi=120, metadata=metadata)
 
 
-def _draw(ax: Any, curve: Curve | None, colour: str, label: str) -> None:
+def _draw(ax: Any, curve: Curve | None, place: int, label: str) -> None:
     if curve is None:
         return
-    ax.plot(curve.gmacs, curve.mean, color=colour, marker=".", markersize=4, label=label)
+    colour, style = f"C{place % _COLOURS}", _STYLES[place // _COLOURS % len(_STYLES)]
+    ax.plot(curve.gmacs, curve.mean, style, color=colour, marker=".", markersize=4, label=label)
     ax.fill_between(curve.gmacs, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
     if curve.before is not None:
         ax.axhline(curve.before, color="0.6", linestyle=":", linewidth=1)
