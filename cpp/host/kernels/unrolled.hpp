@@ -7,8 +7,11 @@
 
 // For a tile that wants the processor's registers: PMT_INLINE stands behind the parameters of a lambda
 // that shall be part of the loop, PMT_FLATTEN makes all it calls part of a function, PMT_UNROLL leaves
-// constant indices. Simulated instructions are long, and compiled without.
-#ifdef PMT_SIMULATED_INSTRUCTIONS
+// constant indices. Simulated instructions and checks of addresses are long: those are compiled without.
+#if defined(PMT_SIMULATED_INSTRUCTIONS) || defined(__SANITIZE_ADDRESS__)
+#define PMT_PLAIN_LOOPS
+#endif
+#ifdef PMT_PLAIN_LOOPS
 #define PMT_INLINE
 #define PMT_FLATTEN [[gnu::noinline]]
 #define PMT_UNROLL
@@ -35,10 +38,10 @@ template <int32_t Count, typename Body>
   unrolled(body, std::make_integer_sequence<int32_t, Count>{});
 }
 
-// The same where the indices need not be constants: a plain loop for simulated instructions.
+// The same where the indices need not be constants.
 template <int32_t Count, typename Body>
 PMT_INLINE inline void repeated(Body body) {
-#ifdef PMT_SIMULATED_INSTRUCTIONS
+#ifdef PMT_PLAIN_LOOPS
   for (int32_t i = 0; i < Count; ++i) body(i);
 #else
   unrolled<Count>(body);
