@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.corruptions.draws import Generators
+from pmt.corruptions.gaussian_weights import gaussian_weights
 from pmt.corruptions.noise import Images, Pixels
 
 # The published script draws its disks on this grid where they fit in it.
@@ -43,8 +44,7 @@ def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
     kernel: npt.NDArray[np.float64] = (x**2 + y**2 <= radius**2).astype(np.float64)
     kernel /= kernel.sum()
     taps = np.arange(-1, 2) if small else np.arange(-2, 3)
-    weights = np.exp(-0.5 * (taps / softness) ** 2)
-    weights /= weights.sum()
+    weights = gaussian_weights(taps, softness)
     margin = taps[-1]
     for _ in range(2):
         padded = np.pad(kernel, ((margin, margin), (0, 0)), mode="reflect")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmt.corruptions.draws import Generators
+from pmt.corruptions.gaussian_weights import gaussian_weights
 from pmt.corruptions.noise import Images, Pixels
 
 # The kernel ends at this many standard deviations.
@@ -29,8 +30,7 @@ def gaussian_blur(images: Images, deviation: float, generators: Generators) -> P
         float64, shape (N, H, W, C), full scale 1.
     """
     radius = int(TRUNCATE * deviation + 0.5)
-    weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / deviation) ** 2)
-    weights /= weights.sum()
+    weights = gaussian_weights(np.arange(-radius, radius + 1), deviation)
     blurred = images / 255.0
     for axis in (1, 2):
         length = blurred.shape[axis]

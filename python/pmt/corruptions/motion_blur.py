@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.corruptions.draws import Generators
+from pmt.corruptions.gaussian_weights import gaussian_weights
 from pmt.corruptions.noise import Images
 
 LARGEST_ANGLE = 45.0
@@ -62,8 +63,7 @@ def trail(images: Images, radius: int, deviation: float, angles: list[float]) ->
         uint8, shape (N, H, W, C).
     """
     steps = np.arange(2 * radius + 1)
-    weights = np.exp(-0.5 * (steps / deviation) ** 2)
-    weights /= weights.sum()
+    weights = gaussian_weights(steps, deviation)
     height, width = images.shape[1:3]
     reach = 2 * radius
     margins = ((0, 0), (reach, reach), (reach, reach), (0, 0))

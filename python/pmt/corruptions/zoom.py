@@ -41,6 +41,12 @@ def zoomed(fields: Fields, factor: float) -> Fields:
     return wide.reshape(fields.shape)
 
 
+def zoomed_side(side: int, factor: float) -> tuple[int, int]:
+    """Return the pixels of the centre and those it is enlarged to; equal ones give equal zooms."""
+    centre = math.ceil(side / factor)
+    return centre, round(centre * factor)
+
+
 def _between(low: Fields, high: Fields, share: Fields) -> Fields:
     """Interpolate; `high` is overwritten. Equal ends give exactly that value."""
     high -= low
@@ -53,8 +59,7 @@ def _taps(
     side: int, factor: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The two pixels that each new pixel lies between, and the share of the second."""
-    centre = math.ceil(side / factor)
-    enlarged = round(centre * factor)
+    centre, enlarged = zoomed_side(side, factor)
     ratio = (centre - 1) / (enlarged - 1) if enlarged > 1 else 1.0
     places = (np.arange(side) + (enlarged - side) // 2).astype(np.float64) * ratio
     lower = places.astype(np.int64)

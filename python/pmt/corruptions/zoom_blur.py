@@ -6,7 +6,7 @@ import numpy as np
 
 from pmt.corruptions.draws import Generators
 from pmt.corruptions.noise import Images, Pixels
-from pmt.corruptions.zoom import zoomed
+from pmt.corruptions.zoom import zoomed, zoomed_side
 
 
 def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Pixels:
@@ -35,7 +35,12 @@ def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Ge
     # Grey levels, not shares of full scale: so the mean of equal levels is that level exactly.
     levels = pixels.astype(np.float32)
     total = levels.copy()
+    # With few pixels a side neighbouring factors enlarge alike; factor 1 leaves all as it is.
+    sizes, enlarged = ((height, height), (width, width)), levels
     for factor in factors.tolist():
-        total += zoomed(levels, factor)
+        wanted = (zoomed_side(height, factor), zoomed_side(width, factor))
+        if wanted != sizes:
+            sizes, enlarged = wanted, zoomed(levels, factor)
+        total += enlarged
     mean = total / np.float64(255 * (len(factors) + 1))
     return np.moveaxis(mean.reshape(height, width, count, channels), 2, 0)
