@@ -5,7 +5,7 @@ from __future__ import annotations
 import colorsys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -336,11 +336,18 @@ def test_wrong_options(options: dict[str, object], error: type[Exception], messa
 
 @pytest.mark.parametrize("name", [*NOISES, *STILL, "fog", "frost", "speckle_noise", "saturate"])
 def test_two_thousand_images_a_second(name: str) -> None:
+    # 2,000 a second are 0.25 s here. Of a yardstick, because a machine's neighbours make it slower
+    # by half: 0.095 s on a quiet Xeon of 2.5 GHz.
     images = flat(100, count=500)
-    # The best of three, in the time of this process: other loads of the machine do not count.
-    seconds = []
+    ratios = []
     for _ in range(3):
-        start = time.process_time()
-        corrupt(images, name, 5)
-        seconds.append(time.process_time() - start)
-    assert min(seconds) < 500 / 2000
+        yardstick = process_seconds(lambda: np.random.default_rng(0).poisson(5.0, images.shape))
+        ratios.append(process_seconds(lambda: corrupt(images, name, 5)) / yardstick)
+    assert min(ratios) < 3
+
+
+def process_seconds(work: Callable[[], object]) -> float:
+    """Return the time of this process: other loads of the machine do not count."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
