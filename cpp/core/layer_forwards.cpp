@@ -3,12 +3,13 @@
 namespace pmt {
 namespace {
 
-// Calls visit(tensor, bytes) for what is alive before an op.
-template <typename Visit>
-void for_alive(const Model& model, int32_t op, Visit visit) {
+// Calls visit(tensor, bytes) for what is alive before an op. `uses` is the model, which searches, or a plan,
+// which has them in a table.
+template <typename Uses, typename Visit>
+void for_alive(const Model& model, const Uses& uses, int32_t op, Visit visit) {
   for (int32_t i = 0; i < model.tensor_count(); ++i) {
     const auto tensor = static_cast<uint32_t>(i);
-    const bool alive = model.producer(tensor) < op && model.last_use(tensor) >= op;
+    const bool alive = uses.producer(tensor) < op && uses.last_use(tensor) >= op;
     if (alive) visit(tensor, element_count(model.tensor(i)));
   }
 }
@@ -19,7 +20,7 @@ int32_t kept_bytes(const Model& model) {
   int32_t most = 0;
   for (int32_t op = 1; op < model.op_count(); ++op) {
     int32_t alive = 0;
-    for_alive(model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
+    for_alive(model, model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
     if (alive > most) most = alive;
   }
   return most;
@@ -74,7 +75,7 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
   int32_t label = 0;
   if (begin > 0) {
     const int8_t* from = kept_of(sample);
-    for_alive(model(), begin, [&](uint32_t tensor, int32_t bytes) {
+    for_alive(model(), plan_, begin, [&](uint32_t tensor, int32_t bytes) {
       __builtin_memcpy(place(tensor), from, static_cast<size_t>(bytes));
       from += bytes;
     });
@@ -85,7 +86,7 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
   forward(network_, plan_, workspace, 1, begin, job.op);
   if (kept_ != nullptr && job.op > begin) {
     int8_t* to = kept_of(sample);
-    for_alive(model(), job.op, [&](uint32_t tensor, int32_t bytes) {
+    for_alive(model(), plan_, job.op, [&](uint32_t tensor, int32_t bytes) {
       __builtin_memcpy(to, place(tensor), static_cast<size_t>(bytes));
       to += bytes;
     });

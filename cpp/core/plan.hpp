@@ -84,6 +84,8 @@ class Plan {
   void lifetime(int32_t tensor, int32_t* first, int32_t* last) const;
   // Index of the op that makes a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const { return producers()[tensor]; }
+  // Index of the last op that reads a tensor; the number of ops for the network's output.
+  int32_t last_use(uint32_t tensor) const { return last_uses()[tensor]; }
 
   // The largest part of [0, bytes()) that no tensor of the main pass uses which is alive at an op. Bytes.
   struct Gap {

@@ -80,6 +80,10 @@ TEST_CASE("depthwise_conv2d whose input is cut into bands of rows") {
   compare_large({20, 300, 4}, {5, 5, 3, 2, 1, 1}, 1);
   compare_large({50, 24, 9}, {3, 3, 4, 1, 0, 0}, 1);
   compare_large({25, 26, 4}, {2, 5, 1, 2, 0, 2}, 1);
+  compare_large({40, 64, 16}, {3, 3, 1, 1, 1, 1}, 1);
+  compare_large({37, 50, 40}, {3, 3, 2, 2, 1, 1}, 0);
+  compare_large({33, 31, 24}, {7, 7, 2, 2, 3, 3}, 2);
+  compare_large({20, 90, 17}, {5, 5, 3, 3, 1, 1}, 1);
 }
 
 TEST_CASE("depthwise_conv2d of literal numbers") {

@@ -1,7 +1,7 @@
 // depthwise_conv2d, one output channel for every input channel, 16 channels at a time.
 //
 // Neighbouring pixels are interleaved to entries, so that one instruction multiplies several taps of
-// a channel. The rows of the current window are kept in that form in a ring of kernel_h rows.
+// a channel. A band of output rows is computed at a time: its input rows are kept in that form in a ring.
 //
 // Where channels is no multiple of 16, the last block overlaps the one before it; below 16 channels
 // pixels are copied through a buffer of 16.
@@ -13,7 +13,9 @@
 //   block_bytes, pack_block, layer_of
 //   fill_row<Whole>      one input row as entries: entry e starts with the padded row's pixel e * apart
 //   start                what the sums of a row of outputs start with
-//   multiply, store
+//   row_weights, load_weights, group_weights
+//                        where a kernel row's are, those of an entry, and how many
+//   multiply, store      an entry into sums; sums to outputs
 #pragma once
 
 #include "core/arithmetic.hpp"

@@ -6,6 +6,7 @@
 
 #include "host/kernels/depthwise.hpp"
 #include "host/kernels/isa_avx2.hpp"
+#include "host/kernels/pixel_x86.hpp"
 
 namespace pmt::host {
 namespace {
@@ -119,8 +120,8 @@ class DepthwiseAvx2 {
       const __m256i rounded[4] = {round<Modest>(layer, 0, sums[i].low), round<Modest>(layer, 1, sums[i].high),
                                   round<Modest>(layer, 0, sums[next].low), round<Modest>(layer, 1, sums[next].high)};
       const __m256i bytes = narrow(rounded, layer.range);
-      store_pixel<Whole>(_mm256_castsi256_si128(bytes), channels, out + i * channels);
-      if (next > i) store_pixel<Whole>(_mm256_extracti128_si256(bytes, 1), channels, out + next * channels);
+      PixelX86::store<Whole>(_mm256_castsi256_si128(bytes), channels, out + i * channels);
+      if (next > i) PixelX86::store<Whole>(_mm256_extracti128_si256(bytes, 1), channels, out + next * channels);
     });
   }
 
@@ -143,8 +144,6 @@ class DepthwiseAvx2 {
     return _mm256_permute4x64_epi64(bytes, 0xD8);
   }
 
-  static void store16(__m128i bytes, int8_t* to) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes); }
-
   static int32_t channel_of_lane(int32_t lane) {
     const int32_t high = lane / 8, within = lane % 8;
     return within / 4 * 8 + high * 4 + within % 4;
@@ -152,14 +151,7 @@ class DepthwiseAvx2 {
 
   template <bool Whole>
   static __m256i pixel(const int8_t* values, int32_t channels, __m256i zero_point) {
-    __m128i bytes;
-    if constexpr (Whole) {
-      bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
-    } else {
-      int8_t some[16] = {};
-      __builtin_memcpy(some, values, static_cast<size_t>(channels));
-      bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(some));
-    }
+    const __m128i bytes = PixelX86::load<Whole>(values, channels);
     return _mm256_sub_epi16(_mm256_cvtepi8_epi16(bytes), zero_point);
   }
 
@@ -172,17 +164,6 @@ class DepthwiseAvx2 {
   static __m256i round(const Layer& layer, int32_t half, __m256i sums) {
     if constexpr (Modest) return Avx2::round_modest(sums, layer.scales[half]);
     return Avx2::round(Avx2::real(sums, Avx2::to_float(layer.bias[half]), layer.scales[half]), layer.range);
-  }
-
-  template <bool Whole>
-  static void store_pixel(__m128i bytes, int32_t channels, int8_t* to) {
-    if constexpr (Whole) {
-      store16(bytes, to);
-    } else {
-      int8_t some[16];
-      store16(bytes, some);
-      __builtin_memcpy(to, some, static_cast<size_t>(channels));
-    }
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "host/kernels/depthwise.hpp"
 #include "host/kernels/isa_avx512_vnni.hpp"
+#include "host/kernels/pixel_x86.hpp"
 
 namespace pmt::host {
 namespace {
@@ -95,7 +96,8 @@ class DepthwiseAvx512Vnni {
                                   round<Modest>(layer, sums[first + 3 < last ? first + 3 : last])};
       const __m512i bytes = Avx512Vnni::narrow(rounded, layer.range);
       unrolled<4>([&](auto i) PMT_INLINE {
-        if constexpr (first + i <= last) store_pixel<Whole>(bytes, i, channels, out + (first + i) * channels);
+        if constexpr (first + i <= last)
+          PixelX86::store<Whole>(Avx512Vnni::part(bytes, i), channels, out + (first + i) * channels);
       });
     });
   }
@@ -106,10 +108,7 @@ class DepthwiseAvx512Vnni {
   // The bytes of a pixel as they are, in their channels' lanes.
   template <bool Whole>
   static __m512i pixel(const int8_t* values, int32_t channels) {
-    if constexpr (Whole) return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
-    int8_t some[16] = {};
-    __builtin_memcpy(some, values, static_cast<size_t>(channels));
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(some)));
+    return _mm512_cvtepu8_epi32(PixelX86::load<Whole>(values, channels));
   }
 
   // Pixel p of the padded row completes entry p - 3.
@@ -190,17 +189,6 @@ class DepthwiseAvx512Vnni {
   static __m512i round(const Layer& layer, __m512i sums) {
     if constexpr (Modest) return Avx512Vnni::round_modest(sums, layer.scales);
     return Avx512Vnni::round(Avx512Vnni::real(sums, Avx512Vnni::to_float(layer.bias), layer.scales), layer.range);
-  }
-
-  template <bool Whole>
-  static void store_pixel(__m512i bytes, int32_t index, int32_t channels, int8_t* to) {
-    if constexpr (Whole) {
-      Avx512Vnni::store_outputs(to, bytes, index, 1);
-    } else {
-      int8_t some[16];
-      Avx512Vnni::store_outputs(some, bytes, index, 1);
-      __builtin_memcpy(to, some, static_cast<size_t>(channels));
-    }
   }
 };
 

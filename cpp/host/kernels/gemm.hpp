@@ -79,10 +79,10 @@ class Gemm {
     }
   };
 
-  // Rows a constant step apart, as far as they go: the first row of each such run.
+  // Rows a constant step apart, as far as they go.
   struct Runs {
-    EvenRows first;
-    GemmRow step;    // from a run to the next
+    GemmRow step;    // from a row to the next
+    GemmRow next;    // from a run to the next
     int32_t length;  // 0: there are none, rows_ lists the rows
   };
 
@@ -97,9 +97,9 @@ class Gemm {
     const bool even_image = height == 1 || down == width * step.taps;
     const bool even_images = next_image.taps == positions * step.taps && next_image.output == positions * step.output;
     if (even_image && (images == 1 || even_images)) {
-      runs_ = {{{0, 0}, step}, {0, 0}, images * positions};
+      runs_ = {step, {0, 0}, images * positions};
     } else if (images == 1 && width >= Isa::shortest_run) {
-      runs_ = {{{0, 0}, step}, {down, static_cast<int64_t>(width) * channels}, width};
+      runs_ = {step, {down, static_cast<int64_t>(width) * channels}, width};
     } else {
       runs_ = {};
       list_rows(images, step, down, next_image);
@@ -164,11 +164,11 @@ class Gemm {
       gemm_panel<Isa, Epilogue, ListedRows, Isa::widest>(ListedRows{rows_}, rows, weights, block, panel, epilogue);
       return;
     }
-    EvenRows run = runs_.first;
+    EvenRows run = {{0, 0}, runs_.step};
     for (int32_t row = 0; row < rows; row += runs_.length) {
       const int32_t count = rows - row < runs_.length ? rows - row : runs_.length;
       gemm_panel<Isa, Epilogue, EvenRows, Isa::widest>(run, count, weights, block, panel, epilogue);
-      run.first = {run.first.taps + runs_.step.taps, run.first.output + runs_.step.output};
+      run.first = {run.first.taps + runs_.next.taps, run.first.output + runs_.next.output};
     }
   }
 

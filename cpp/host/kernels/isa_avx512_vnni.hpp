@@ -94,7 +94,7 @@ struct Avx512Vnni : VnniX86 {
     _mm_mask_storeu_epi8(to, static_cast<__mmask16>(lowest), part(outputs, index));
   }
 
- private:
+  // The outputs of one vector.
   static __m128i part(Bytes outputs, int32_t index) {
     switch (index) {
       case 0: return _mm512_castsi512_si128(outputs);
