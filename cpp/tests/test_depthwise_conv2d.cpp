@@ -86,6 +86,23 @@ TEST_CASE("depthwise_conv2d whose input is cut into bands of rows") {
   compare_large({20, 90, 17}, {5, 5, 3, 3, 1, 1}, 1);
 }
 
+// Blocks of 64, 32 and 16 channels, alone and overlapping; few rows, which one column of a kernel sees at
+// once, and more, in bands of which the last ones may be short or empty.
+TEST_CASE("depthwise_conv2d of every number of channels and rows") {
+  RandomSource random(43);
+  for (const int32_t channels : {15, 16, 24, 32, 33, 40, 48, 63, 64, 65, 79, 80, 97, 112, 120, 144}) {
+    for (const int32_t height : {1, 2, 3, 4, 5, 8, 11}) {
+      CAPTURE(channels);
+      CAPTURE(height);
+      const int32_t kernel = random.integer(1, 7), before = random.integer(0, kernel - 1);
+      const int32_t after = std::max(random.integer(0, kernel - 1), kernel - before - height);
+      const Shape in = {height, std::max(random.integer(1, 9), kernel - before - after), channels};
+      const Window window = {kernel, kernel, random.integer(1, 3), random.integer(1, 2), before, before};
+      compare_case(random_linear_batch(random, {OpKind::depthwise_conv2d, in, channels, window, after, after}));
+    }
+  }
+}
+
 TEST_CASE("depthwise_conv2d of literal numbers") {
   // Two inputs, two outputs each: outputs 0 and 1 see input 0, outputs 2 and 3 see input 1.
   LinearCase linear;

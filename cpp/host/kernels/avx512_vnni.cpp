@@ -29,7 +29,7 @@ namespace pmt::host {
 namespace {
 
 Kernels make_table() {
-  return LayerKernels<Avx512Vnni, Depthwise<DepthwiseAvx512Vnni>>::in(TableX86::without_layers());
+  return LayerKernels<Avx512Vnni, DepthwiseAvx512Vnni>::in(TableX86::without_layers());
 }
 
 }  // namespace

@@ -1,194 +1,381 @@
-// The entries of depthwise_conv2d (depthwise.hpp) for AVX-512 VNNI: the bytes of four pixels, 128
-// more than their int8 value, side by side in the lane of their channel, so that one vpdpbusd
-// multiplies four taps of 16 channels. An entry is the one before it, shifted, with the next pixel.
+// depthwise_conv2d for AVX-512 VNNI on the quads of depthwise_quads.hpp. No byte crosses the 128-bit
+// parts of a vector: what unpack instructions do to the input, pack instructions undo.
 #pragma once
 
-#include "host/kernels/depthwise.hpp"
+#include "host/kernels/depthwise_quads.hpp"
+#include "host/kernels/depthwise_weight.hpp"
 #include "host/kernels/isa_avx512_vnni.hpp"
 #include "host/kernels/pixel_x86.hpp"
+#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/unrolled.hpp"
 
 namespace pmt::host {
 namespace {
 
 class DepthwiseAvx512Vnni {
  public:
-  static constexpr int32_t taps = 4;
-  static constexpr int32_t most_outputs = 8;
-  static constexpr int32_t group_weights = taps * depthwise_block;
+  static bool fits(const OpShape& shape) { return shape.in.channels == shape.out.channels; }
 
-  using Sums = __m512i;
-
-  struct Layer {
-    const int32_t* starts;  // of every kernel row: -(zero point + 128) * sum(weights)
-    const int8_t* weights;
-    __m512i bias;
-    __m512 scales;
-    Avx512Vnni::Range range;
-  };
-
-  static int64_t block_bytes(const Window& w) {
-    return static_cast<int64_t>(w.kernel_h) *
-           (start_bytes + EntryRow<DepthwiseAvx512Vnni>::groups_of(w) * group_weights);
+  static int64_t packed_bytes(const OpShape& shape) {
+    const Quads quads = quads_of(shape);
+    return quads.blocks() * quads.block_bytes();
   }
 
-  // [ky][channel] starts, then [ky][four taps][channel][tap of the four]
-  static void pack_block(const PackArgs& args, int32_t first_channel, uint8_t* packed) {
-    const Window& w = args.shape.window;
-    auto* to = reinterpret_cast<int8_t*>(packed + w.kernel_h * start_bytes);
-    for (int32_t ky = 0; ky < w.kernel_h; ++ky) {
-      int32_t sums[depthwise_block] = {};
-      for (int32_t kx = 0; kx < taps * EntryRow<DepthwiseAvx512Vnni>::groups_of(w); kx += taps) {
-        for (int32_t channel = 0; channel < depthwise_block; ++channel) {
-          for (int32_t tap = 0; tap < taps; ++tap) {
-            const int32_t weight = depthwise_weight(args, ky, kx + tap, first_channel + channel);
-            sums[channel] += weight;
-            *to++ = static_cast<int8_t>(weight);
-          }
-        }
+  static int32_t scratch_bytes(const OpShape& shape) {
+    const Quads quads = quads_of(shape);
+    return ring_bytes(quads) + shape.in.width * shape.in.channels;
+  }
+
+  static void pack(const PackArgs& args) {
+    const Quads quads = quads_of(args.shape);
+    auto* to = static_cast<uint8_t*>(args.packed);
+    for (int32_t done = 0; done < quads.channels;) {
+      const Quads::Block block = quads.block(done);
+      for (int32_t variant = 0; variant < quads.variants; ++variant, to += quads.variant_bytes()) {
+        pack_variant(args, quads, block, variant, to);
       }
-      for (int32_t& sum : sums) sum *= -(args.input_zero + 128);
-      std::memcpy(packed + ky * start_bytes, sums, sizeof sums);
+      done = Quads::end_of(block);
     }
   }
 
-  static Layer layer_of(const LinearArgs& args, const uint8_t* packed, int32_t first) {
-    return {reinterpret_cast<const int32_t*>(packed),
-            reinterpret_cast<const int8_t*>(packed + args.window.kernel_h * start_bytes),
-            Avx512Vnni::load(args.bias + first), Avx512Vnni::load_floats(args.scales + first),
-            Avx512Vnni::range(args.output_zero, args.clamp_min, args.clamp_max)};
-  }
-
-  template <bool Whole>
-  static void fill_row(const LinearArgs& args, const EntryRow<DepthwiseAvx512Vnni>& entries, const int8_t* row,
-                       uint8_t* to) {
-    if (entries.apart == 2) {
-      fill_even<Whole>(args, entries.count, row, to);
-    } else {
-      fill_all<Whole>(args, entries.count, row, to);
+  static void run(const LinearArgs& args) {
+    const Quads quads(args.window, args.in, args.out);
+    const int32_t taps = args.window.kernel_h * args.window.kernel_w;
+    const int64_t block_bytes = quads.block_bytes();
+    prepare(args, quads);
+    const auto* weights = static_cast<const uint8_t*>(args.packed);
+    for (int32_t done = 0; done < quads.channels; weights += block_bytes) {
+      const Quads::Block block = quads.block(done);
+      const Layer layer = layer_of(args, quads, block, weights);
+      if (is_modest(taps, args.bias + block.first, args.scales + block.first, block.size)) {
+        run_block<true>(args, quads, layer);
+      } else {
+        run_block<false>(args, quads, layer);
+      }
+      done = Quads::end_of(block);
     }
-  }
-
-  // Rows outside of the image have no part in the sums, nor in what makes up for the 128.
-  template <bool Modest>
-  static Sums start(const Layer& layer, int32_t begin, int32_t end) {
-    Sums sums = Modest ? layer.bias : _mm512_setzero_si512();
-    for (int32_t ky = begin; ky < end; ++ky) {
-      sums = _mm512_add_epi32(sums, Avx512Vnni::load(layer.starts + ky * depthwise_block));
-    }
-    return sums;
-  }
-
-  static const int8_t* row_weights(const Layer& layer, int32_t groups) {
-    return layer.weights + groups * group_weights;
-  }
-  static Sums load_weights(const int8_t* weights) { return Avx512Vnni::load(weights); }
-  static void multiply(Sums& sums, const uint8_t* entry, const Sums& weights) {
-    sums = Avx512Vnni::dot(sums, Avx512Vnni::load(entry), weights);
-  }
-
-  template <bool Whole, bool Modest, int32_t Count>
-  static void store(const Layer& layer, const Sums (&sums)[Count], int64_t channels, int8_t* out) {
-    unrolled<(Count + 3) / 4>([&](auto quad) PMT_INLINE {
-      constexpr int32_t first = 4 * quad, last = Count - 1;
-      const __m512i rounded[4] = {round<Modest>(layer, sums[first]),
-                                  round<Modest>(layer, sums[first + 1 < last ? first + 1 : last]),
-                                  round<Modest>(layer, sums[first + 2 < last ? first + 2 : last]),
-                                  round<Modest>(layer, sums[first + 3 < last ? first + 3 : last])};
-      const __m512i bytes = Avx512Vnni::narrow(rounded, layer.range);
-      unrolled<4>([&](auto i) PMT_INLINE {
-        if constexpr (first + i <= last)
-          PixelX86::store<Whole>(Avx512Vnni::part(bytes, i), channels, out + (first + i) * channels);
-      });
-    });
   }
 
  private:
-  static constexpr int32_t start_bytes = depthwise_block * static_cast<int32_t>(sizeof(int32_t));
+  using Quads = DepthwiseQuads;
+  using Isa = Avx512Vnni;
+  static constexpr int32_t parts = 4;  // of a vector
 
-  // The bytes of a pixel as they are, in their channels' lanes.
-  template <bool Whole>
-  static __m512i pixel(const int8_t* values, int32_t channels) {
-    return _mm512_cvtepu8_epi32(PixelX86::load<Whole>(values, channels));
+  // Columns of a window that are neighbours in a quad's phase, from the phase's place in the ring on.
+  struct Run {
+    int32_t offset, columns;
+  };
+
+  // Of a block.
+  struct Layer {
+    Quads::Block block;
+    const uint8_t* weights;
+    const Run* runs;        // by quad and phase
+    const int8_t* padding;  // a row
+    int32_t bands;          // of the image, side by side in a vector
+    int32_t band_rows;      // output rows
+    __m512i bias[Quads::vectors];
+    __m512i scales[Quads::vectors];  // floats
+    Isa::Range range;
+  };
+
+  static Quads quads_of(const OpShape& shape) { return {shape.window, shape.in, shape.out}; }
+
+  static void pack_variant(const PackArgs& args, const Quads& quads, const Quads::Block& block, int32_t variant,
+                           uint8_t* packed) {
+    constexpr int32_t lanes = Quads::entry_bytes / 4;
+    int32_t sums[lanes] = {};
+    auto* to = reinterpret_cast<int8_t*>(packed + Quads::entry_bytes);
+    for (int32_t quad = 0; quad < quads.quads; ++quad) {
+      for (int32_t phase = 0; phase < quads.phases; ++phase) {
+        for (int32_t kx = phase; kx < quads.window.kernel_w; kx += quads.window.stride_w) {
+          for (int32_t lane = 0; lane < lanes; ++lane) {
+            const int32_t channel = block.first + Quads::channel_of(block.size, lane);
+            for (int32_t row = 0; row < Quads::rows; ++row) {
+              const int32_t weight = depthwise_weight(args, quads.kernel_row(variant, quad, row), kx, channel);
+              sums[lane] += weight;
+              *to++ = static_cast<int8_t>(weight);
+            }
+          }
+        }
+      }
+    }
+    for (int32_t& sum : sums) sum *= -(args.input_zero + 128);
+    std::memcpy(packed, sums, sizeof sums);
   }
 
-  // Pixel p of the padded row completes entry p - 3.
-  template <bool Whole>
-  static void fill_all(const LinearArgs& args, int32_t count, const int8_t* row, uint8_t* to) {
-    const int32_t channels = args.in.channels, left = args.window.pad_left;
-    const int32_t end = count + 3, right = left + args.in.width < end ? left + args.in.width : end;
-    const __m512i padding = _mm512_set1_epi32(static_cast<uint8_t>(args.input_zero));
-    __m512i entry = _mm512_set1_epi8(static_cast<int8_t>(args.input_zero ^ -128));
-    const auto keep = [&]() PMT_INLINE {
-      Avx512Vnni::store(to, entry);
-      to += depthwise_entry_bytes;
+  // Of the quads and of their runs.
+  static int32_t ring_bytes(const Quads& quads) {
+    return quads.quads * (quads.quad_bytes() + quads.phases * static_cast<int32_t>(sizeof(Run)));
+  }
+
+  // Padding wherever no pixel will be, and a row of it.
+  static void prepare(const LinearArgs& args, const Quads& quads) {
+    auto* const ring = static_cast<uint8_t*>(args.scratch);
+    const int32_t bytes = quads.quads * quads.quad_bytes();
+    std::memset(ring, static_cast<uint8_t>(args.input_zero + 128), static_cast<size_t>(bytes));
+    std::memset(ring + ring_bytes(quads), args.input_zero, static_cast<size_t>(args.in.width) * args.in.channels);
+    auto* const runs = reinterpret_cast<Run*>(ring + bytes);
+    for (int32_t quad = 0; quad < quads.quads; ++quad) {
+      for (int32_t phase = 0; phase < quads.phases; ++phase) {
+        const int32_t i = quad * quads.phases + phase;
+        runs[i] = {i * quads.phase_bytes(), quads.columns(phase)};
+      }
+    }
+  }
+
+  static Layer layer_of(const LinearArgs& args, const Quads& quads, const Quads::Block& block, const uint8_t* weights) {
+    const auto* const ring = static_cast<const uint8_t*>(args.scratch);
+    const int32_t bands = Quads::vector_bytes / block.size;
+    return {block,
+            weights,
+            reinterpret_cast<const Run*>(ring + quads.quads * quads.quad_bytes()),
+            reinterpret_cast<const int8_t*>(ring + ring_bytes(quads)),
+            bands,
+            (args.out.height + bands - 1) / bands,
+            {in_lanes<0>(args.bias, block), in_lanes<1>(args.bias, block), in_lanes<2>(args.bias, block),
+             in_lanes<3>(args.bias, block)},
+            {in_lanes<0>(args.scales, block), in_lanes<1>(args.scales, block), in_lanes<2>(args.scales, block),
+             in_lanes<3>(args.scales, block)},
+            Isa::range(args.output_zero, args.clamp_min, args.clamp_max)};
+  }
+
+  // The values of a block's channels in the lanes of a vector.
+  template <int32_t K>
+  static __m512i in_lanes(const void* values, const Quads::Block& block) {
+    const auto* const from = static_cast<const int32_t*>(values) + block.first + 4 * K;
+    const int32_t size = block.size;
+    const auto part = [&](int32_t i) PMT_INLINE {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (16 * i & (size - 1))));
     };
-    for (int32_t p = 3; p < left && p < end; ++p) keep();
-    int32_t p = left;
-    for (; p < 3; ++p) {
-      entry = push(entry, p < right ? pixel<Whole>(row, channels) : padding);
-      row += channels;
-    }
-#pragma GCC unroll 4
-    for (; p < right; ++p) {
-      entry = push(entry, pixel<Whole>(row, channels));
-      row += channels;
-      keep();
-    }
-    for (; p < end; ++p) {
-      entry = push(entry, padding);
-      keep();
-    }
-  }
-
-  // Every other entry: the pixels p and p + 1 complete the one that starts with p - 2.
-  template <bool Whole>
-  static void fill_even(const LinearArgs& args, int32_t count, const int8_t* row, uint8_t* to) {
-    const int32_t channels = args.in.channels, left = args.window.pad_left, right = left + args.in.width;
-    const int32_t end = 2 * count + 2;
-    const __m512i padding = _mm512_set1_epi32(static_cast<uint8_t>(args.input_zero));
-    __m512i entry = _mm512_set1_epi8(static_cast<int8_t>(args.input_zero ^ -128));
-    const auto keep = [&]() PMT_INLINE {
-      Avx512Vnni::store(to, entry);
-      to += depthwise_entry_bytes;
-    };
-    const auto at = [&](int32_t p) PMT_INLINE {
-      return p >= left && p < right ? pixel<Whole>(row + (p - left) * channels, channels) : padding;
-    };
-    int32_t p = left - left % 2;
-    for (int32_t before = 2; before < p && before < end; before += 2) keep();
-    for (; p < end && (p < 2 || p < left); p += 2) {
-      entry = push(entry, at(p), at(p + 1));
-      if (p >= 2) keep();
-    }
-    const int8_t* values = row + (p - left) * channels;
-    const int32_t both_inside = (right < end ? right : end) - 1;
-#pragma GCC unroll 4
-    for (; p < both_inside; p += 2) {
-      entry = push(entry, pixel<Whole>(values, channels), pixel<Whole>(values + channels, channels));
-      values += 2 * channels;
-      keep();
-    }
-    for (; p < end; p += 2) {
-      entry = push(entry, at(p), at(p + 1));
-      keep();
-    }
-  }
-
-  static __m512i push(__m512i entry, __m512i next) {
-    const __m512i flip = _mm512_set1_epi32(static_cast<int32_t>(0x80000000u));
-    const __m512i last = _mm512_xor_si512(_mm512_slli_epi32(next, 24), flip);
-    return _mm512_xor_si512(_mm512_srli_epi32(entry, 8), last);
-  }
-  static __m512i push(__m512i entry, __m512i next, __m512i after) {
-    const __m512i flips = _mm512_set1_epi32(static_cast<int32_t>(0x80800000u));
-    const __m512i last = _mm512_xor_si512(_mm512_slli_epi32(next, 16), _mm512_slli_epi32(after, 24));
-    return _mm512_xor_si512(_mm512_srli_epi32(entry, 16), _mm512_xor_si512(last, flips));
+    const __m512i first = _mm512_inserti32x4(_mm512_castsi128_si512(part(0)), part(1), 1);
+    return _mm512_inserti32x4(_mm512_inserti32x4(first, part(2), 2), part(3), 3);
   }
 
   template <bool Modest>
-  static __m512i round(const Layer& layer, __m512i sums) {
-    if constexpr (Modest) return Avx512Vnni::round_modest(sums, layer.scales);
-    return Avx512Vnni::round(Avx512Vnni::real(sums, Avx512Vnni::to_float(layer.bias), layer.scales), layer.range);
+  static void run_block(const LinearArgs& args, const Quads& quads, const Layer& layer) {
+    auto* ring = static_cast<uint8_t*>(args.scratch);
+    for (int32_t i = 0; i < args.batch.images; ++i) {
+      const int8_t* in = args.input + static_cast<int64_t>(i) * args.batch.input_stride + layer.block.first;
+      int8_t* out = args.output + static_cast<int64_t>(i) * args.batch.output_stride + layer.block.first;
+      for (int32_t y = 0; y < layer.band_rows; y += quads.variants) {
+        for (int32_t quad = 0; quad < quads.quads; ++quad) {
+          fill_quad(args, quads, layer, in, y, quad, ring + quad * quads.quad_bytes());
+        }
+        run_rows<Modest>(args, quads, layer, y, out);
+      }
+    }
+  }
+
+  // Of a quad's rows in every band the first pixel; a row outside of the image is one of padding.
+  struct Rows {
+    const int8_t* values[Quads::rows][parts];
+  };
+
+  // The quad that output rows from row y of every band on see.
+  static void fill_quad(const LinearArgs& args, const Quads& quads, const Layer& layer, const int8_t* in, int32_t y,
+                        int32_t quad, uint8_t* to) {
+    const int32_t channels = args.in.channels, stride = quads.window.stride_h;
+    const int32_t top = y * stride - quads.window.pad_top + quads.base + quad * Quads::rows;
+    Rows rows;
+    for (int32_t band = 0; band < layer.bands; ++band) {
+      const int32_t first = top + band * layer.band_rows * stride;
+      for (int32_t r = 0; r < Quads::rows; ++r) {
+        const int32_t at = first + r;
+        const bool inside = at >= 0 && at < args.in.height;
+        rows.values[r][band] = inside ? in + static_cast<int64_t>(at) * args.in.width * channels : layer.padding;
+      }
+    }
+    const int64_t step = static_cast<int64_t>(quads.window.stride_w) * channels;
+    for (int32_t phase = 0; phase < quads.phases; ++phase, to += quads.phase_bytes()) {
+      const int32_t first = quads.first_of(phase), count = quads.last_of(phase) - first;
+      const int64_t x = quads.window.stride_w * first + phase - quads.window.pad_left;
+      fill_pixels(rows, layer, x * channels, step, count, channels, to + first * Quads::entry_bytes);
+    }
+  }
+
+  static void fill_pixels(const Rows& rows, const Layer& layer, int64_t offset, int64_t step, int32_t count,
+                          int32_t channels, uint8_t* to) {
+    if (layer.block.size == 64) {
+      fill<64>(rows, offset, step, count, channels, to);
+    } else if (layer.block.size == 32) {
+      fill<32>(rows, offset, step, count, channels, to);
+    } else if (channels >= 16) {
+      fill<16>(rows, offset, step, count, channels, to);
+    } else {
+      fill<0>(rows, offset, step, count, channels, to);
+    }
+  }
+
+  // Pixels from `offset` on, `step` values apart, as entries. Size 0: 16, of which fewer are there.
+  template <int32_t Size>
+  PMT_FLATTEN static void fill(const Rows& rows, int64_t offset, int64_t step, int32_t count, int32_t channels,
+                               uint8_t* to) {
+    constexpr int32_t together = 2;  // as the rows' places are not kept in registers
+    for (; count >= together; count -= together, offset += together * step, to += together * Quads::entry_bytes) {
+      fill_entries<Size, together>(rows, offset, step, channels, to);
+    }
+    if (count > 0) fill_entries<Size, 1>(rows, offset, step, channels, to);
+  }
+
+  template <int32_t Size, int32_t Count>
+  static void fill_entries(const Rows& rows, int64_t offset, int64_t step, int32_t channels, uint8_t* to) {
+    __m512i pixels[Count][Quads::rows];
+    unrolled<Quads::rows>([&](auto r) PMT_INLINE {
+      unrolled<Size == 0 ? parts : Quads::vector_bytes / (Size > 0 ? Size : 16)>([&](auto part) PMT_INLINE {
+        const int8_t* const at = rows.values[r][part] + offset;
+        unrolled<Count>([&](auto t)
+                            PMT_INLINE { pixels[t][r] = inserted<Size, part>(pixels[t][r], at + t * step, channels); });
+      });
+    });
+    unrolled<Count>([&](auto t) PMT_INLINE { store_entry(pixels[t], to + t * Quads::entry_bytes); });
+  }
+
+  // With the channels of a pixel at their part of the vector.
+  template <int32_t Size, int32_t Part>
+  static __m512i inserted(__m512i vector, const int8_t* values, int32_t channels) {
+    if constexpr (Size == 64) {
+      return Isa::load(values);
+    } else if constexpr (Size == 32) {
+      const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+      return Part == 0 ? _mm512_castsi256_si512(half) : _mm512_inserti64x4(vector, half, 1);
+    } else {
+      const __m128i quarter = PixelX86::load<(Size > 0)>(values, channels);
+      return Part == 0 ? _mm512_castsi128_si512(quarter) : _mm512_inserti32x4(vector, quarter, Part);
+    }
+  }
+
+  static void store_entry(const __m512i (&rows)[Quads::rows], uint8_t* to) {
+    const __m512i flip = _mm512_set1_epi8(-128);
+    const __m512i low_ab = _mm512_unpacklo_epi8(rows[0], rows[1]), high_ab = _mm512_unpackhi_epi8(rows[0], rows[1]);
+    const __m512i low_cd = _mm512_unpacklo_epi8(rows[2], rows[3]), high_cd = _mm512_unpackhi_epi8(rows[2], rows[3]);
+    const __m512i vectors[Quads::vectors] = {
+        _mm512_unpacklo_epi16(low_ab, low_cd), _mm512_unpackhi_epi16(low_ab, low_cd),
+        _mm512_unpacklo_epi16(high_ab, high_cd), _mm512_unpackhi_epi16(high_ab, high_cd)};
+    unrolled<Quads::vectors>(
+        [&](auto k) PMT_INLINE { Isa::store(to + k * Quads::vector_bytes, _mm512_xor_si512(vectors[k], flip)); });
+  }
+
+  // Rows of outputs from a variant on, the first of every band.
+  struct Tiles {
+    const uint8_t *starts, *taps;
+    int64_t variant_bytes;
+    const Run *runs, *end;
+    const uint8_t* ring;
+    int8_t* out;
+    int64_t channels, row_values, band_values;
+    int32_t bands[2];  // with an output row, by variant
+  };
+
+  // How many bands have an output row `y`.
+  static int32_t bands_with(const LinearArgs& args, const Layer& layer, int32_t y) {
+    int32_t bands = layer.bands;
+    while (bands > 1 && (bands - 1) * layer.band_rows + y >= args.out.height) --bands;
+    return bands;
+  }
+
+  // Output rows from row y of every band on, which the same quads serve, two at a time.
+  template <bool Modest>
+  static void run_rows(const LinearArgs& args, const Quads& quads, const Layer& layer, int32_t y, int8_t* out) {
+    const int32_t left = layer.band_rows - y, rows = left < quads.variants ? left : quads.variants;
+    const int64_t row_values = static_cast<int64_t>(args.out.width) * args.out.channels;
+    for (int32_t variant = 0; variant < rows; variant += 2) {
+      const bool both = variant + 1 < rows;
+      const int32_t begin = quads.begin(variant), end = quads.end(variant + both);
+      const uint8_t* const packed = layer.weights + static_cast<int64_t>(variant) * quads.variant_bytes();
+      const Tiles tiles = {packed,
+                           packed + Quads::entry_bytes + begin * quads.taps_bytes(),
+                           quads.variant_bytes(),
+                           layer.runs + begin * quads.phases,
+                           layer.runs + end * quads.phases,
+                           static_cast<const uint8_t*>(args.scratch),
+                           out + (y + variant) * row_values,
+                           args.out.channels,
+                           row_values,
+                           layer.band_rows * row_values,
+                           {bands_with(args, layer, y + variant), bands_with(args, layer, y + variant + 1)}};
+      if (both) {
+        run_tiles<Modest, 2, 2>(layer, tiles, args.out.width);
+      } else {
+        run_tiles<Modest, 1, 4>(layer, tiles, args.out.width);
+      }
+    }
+  }
+
+  template <bool Modest, int32_t Rows, int32_t Most>
+  static void run_tiles(const Layer& layer, const Tiles& tiles, int32_t width) {
+    const int32_t whole = width / Most * Most;
+    if (whole > 0) tiles_of<Modest, Rows, Most>(layer, tiles, 0, whole);
+    if (whole < width) tiles_of<Modest, Rows, 1>(layer, tiles, whole, width);
+  }
+
+  // Pixels x .. end - 1 of Rows output rows, Count at a time. Copies, because the outputs could else be
+  // what the references refer to.
+  template <bool Modest, int32_t Rows, int32_t Count>
+  PMT_FLATTEN static void tiles_of(const Layer& outside_layer, const Tiles& outside, int32_t x, int32_t end) {
+    const Layer layer = outside_layer;
+    const Tiles tiles = outside;
+    for (; x < end; x += Count) {
+      __m512i sums[Rows][Count][Quads::vectors];
+      repeated<Rows>([&](auto r) PMT_INLINE {
+        repeated<Quads::vectors>([&](auto k) PMT_INLINE {
+          __m512i start = Isa::load(tiles.starts + r * tiles.variant_bytes + k * Quads::vector_bytes);
+          if constexpr (Modest) start = Isa::add(start, layer.bias[k]);
+          repeated<Count>([&](auto t) PMT_INLINE { sums[r][t][k] = start; });
+        });
+      });
+      const uint8_t* taps = tiles.taps;
+      const uint8_t* const entry = tiles.ring + static_cast<int64_t>(x) * Quads::entry_bytes;
+      for (const Run* run = tiles.runs; run != tiles.end; ++run) {
+        const uint8_t* column = entry + run->offset;
+        for (int32_t left = run->columns; left > 0; --left) {
+          repeated<Quads::vectors>([&](auto k) PMT_INLINE {
+            __m512i bytes[Count];
+            repeated<Count>([&](auto t) PMT_INLINE {
+              bytes[t] = Isa::in_register(Isa::load(column + t * Quads::entry_bytes + k * Quads::vector_bytes));
+            });
+            repeated<Rows>([&](auto r) PMT_INLINE {
+              const __m512i weights = Isa::load(taps + r * tiles.variant_bytes + k * Quads::vector_bytes);
+              repeated<Count>([&](auto t) PMT_INLINE { sums[r][t][k] = Isa::dot(sums[r][t][k], bytes[t], weights); });
+            });
+          });
+          column += Quads::entry_bytes;
+          taps += Quads::entry_bytes;
+        }
+      }
+      repeated<Rows>([&](auto r) PMT_INLINE {
+        repeated<Count>([&](auto t) PMT_INLINE {
+          store(layer, tiles, outputs<Modest>(layer, sums[r][t]), tiles.bands[r],
+                tiles.out + r * tiles.row_values + (x + t) * tiles.channels);
+        });
+      });
+    }
+  }
+
+  template <bool Modest>
+  static __m512i outputs(const Layer& layer, const __m512i (&sums)[Quads::vectors]) {
+    const auto round = [&](int32_t k) PMT_INLINE {
+      const __m512 scale = _mm512_castsi512_ps(layer.scales[k]);
+      if constexpr (Modest) return Isa::round_modest(sums[k], scale);
+      return Isa::round(Isa::real(sums[k], Isa::to_float(layer.bias[k]), scale), layer.range);
+    };
+    const __m512i low = Isa::packed(round(0), round(1), layer.range);
+    const __m512i high = Isa::packed(round(2), round(3), layer.range);
+    return Isa::packed_bytes(low, high, layer.range);
+  }
+
+  // A pixel of each of the first `bands` bands.
+  static void store(const Layer& layer, const Tiles& tiles, __m512i bytes, int32_t bands, int8_t* to) {
+    if (layer.block.size == 64) {
+      Isa::store(to, bytes);
+    } else if (layer.block.size == 32) {
+      Isa::store_outputs(to, bytes, 0, 2);
+      if (bands > 1) Isa::store_outputs(to + tiles.band_values, bytes, 2, 2);
+    } else {
+      unrolled<parts>([&](auto i) PMT_INLINE {
+        if (bands > i) Isa::store_part(to + i * tiles.band_values, bytes, i, static_cast<int32_t>(tiles.channels));
+      });
+    }
   }
 };
 

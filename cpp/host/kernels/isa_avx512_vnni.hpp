@@ -39,6 +39,14 @@ struct Avx512Vnni : VnniX86 {
 #endif
   }
 
+  // A load that several products share: else GCC 12 loads anew for each.
+  static Int32 in_register(Int32 value) {
+#if !defined(__clang__) && !defined(PMT_SIMULATED_INSTRUCTIONS)
+    asm("" : "+v"(value));
+#endif
+    return value;
+  }
+
   static Float load_floats(const float* from) { return _mm512_loadu_ps(from); }
   static void store_floats(float* to, Float value) { _mm512_storeu_ps(to, value); }
   static Float to_float(Int32 value) { return _mm512_cvtepi32_ps(value); }
@@ -65,13 +73,19 @@ struct Avx512Vnni : VnniX86 {
     return _mm512_cvtps_epi32(_mm512_mul_ps(to_float(sums), scale));
   }
 
+  // Of each 128-bit part the four lanes of `a`, then those of `b`, as int16.
+  static Int32 packed(Int32 a, Int32 b, const Range& range) {
+    return _mm512_adds_epi16(_mm512_packs_epi32(a, b), range.zero_point);
+  }
+  // Of each 128-bit part the eight int16 of `a`, then those of `b`, as outputs.
+  static Bytes packed_bytes(Int32 a, Int32 b, const Range& range) {
+    return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), range.lower), range.highest);
+  }
   // Four rounded vectors become 64 outputs, in order.
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
-    const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(rounded[0], rounded[1]), range.zero_point);
-    const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(rounded[2], rounded[3]), range.zero_point);
-    const __m512i packed = _mm512_packs_epi16(first, second);
-    const __m512i bytes = _mm512_min_epi8(_mm512_max_epi8(packed, range.lower), range.highest);
-    // The packs work on each 128-bit part: dword 4 * part + vector becomes dword 4 * vector + part.
+    const Bytes bytes =
+        packed_bytes(packed(rounded[0], rounded[1], range), packed(rounded[2], rounded[3], range), range);
+    // Dword 4 * part + vector becomes dword 4 * vector + part.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, bytes);
   }
