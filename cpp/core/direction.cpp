@@ -10,8 +10,7 @@ bool is_shared(const TrainerOptions& options, const Layer& layer) {
   return batch || options.hadamard_index == HadamardIndex::running;
 }
 
-// Weights and biases, or nodes, that a query moves.
-uint32_t column_count(const TrainerOptions& options, const Layer& layer) {
+uint32_t columns_of(const TrainerOptions& options, const Layer& layer) {
   if (layer.estimator == Estimator::closed_form) return 0;
   if (layer.estimator == Estimator::node_perturbation) return static_cast<uint32_t>(layer.node_count);
   return static_cast<uint32_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
@@ -21,7 +20,7 @@ uint32_t column_count(const TrainerOptions& options, const Layer& layer) {
 uint32_t columns_before(const Estimation& estimation, int32_t op) {
   uint32_t columns = 0;
   for (int32_t i = 0; i < estimation.layer_count && estimation.layers[i].op < op; ++i) {
-    columns += column_count(*estimation.options, estimation.layers[i]);
+    columns += columns_of(*estimation.options, estimation.layers[i]);
   }
   return columns;
 }
@@ -46,6 +45,11 @@ int8_t upwards_unless_clipped(int64_t value, int64_t mu, int64_t low, int64_t hi
 
 }  // namespace
 
+uint32_t column_count(const Estimation& estimation, const Layer& layer) {
+  const bool together = estimation.options->scope == Scope::model_wise;
+  return together ? columns_before(estimation, INT32_MAX) : columns_of(*estimation.options, layer);
+}
+
 int32_t direction_count(const Estimation& estimation, const Layer& layer) {
   const int32_t queries = query_count(estimation, layer);
   return is_antithetic(estimation) ? queries / 2 : queries;
@@ -62,8 +66,7 @@ SignStream direction_signs(const Estimation& estimation, const Layer& layer, uin
 HadamardRows hadamard_rows(const Estimation& estimation, const Layer& layer, uint32_t sample) {
   const TrainerOptions& options = *estimation.options;
   const bool together = options.scope == Scope::model_wise;
-  const uint32_t columns = together ? columns_before(estimation, INT32_MAX) : column_count(options, layer);
-  const uint32_t order = power_of_two_above(columns);
+  const uint32_t order = power_of_two_above(column_count(estimation, layer));
   const bool running = options.hadamard_index == HadamardIndex::running;
   const auto directions = static_cast<uint32_t>(direction_count(estimation, layer));
   const StreamId id = {options.seed,

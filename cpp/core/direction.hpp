@@ -10,6 +10,9 @@ namespace pmt {
 // Directions of a layer for each sample: one a query, or one for two where they are antithetic.
 int32_t direction_count(const Estimation& estimation, const Layer& layer);
 
+// Coordinates that a direction has: weights and biases, or nodes, that a query moves.
+uint32_t column_count(const Estimation& estimation, const Layer& layer);
+
 // The random signs of a direction: with Hadamard rows, of all directions of a sample or of the batch.
 SignStream direction_signs(const Estimation& estimation, const Layer& layer, uint32_t direction, uint32_t sample,
                            Purpose purpose);

@@ -197,19 +197,22 @@ Status Trainer::sum_gradients(int32_t layer, const Channels& channels, int32_t s
 
 // Squared norm of the noise in the sums of a layer, of its differences; summed sample by sample.
 float Trainer::noise_of(int32_t layer, int32_t samples) const {
+  const Layer& of = layers_[layer];
   const int32_t table = options_.scope == Scope::layer_wise ? layer : 0;
-  const bool node = layers_[layer].estimator == Estimator::node_perturbation;
-  const auto freedom = static_cast<float>(measured_elements(estimation_, layers_[layer]) - 1);
   const int32_t queries = query_count(estimation_, layers_[table]);
-  if (shares_perturbations(layers_[layer].estimator)) {
-    return freedom * in_squared_losses(difference_squares(averages_, queries));
+  const float share = direction_noise(estimation_, of);
+  const auto freedom = static_cast<float>(measured_elements(estimation_, of) - 1);
+  if (shares_perturbations(of.estimator)) {
+    return share * freedom * in_squared_losses(difference_squares(options_, averages_, queries));
   }
+  const bool node = of.estimator == Estimator::node_perturbation;
+  const float inputs = options_.train_weights == 0 ? 1.0f : active_share(options_, of);
   float noise = 0.0f;
   for (int32_t n = 0; n < samples; ++n) {
-    const float squares = in_squared_losses(difference_squares(losses(table, n), queries));
-    noise += squares * (node ? to_float(input_squares_[n]) : freedom);
+    const float squares = in_squared_losses(difference_squares(options_, losses(table, n), queries));
+    noise += squares * (node ? inputs * to_float(input_squares_[n]) : freedom);
   }
-  return noise;
+  return share * noise;
 }
 
 // The factor of measured gradient-norm scaling.

@@ -1,6 +1,7 @@
 #include "core/shrinkage.hpp"
 
 #include "core/arithmetic.hpp"
+#include "core/direction.hpp"
 #include "core/loss.hpp"
 
 namespace pmt {
@@ -49,10 +50,19 @@ float squares(const int64_t* sums, const ChannelWeights& at) {
 
 }  // namespace
 
-int64_t difference_squares(const int32_t* differences, int32_t queries) {
+int64_t difference_squares(const TrainerOptions& options, const int32_t* differences, int32_t queries) {
+  const bool pairs = options.pairs == Pairs::antithetic;
   int64_t sum = 0;
-  for (int32_t q = 0; q < queries; ++q) sum += static_cast<int64_t>(differences[q]) * differences[q];
+  for (int32_t q = 0; q < queries; q += pairs ? 2 : 1) {
+    const int64_t difference = int64_t{differences[q]} - (pairs ? differences[q + 1] : 0);
+    sum += difference * difference;
+  }
   return sum;
+}
+
+float direction_noise(const Estimation& estimation, const Layer& layer) {
+  if (estimation.options->directions != Directions::hadamard) return 1.0f;
+  return column_correlation(static_cast<uint32_t>(direction_count(estimation, layer)), column_count(estimation, layer));
 }
 
 int64_t free_input_squares(const Estimation& estimation, const Layer& layer, const LayerRows& rows) {
@@ -100,7 +110,9 @@ int32_t measured_elements(const Estimation& estimation, const Layer& layer) {
   const float* scales = model.weight_scales(model.op(layer.op));
   int32_t live = 0;
   for (int32_t c = 0; c < layer.channels; ++c) live += channel_is_dead(scales[c]) ? 0 : 1;
-  return estimation.options->train_weights != 0 ? live * (layer.weight_count / layer.channels) : live;
+  if (estimation.options->train_weights == 0) return live;
+  const int64_t active = active_weights(*estimation.options, layer);
+  return static_cast<int32_t>(active * live / layer.channels);
 }
 
 float in_squared_losses(int64_t difference_squares) { return to_float(difference_squares) / (loss_one * loss_one); }

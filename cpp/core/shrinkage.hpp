@@ -7,18 +7,26 @@
 //   weight perturbation: (d - 1) * sum over queries of difference^2, d weights (or biases, if they
 //                        are trained alone);
 //   node perturbation:   the same by sample, times free_input_squares() instead of d - 1: the chain
-//                        rule multiplies each node's noise with the inputs of its weights.
+//                        rule multiplies each node's noise with the inputs of its weights (of which only
+//                        a share is active where gradients are sparse).
 // On a loss that is linear in the perturbation the factor is the optimal one of each estimator: for
 // Q independent queries Q / (Q + d - 1), for queries that differ by sample the one between that and
 // NQ / (NQ + d - 1) that the samples' gradients call for. Rounding noise is counted too.
+//
+// All that holds for independent directions. Orthogonal ones have less noise, complete ones none:
+// direction_noise(). Of a pair there is one difference, that of its two losses.
 #pragma once
 
 #include "core/gradient.hpp"
 
 namespace pmt {
 
-// Sum over queries of difference^2.
-int64_t difference_squares(const int32_t* differences, int32_t queries);
+// Sum over a sample's directions of difference^2.
+int64_t difference_squares(const TrainerOptions& options, const int32_t* differences, int32_t queries);
+
+// Noise of a layer's directions, as a share of that of as many independent ones. A running index counts as
+// if every sample began anew: what samples have in common has less noise yet.
+float direction_noise(const Estimation& estimation, const Layer& layer);
 
 // Sum over the output's positions in the main pass, the channels that are neither dead nor at a clamp
 // there, and the weights of each, of the squared input (zero point removed).
@@ -34,7 +42,7 @@ int64_t free_nodes(const Estimation& estimation, const Layer& layer, const Layer
 // if they are trained alone. In units of loss_one^2, as below. `before`: of the channels before the sums'.
 float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums, float before = 0.0f);
 
-// Elements whose squares squared_norm() sums up.
+// Elements whose squares squared_norm() sums up; of sparse ones as many as are expected in live channels.
 int32_t measured_elements(const Estimation& estimation, const Layer& layer);
 
 // Squared differences as a float in units of loss_one^2.

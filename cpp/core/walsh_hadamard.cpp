@@ -1,5 +1,7 @@
 #include "core/walsh_hadamard.hpp"
 
+#include "core/arithmetic.hpp"
+
 namespace pmt {
 namespace {
 
@@ -16,6 +18,12 @@ void exclusive_or(const uint8_t* entries, uint8_t flip, int32_t count, int8_t* s
   for (; i < count; ++i) {
     signs[i] = static_cast<int8_t>(static_cast<uint8_t>(signs[i]) ^ static_cast<uint8_t>(entries[i] ^ flip));
   }
+}
+
+// Pairs (i, j) of the first `columns` whose difference `period` divides, a power of two.
+int64_t pairs_apart_by(int64_t columns, int64_t period) {
+  const int64_t whole = columns / period, rest = columns % period;
+  return (period - rest) * whole * whole + rest * (whole + 1) * (whole + 1);
 }
 
 }  // namespace
@@ -38,6 +46,20 @@ void WalshRow::apply(int32_t count, int8_t* signs) {
     signs += run;
     count -= run;
   }
+}
+
+// The product of columns i and j is that of column i XOR j with a column of ones: the sum of its entries,
+// which begin with as many +1 as its lowest bit says, go on with as many -1, and so on in turn (or all
+// with the other sign).
+float column_correlation(uint32_t rows, uint32_t columns) {
+  if (rows == 0 || columns < 2) return 0.0f;
+  float squares = 0.0f;
+  for (int64_t bit = 1; bit < columns; bit *= 2) {
+    const int64_t pairs = pairs_apart_by(columns, bit) - pairs_apart_by(columns, 2 * bit);
+    const int64_t left = rows % (2 * bit), sum = left <= bit ? left : 2 * bit - left;
+    squares += to_float(pairs) * to_float(sum * sum);
+  }
+  return squares / (to_float(rows) * to_float(int64_t{columns} * (columns - 1)));
 }
 
 void walsh_hadamard_transform(int32_t* values, int32_t count) {

@@ -39,6 +39,11 @@ class WalshRow {
   alignas(16) uint8_t entries_[period];
 };
 
+// The mean square of the scalar product of two of the first `columns` columns over the first `rows`
+// rows, as a share of what it is for independent random signs, which is `rows`: 1 for a single row, 0
+// where rows are complete.
+float column_correlation(uint32_t rows, uint32_t columns);
+
 // In place: values[row] -> the sum over rows of values[row] * entry (row, column), for every column.
 // `count` is a power of two.
 void walsh_hadamard_transform(int32_t* values, int32_t count);

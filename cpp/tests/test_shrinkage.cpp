@@ -4,8 +4,12 @@
 #include <algorithm>
 
 #include "core/shrinkage.hpp"
+#include "core/sparsity.hpp"
+#include "core/walsh_hadamard.hpp"
+#include "reference/hadamard.hpp"
 #include "reference/shrinkage.hpp"
 #include "tests/linear_case.hpp"
+#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_estimate.hpp"
 #include "tests/training_run.hpp"
@@ -24,6 +28,9 @@ struct Setting {
     options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
     options.sharing = static_cast<Sharing>(random.integer(0, 1));
     options.train_weights = random.chance(3) ? 0 : 1;
+    random_directions(random, options);
+    if (options.directions == Directions::coordinate) options.directions = Directions::rademacher;
+    options.sparsity = options.train_weights != 0 ? random.pick<float>({0.0f, 0.5f}) : 0.0f;
     options.gradient_norm_scaling = GradientNormScaling::measured;
     options.shrinkage_memory = 0.5f;
   }
@@ -69,7 +76,45 @@ double node_freedom(const Setting& setting, const ReferenceEstimate& reference, 
   return free;
 }
 
-// Differences [sample][query] and the freedom of each sample, as the definition wants them.
+// The share of independent directions' noise that a layer's directions have: the mean square of the
+// products of two coordinates over them, which is their number for independent ones.
+double correlation(const reference::Vector<double>& products, size_t directions) {
+  return xt::mean(xt::square(products))() / static_cast<double>(directions);
+}
+
+double hadamard_correlation(size_t directions, size_t columns) {
+  const size_t order = reference::hadamard_order(columns);
+  const xt::xtensor<int8_t, 2> matrix = reference::hadamard_matrix(order);
+  std::vector<double> products;
+  for (size_t i = 0; i < columns; ++i) {
+    for (size_t j = 0; j < columns; ++j) {
+      double product = 0.0;
+      for (size_t row = 0; row < directions; ++row) product += matrix(row % order, i) * matrix(row % order, j);
+      if (i != j) products.push_back(product);
+    }
+  }
+  return products.empty() ? 0.0
+                          : correlation(tensor_of<reference::Vector<double>>(products, {products.size()}), directions);
+}
+
+double direction_noise(const Setting& setting, const Layer& layer) {
+  if (setting.options.directions != Directions::hadamard) return 1.0;
+  const bool node = layer.estimator == Estimator::node_perturbation;
+  const int32_t weights = setting.options.train_weights != 0 ? layer.weight_count : 0;
+  const int32_t columns = node ? layer.node_count : weights + layer.channels;
+  const int32_t directions =
+      setting.options.pairs == Pairs::antithetic ? setting.options.queries / 2 : setting.options.queries;
+  return hadamard_correlation(static_cast<size_t>(directions), static_cast<size_t>(columns));
+}
+
+// Weights of the live channels that are active, as many as are expected; or those channels' biases.
+int32_t live_elements(const Setting& setting, const Layer& layer, size_t live) {
+  if (setting.options.sparsity == 0.0f) return static_cast<int32_t>(live);
+  return static_cast<int32_t>(static_cast<int64_t>(active_weights(setting.options, layer)) *
+                              static_cast<int64_t>(live) / layer.weight_count);
+}
+
+// Differences [sample][direction] and the freedom of each sample, as the definition wants them.
 struct Measured {
   xt::xtensor<double, 2> differences;
   reference::Vector<double> freedom;
@@ -77,20 +122,29 @@ struct Measured {
 
 Measured measure(const Setting& setting, const ReferenceEstimate& reference, const Layer& layer, int32_t index) {
   const auto samples = static_cast<size_t>(setting.samples.count());
+  const bool pairs = setting.options.pairs == Pairs::antithetic;
   const auto queries = static_cast<size_t>(setting.options.queries);
   Measured all = {xt::zeros<double>({samples, queries}), xt::zeros<double>({samples})};
-  const size_t elements = live_sums(setting, layer, reference.sums(index)).size();
+  const int32_t elements = live_elements(setting, layer, live_sums(setting, layer, reference.sums(index)).size());
+  const double share = setting.options.train_weights == 0 ? 1.0 : active_share(setting.options, layer);
+  const double noise = direction_noise(setting, layer);
   for (uint32_t n = 0; n < samples; ++n) {
     const std::vector<double> own = reference.differences(index, n);
     std::copy(own.begin(), own.end(), xt::row(all.differences, static_cast<std::ptrdiff_t>(n)).begin());
-    all.freedom(n) = layer.estimator == Estimator::node_perturbation ? node_freedom(setting, reference, layer, index, n)
-                                                                     : static_cast<double>(elements) - 1.0;
+    all.freedom(n) = noise * (layer.estimator == Estimator::node_perturbation
+                                  ? share * node_freedom(setting, reference, layer, index, n)
+                                  : elements - 1.0);
   }
   const bool shared = setting.options.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
-  if (!shared) return all;
-  Measured mean = {xt::zeros<double>({size_t{1}, queries}), xt::view(all.freedom, xt::range(0, 1))};
-  xt::row(mean.differences, 0) = xt::round(xt::sum(all.differences, {0}) / static_cast<double>(samples));
-  return mean;
+  if (shared) {
+    Measured mean = {xt::zeros<double>({size_t{1}, queries}), xt::view(all.freedom, xt::range(0, 1))};
+    xt::row(mean.differences, 0) = xt::round(xt::sum(all.differences, {0}) / static_cast<double>(samples));
+    all = mean;
+  }
+  if (!pairs) return all;
+  const xt::xtensor<double, 2> forwards = xt::view(all.differences, xt::all(), xt::range(0, queries, 2));
+  const xt::xtensor<double, 2> backwards = xt::view(all.differences, xt::all(), xt::range(1, queries, 2));
+  return {forwards - backwards, all.freedom};
 }
 
 }  // namespace
@@ -130,28 +184,74 @@ TEST_CASE("the share of noise is the definition's, and fades from step to step")
   CHECK(compared[1] > 40);
 }
 
-TEST_CASE("on a linear loss the expected noise is the squared norm less that of the gradient") {
-  RandomSource random(66);
-  constexpr size_t elements = 24, queries = 6, trials = 4000;
-  reference::Vector<double> gradient = xt::zeros<double>({elements});
-  for (double& value : gradient) value = random.real(-1.0, 1.0);
-  const double signal = xt::sum(xt::square(gradient))() * queries * queries;
-  double norm = 0.0, noise = 0.0;
-  for (size_t t = 0; t < trials; ++t) {
-    reference::Vector<double> sums = xt::zeros<double>({elements});
-    xt::xtensor<double, 2> differences = xt::zeros<double>({size_t{1}, queries});
-    for (size_t q = 0; q < queries; ++q) {
-      reference::Vector<double> signs = xt::zeros<double>({elements});
-      for (double& sign : signs) sign = random.chance(2) ? 1.0 : -1.0;
-      differences(0, q) = xt::sum(signs * gradient)();
-      sums += differences(0, q) * signs;
+TEST_CASE("columns of Hadamard rows are correlated as the matrix says") {
+  for (const uint32_t columns : {1u, 2u, 3u, 8u, 10u, 24u, 64u, 100u}) {
+    for (const uint32_t rows : {1u, 2u, 3u, 6u, 8u, 13u, 32u, 50u, 128u, 200u}) {
+      CAPTURE(columns);
+      CAPTURE(rows);
+      CHECK(static_cast<double>(column_correlation(rows, columns)) ==
+            doctest::Approx(hadamard_correlation(rows, columns)).epsilon(1e-6));
     }
-    const double squares = xt::sum(xt::square(sums))();
-    const reference::Vector<double> freedom = {static_cast<double>(elements) - 1.0};
-    norm += squares / trials;
-    noise += reference::noise_share(differences, freedom, sums) * squares / trials;
   }
-  CHECK(noise == doctest::Approx(norm - signal).epsilon(0.03));
+  CHECK(column_correlation(16, 64) == doctest::Approx((64.0 - 16.0) / 63.0));  // (d - Q) / (d - 1)
+  CHECK(column_correlation(64, 64) == 0.0f);
+  CHECK(column_correlation(64, 50) == 0.0f);
+}
+
+namespace {
+
+// Mean squared norm of the sums of a linear loss, that of their noise, and what is expected of it.
+struct LinearLoss {
+  double norm = 0.0, noise = 0.0, expected = 0.0;
+
+  LinearLoss(RandomSource& random, size_t elements, size_t queries, Directions directions) {
+    constexpr size_t trials = 4000;
+    const size_t order = reference::hadamard_order(elements);
+    const xt::xtensor<int8_t, 2> matrix = reference::hadamard_matrix(order);
+    reference::Vector<double> gradient = xt::zeros<double>({elements});
+    for (double& value : gradient) value = random.real(-1.0, 1.0);
+    const double share =
+        directions == Directions::hadamard
+            ? static_cast<double>(column_correlation(static_cast<uint32_t>(queries), static_cast<uint32_t>(elements)))
+            : 1.0;
+    const reference::Vector<double> freedom = {share * (static_cast<double>(elements) - 1.0)};
+    for (size_t t = 0; t < trials; ++t) {
+      reference::Vector<double> sums = xt::zeros<double>({elements});
+      xt::xtensor<double, 2> differences = xt::zeros<double>({size_t{1}, queries});
+      reference::Vector<int8_t> signs = xt::zeros<int8_t>({elements});
+      const auto shift = static_cast<size_t>(random.integer(0, static_cast<int32_t>(order) - 1));
+      for (size_t q = 0; q < queries; ++q) {
+        if (q == 0 || directions == Directions::rademacher) {
+          for (int8_t& sign : signs) sign = random.chance(2) ? 1 : -1;
+        }
+        const reference::Vector<double> direction =
+            directions == Directions::hadamard ? reference::hadamard_direction(signs, matrix, q % order, 0, shift)
+                                               : signs;
+        differences(0, q) = xt::sum(direction * gradient)();
+        sums += differences(0, q) * direction;
+      }
+      const double squares = xt::sum(xt::square(sums))();
+      norm += squares / trials;
+      noise += xt::sum(xt::square(sums - static_cast<double>(queries) * gradient))() / trials;
+      expected += reference::noise_share(differences, freedom, sums) * squares / trials;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("on a linear loss the noise is what is expected") {
+  RandomSource random(66);
+  const LinearLoss independent(random, 24, 6, Directions::rademacher);
+  CHECK(independent.expected == doctest::Approx(independent.noise).epsilon(0.03));
   // Which makes the factor that of independent queries, Q / (Q + d - 1).
-  CHECK(1.0 - noise / norm == doctest::Approx(queries / (queries + elements - 1.0)).epsilon(0.1));
+  CHECK(1.0 - independent.noise / independent.norm == doctest::Approx(6.0 / (6.0 + 24.0 - 1.0)).epsilon(0.1));
+  for (const size_t elements : {16, 24, 40}) {
+    for (const size_t queries : {4, 6, 16, 24}) {
+      CAPTURE(elements);
+      CAPTURE(queries);
+      const LinearLoss orthogonal(random, elements, queries, Directions::hadamard);
+      CHECK(orthogonal.expected == doctest::Approx(orthogonal.noise).epsilon(0.05));
+    }
+  }
 }
