@@ -83,8 +83,7 @@ std::vector<const Kernels*> tested_kernels() {
 }
 
 const Kernels& simulated_avx512_vnni_kernels() {
-  static const Kernels table =
-      simulated<host::Avx512Vnni, host::DepthwiseAvx512Vnni>("simulated avx512_vnni");
+  static const Kernels table = simulated<host::Avx512Vnni, host::DepthwiseAvx512Vnni>("simulated avx512_vnni");
   return table;
 }
 

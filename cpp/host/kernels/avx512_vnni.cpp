@@ -28,9 +28,7 @@
 namespace pmt::host {
 namespace {
 
-Kernels make_table() {
-  return LayerKernels<Avx512Vnni, DepthwiseAvx512Vnni>::in(TableX86::without_layers());
-}
+Kernels make_table() { return LayerKernels<Avx512Vnni, DepthwiseAvx512Vnni>::in(TableX86::without_layers()); }
 
 }  // namespace
 }  // namespace pmt::host

@@ -197,42 +197,43 @@ class DepthwiseAvx512Vnni {
   static void fill_pixels(const Rows& rows, const Layer& layer, int64_t offset, int64_t step, int32_t count,
                           int32_t channels, uint8_t* to) {
     if (layer.block.size == 64) {
-      fill<64>(rows, offset, step, count, channels, to);
+      fill<64, true>(rows, offset, step, count, channels, to);
     } else if (layer.block.size == 32) {
-      fill<32>(rows, offset, step, count, channels, to);
+      fill<32, true>(rows, offset, step, count, channels, to);
     } else if (channels >= 16) {
-      fill<16>(rows, offset, step, count, channels, to);
+      fill<16, true>(rows, offset, step, count, channels, to);
     } else {
-      fill<0>(rows, offset, step, count, channels, to);
+      fill<16, false>(rows, offset, step, count, channels, to);
     }
   }
 
-  // Pixels from `offset` on, `step` values apart, as entries. Size 0: 16, of which fewer are there.
-  template <int32_t Size>
+  // Pixels from `offset` on, `step` values apart, as entries. Whole: the block's channels are there.
+  template <int32_t Size, bool Whole>
   PMT_FLATTEN static void fill(const Rows& rows, int64_t offset, int64_t step, int32_t count, int32_t channels,
                                uint8_t* to) {
     constexpr int32_t together = 2;  // as the rows' places are not kept in registers
     for (; count >= together; count -= together, offset += together * step, to += together * Quads::entry_bytes) {
-      fill_entries<Size, together>(rows, offset, step, channels, to);
+      fill_entries<Size, Whole, together>(rows, offset, step, channels, to);
     }
-    if (count > 0) fill_entries<Size, 1>(rows, offset, step, channels, to);
+    if (count > 0) fill_entries<Size, Whole, 1>(rows, offset, step, channels, to);
   }
 
-  template <int32_t Size, int32_t Count>
+  template <int32_t Size, bool Whole, int32_t Count>
   static void fill_entries(const Rows& rows, int64_t offset, int64_t step, int32_t channels, uint8_t* to) {
-    __m512i pixels[Count][Quads::rows];
+    __m512i pixels[Count][Quads::rows] = {};
     unrolled<Quads::rows>([&](auto r) PMT_INLINE {
-      unrolled<Size == 0 ? parts : Quads::vector_bytes / (Size > 0 ? Size : 16)>([&](auto part) PMT_INLINE {
+      unrolled<Quads::vector_bytes / Size>([&](auto part) PMT_INLINE {
         const int8_t* const at = rows.values[r][part] + offset;
-        unrolled<Count>([&](auto t)
-                            PMT_INLINE { pixels[t][r] = inserted<Size, part>(pixels[t][r], at + t * step, channels); });
+        unrolled<Count>([&](auto t) PMT_INLINE {
+          pixels[t][r] = inserted<Size, Whole, part>(pixels[t][r], at + t * step, channels);
+        });
       });
     });
     unrolled<Count>([&](auto t) PMT_INLINE { store_entry(pixels[t], to + t * Quads::entry_bytes); });
   }
 
   // With the channels of a pixel at their part of the vector.
-  template <int32_t Size, int32_t Part>
+  template <int32_t Size, bool Whole, int32_t Part>
   static __m512i inserted(__m512i vector, const int8_t* values, int32_t channels) {
     if constexpr (Size == 64) {
       return Isa::load(values);
@@ -240,7 +241,7 @@ class DepthwiseAvx512Vnni {
       const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
       return Part == 0 ? _mm512_castsi256_si512(half) : _mm512_inserti64x4(vector, half, 1);
     } else {
-      const __m128i quarter = PixelX86::load<(Size > 0)>(values, channels);
+      const __m128i quarter = PixelX86::load<Whole>(values, channels);
       return Part == 0 ? _mm512_castsi128_si512(quarter) : _mm512_inserti32x4(vector, quarter, Part);
     }
   }
