@@ -41,8 +41,8 @@ def whole(tmp_path_factory):
     return folder / "out"
 
 
-def kill_a_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Kill the process that is in the middle of a run; return it and the run's hash."""
+def busy_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return the process that is in the middle of a run, and the run's hash."""
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
@@ -52,10 +52,30 @@ def kill_a_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
                 run = out / lock.stem
                 steps = (run / "metrics.jsonl").read_text().count('"kind": "step"')
                 if steps >= 3 and not (run / "DONE").exists():
-                    os.kill(worker, signal.SIGKILL)
                     return worker, lock.stem
         time.sleep(0.005)
     raise AssertionError("no run was seen in its middle")
+
+
+def kill_a_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Kill the process that is in the middle of a run; return it and the run's hash."""
+    worker, run = busy_worker(out, process)
+    os.kill(worker, signal.SIGKILL)
+    return worker, run
+
+
+def ends(pid: int) -> bool:
+    """Whether a process that is no child of ours ends within some seconds."""
+    state = Path(f"/proc/{pid}/stat")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            if state.read_text().rpartition(")")[2].split()[0] == "Z":  # nobody waits for it
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_processes_leave_what_one_process_leaves(grid, tmp_path, whole):
@@ -80,6 +100,22 @@ def test_a_killed_worker_process_changes_nothing(grid, tmp_path, whole):
     printed, error = process.communicate(timeout=_SECONDS)
     assert process.returncode == 0, error
     assert "a worker died (TerminatedWorkerError); going on" in printed
+    assert left_by(out) == left_by(whole)
+
+
+def test_a_terminated_sweep_takes_its_workers_along_and_goes_on(grid, tmp_path, whole):
+    out = tmp_path / "out"
+    command = ("sweep", grid, "--out", out, "--jobs", "2")
+    process = program(*command)
+    worker, _ = busy_worker(out, process)
+    process.terminate()
+    _, error = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 130, error
+    assert error.splitlines()[-1] == "pmt: interrupted; the same command goes on"
+    assert ends(worker)
+    process = program(*command)
+    _, error = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 0, error
     assert left_by(out) == left_by(whole)
 
 

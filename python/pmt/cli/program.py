@@ -29,6 +29,7 @@ from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
+from pmt.cli.termination import termination_interrupts
 
 __all__ = ["main"]
 
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0 on success, 1 for what a command found wrong, 2 for bad input, 130 after
-        Ctrl-C, 141 if the reader of the output went away. With the environment variable
+        Ctrl-C or SIGTERM, 141 if the reader of the output went away. With the environment variable
         ``PMT_TRACEBACK=1`` errors are raised.
     """
     try:
@@ -91,7 +92,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(stop.code or 0)
     try:
         output = Output(arguments.json)
-        code: int = arguments.run(arguments, output)
+        with termination_interrupts():
+            code: int = arguments.run(arguments, output)
         return code
     except BrokenPipeError:
         raise
