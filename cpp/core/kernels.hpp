@@ -42,7 +42,7 @@ struct LinearArgs {
   const int8_t* weights;
   const int32_t* bias;
   const float* scales;  // s_x * s_w / s_y, one per output channel
-  const void* packed;   // what pack() wrote; null for kernels that do not pack
+  const void* packed;   // what pack() wrote for these very shapes; null for kernels that do not pack
   void* scratch;        // at least the bytes that the table's scratch function asks for
 };
 

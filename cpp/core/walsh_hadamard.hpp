@@ -40,8 +40,8 @@ class WalshRow {
 };
 
 // The mean square of the scalar product of two of the first `columns` columns over the first `rows`
-// rows, as a share of what it is for independent random signs, which is `rows`: 1 for a single row, 0
-// where rows are complete.
+// rows, as a share of what it is for independent random signs, which is `rows`: 1 for a single row (of two
+// columns or more), 0 where rows are complete.
 float column_correlation(uint32_t rows, uint32_t columns);
 
 // In place: values[row] -> the sum over rows of values[row] * entry (row, column), for every column.

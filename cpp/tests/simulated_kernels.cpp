@@ -30,14 +30,6 @@ simde__m512i simulated_cvtps_epi32(simde__m512 values) {
   return simde_mm512_loadu_si512(to);
 }
 
-simde__m512i simulated_cvtepu8_epi32(simde__m128i bytes) {
-  uint8_t from[16];
-  int32_t to[16];
-  std::memcpy(from, &bytes, sizeof from);
-  for (int i = 0; i < 16; ++i) to[i] = from[i];
-  return simde_mm512_loadu_si512(to);
-}
-
 void simulated_mask_storeu_epi8(void* to, simde__mmask16 mask, simde__m128i bytes) {
   uint8_t from[16];
   std::memcpy(from, &bytes, sizeof from);
@@ -49,7 +41,6 @@ void simulated_mask_storeu_epi8(void* to, simde__mmask16 mask, simde__m128i byte
 }  // namespace
 
 #define __mmask16 simde__mmask16
-#define _mm512_cvtepu8_epi32 simulated_cvtepu8_epi32
 #define _mm_mask_storeu_epi8 simulated_mask_storeu_epi8
 #define _mm512_cvtepi32_ps simulated_cvtepi32_ps
 #define _mm512_cvtps_epi32 simulated_cvtps_epi32

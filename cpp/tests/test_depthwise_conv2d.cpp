@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tests/linear_case.hpp"
 #include "tests/simulated_kernels.hpp"
@@ -94,11 +95,35 @@ TEST_CASE("depthwise_conv2d of every number of channels and rows") {
     for (const int32_t height : {1, 2, 3, 4, 5, 8, 11}) {
       CAPTURE(channels);
       CAPTURE(height);
-      const int32_t kernel = random.integer(1, 7), before = random.integer(0, kernel - 1);
+      const int32_t kernel = random.integer(1, 10), before = random.integer(0, kernel - 1);
       const int32_t after = std::max(random.integer(0, kernel - 1), kernel - before - height);
       const Shape in = {height, std::max(random.integer(1, 9), kernel - before - after), channels};
-      const Window window = {kernel, kernel, random.integer(1, 3), random.integer(1, 2), before, before};
+      const Window window = {kernel, kernel, random.integer(1, 4), random.integer(1, 3), before, before};
       compare_case(random_linear_batch(random, {OpKind::depthwise_conv2d, in, channels, window, after, after}));
+    }
+  }
+}
+
+TEST_CASE("perturbed packed depthwise weights are the packed form of perturbed weights") {
+  RandomSource random(44);
+  for (int32_t i = 0; i < 60; ++i) {
+    CAPTURE(i);
+    const int32_t kernel = random.integer(1, 7), channels = random.integer(1, 150);
+    const Shape in = {random.integer(kernel, 9), random.integer(kernel, 9), channels};
+    const Window window = {kernel, kernel, random.integer(1, 2), random.integer(1, 2), 0, 0};
+    const LinearShape shape = {OpKind::depthwise_conv2d, in, channels, window, 0, 0};
+    const LinearCase linear = random_linear_case(random, shape);
+    const std::vector<int8_t> signs = random.bytes(weight_count(shape), -1, 1);
+    const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
+    LinearCase perturbed = linear;
+    portable_kernels().perturb(linear.weights.data(), signs.data(), static_cast<int32_t>(signs.size()), mu, -127, 127,
+                               perturbed.weights.data());
+    for (const Kernels* kernels : tested_kernels()) {
+      CAPTURE(kernels->name);
+      const AlignedBytes once = packed_weights(*kernels, linear, signs.data(), mu);
+      const AlignedBytes twice = packed_weights(*kernels, perturbed, nullptr, 0);
+      REQUIRE(once.size() == twice.size());
+      CHECK((once.size() == 0 || std::memcmp(once.data(), twice.data(), once.size()) == 0));
     }
   }
 }

@@ -20,7 +20,6 @@
 
 #include "core/arithmetic.hpp"
 #include "core/kernels.hpp"
-#include "host/kernels/depthwise_weight.hpp"
 #include "host/kernels/requantise_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
 
@@ -48,6 +47,19 @@ struct EntryRow {
   static int32_t groups_of(const Window& w) { return (w.kernel_w + Form::taps - 1) / Form::taps; }
   int32_t bytes() const { return count * depthwise_entry_bytes; }
 };
+
+namespace {
+
+// The weight of a tap as it is multiplied: perturbed where there are signs, 0 outside of the window.
+inline int32_t depthwise_weight(const PackArgs& args, int32_t ky, int32_t kx, int32_t channel) {
+  const int32_t channels = args.shape.out.channels;
+  if (kx >= args.shape.window.kernel_w || channel >= channels) return 0;
+  const int32_t at = (ky * args.shape.window.kernel_w + kx) * channels + channel;
+  const int32_t weight = args.weights[at];
+  return args.signs == nullptr ? weight : clamp(weight + args.mu * args.signs[at], -127, 127);
+}
+
+}  // namespace
 
 namespace {
 

@@ -2,9 +2,7 @@
 // parts of a vector: what unpack instructions do to the input, pack instructions undo.
 #pragma once
 
-#include "host/kernels/depthwise_quads.hpp"
-#include "host/kernels/depthwise_weight.hpp"
-#include "host/kernels/isa_avx512_vnni.hpp"
+#include "host/kernels/depthwise_packing_avx512_vnni.hpp"
 #include "host/kernels/pixel_x86.hpp"
 #include "host/kernels/requantise_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
@@ -26,17 +24,7 @@ class DepthwiseAvx512Vnni {
     return ring_bytes(quads) + shape.in.width * shape.in.channels;
   }
 
-  static void pack(const PackArgs& args) {
-    const Quads quads = quads_of(args.shape);
-    auto* to = static_cast<uint8_t*>(args.packed);
-    for (int32_t done = 0; done < quads.channels;) {
-      const Quads::Block block = quads.block(done);
-      for (int32_t variant = 0; variant < quads.variants; ++variant, to += quads.variant_bytes()) {
-        pack_variant(args, quads, block, variant, to);
-      }
-      done = Quads::end_of(block);
-    }
-  }
+  static void pack(const PackArgs& args) { DepthwisePackingAvx512Vnni::pack(args); }
 
   static void run(const LinearArgs& args) {
     const Quads quads(args.window, args.in, args.out);
@@ -47,7 +35,8 @@ class DepthwiseAvx512Vnni {
     for (int32_t done = 0; done < quads.channels; weights += block_bytes) {
       const Quads::Block block = quads.block(done);
       const Layer layer = layer_of(args, quads, block, weights);
-      if (is_modest(taps, args.bias + block.first, args.scales + block.first, block.size)) {
+      const int32_t count = block.size < quads.channels ? block.size : quads.channels;
+      if (is_modest(taps, args.bias + block.first, args.scales + block.first, count)) {
         run_block<true>(args, quads, layer);
       } else {
         run_block<false>(args, quads, layer);
@@ -59,7 +48,7 @@ class DepthwiseAvx512Vnni {
  private:
   using Quads = DepthwiseQuads;
   using Isa = Avx512Vnni;
-  static constexpr int32_t parts = 4;  // of a vector
+  static constexpr int32_t parts = EntryAvx512Vnni::parts;
 
   // Columns of a window that are neighbours in a quad's phase, from the phase's place in the ring on.
   struct Run {
@@ -80,29 +69,6 @@ class DepthwiseAvx512Vnni {
   };
 
   static Quads quads_of(const OpShape& shape) { return {shape.window, shape.in, shape.out}; }
-
-  static void pack_variant(const PackArgs& args, const Quads& quads, const Quads::Block& block, int32_t variant,
-                           uint8_t* packed) {
-    constexpr int32_t lanes = Quads::entry_bytes / 4;
-    int32_t sums[lanes] = {};
-    auto* to = reinterpret_cast<int8_t*>(packed + Quads::entry_bytes);
-    for (int32_t quad = 0; quad < quads.quads; ++quad) {
-      for (int32_t phase = 0; phase < quads.phases; ++phase) {
-        for (int32_t kx = phase; kx < quads.window.kernel_w; kx += quads.window.stride_w) {
-          for (int32_t lane = 0; lane < lanes; ++lane) {
-            const int32_t channel = block.first + Quads::channel_of(block.size, lane);
-            for (int32_t row = 0; row < Quads::rows; ++row) {
-              const int32_t weight = depthwise_weight(args, quads.kernel_row(variant, quad, row), kx, channel);
-              sums[lane] += weight;
-              *to++ = static_cast<int8_t>(weight);
-            }
-          }
-        }
-      }
-    }
-    for (int32_t& sum : sums) sum *= -(args.input_zero + 128);
-    std::memcpy(packed, sums, sizeof sums);
-  }
 
   // Of the quads and of their runs.
   static int32_t ring_bytes(const Quads& quads) {
@@ -148,8 +114,7 @@ class DepthwiseAvx512Vnni {
     const auto part = [&](int32_t i) PMT_INLINE {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (16 * i & (size - 1))));
     };
-    const __m512i first = _mm512_inserti32x4(_mm512_castsi128_si512(part(0)), part(1), 1);
-    return _mm512_inserti32x4(_mm512_inserti32x4(first, part(2), 2), part(3), 3);
+    return EntryAvx512Vnni::joined(part(0), part(1), part(2), part(3));
   }
 
   template <bool Modest>
@@ -229,7 +194,8 @@ class DepthwiseAvx512Vnni {
         });
       });
     });
-    unrolled<Count>([&](auto t) PMT_INLINE { store_entry(pixels[t], to + t * Quads::entry_bytes); });
+    const __m512i flips = _mm512_set1_epi8(-128);
+    unrolled<Count>([&](auto t) PMT_INLINE { EntryAvx512Vnni::store(pixels[t], flips, to + t * Quads::entry_bytes); });
   }
 
   // With the channels of a pixel at their part of the vector.
@@ -244,17 +210,6 @@ class DepthwiseAvx512Vnni {
       const __m128i quarter = PixelX86::load<Whole>(values, channels);
       return Part == 0 ? _mm512_castsi128_si512(quarter) : _mm512_inserti32x4(vector, quarter, Part);
     }
-  }
-
-  static void store_entry(const __m512i (&rows)[Quads::rows], uint8_t* to) {
-    const __m512i flip = _mm512_set1_epi8(-128);
-    const __m512i low_ab = _mm512_unpacklo_epi8(rows[0], rows[1]), high_ab = _mm512_unpackhi_epi8(rows[0], rows[1]);
-    const __m512i low_cd = _mm512_unpacklo_epi8(rows[2], rows[3]), high_cd = _mm512_unpackhi_epi8(rows[2], rows[3]);
-    const __m512i vectors[Quads::vectors] = {
-        _mm512_unpacklo_epi16(low_ab, low_cd), _mm512_unpackhi_epi16(low_ab, low_cd),
-        _mm512_unpacklo_epi16(high_ab, high_cd), _mm512_unpackhi_epi16(high_ab, high_cd)};
-    unrolled<Quads::vectors>(
-        [&](auto k) PMT_INLINE { Isa::store(to + k * Quads::vector_bytes, _mm512_xor_si512(vectors[k], flip)); });
   }
 
   // Rows of outputs from a variant on, the first of every band.

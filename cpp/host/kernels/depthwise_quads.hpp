@@ -28,17 +28,17 @@ struct DepthwiseQuads {
 
   Window window;
   int32_t in_width, channels;
-  bool all_rows;     // of the image are in one quad
+  bool all_rows;     // of the image are in one quad; blocks of 64 channels only
   int32_t quads;     // of a column of the rows below
   int32_t variants;  // output rows that they serve
   int32_t base;      // first row of the quads less the first window's
-  int32_t phases;    // pixels that neighbouring windows have in common are every `stride_w`th
+  int32_t phases;    // pixels that lie in the same column of some window are `stride_w` apart: a phase
   int32_t entries;   // of a phase
 
   DepthwiseQuads(const Window& w, const Shape& in, const Shape& out)
       : window(w), in_width(in.width), channels(out.channels) {
     all_rows = in.height <= rows && channels >= vector_bytes;
-    // With a stride, windows of two quads have too few rows in common.
+    // Two quads have rows for a single window of a stride; a third makes it three.
     quads = all_rows ? 1 : (w.kernel_h + rows - 1) / rows + (w.stride_h > 1 && w.kernel_h > rows ? 1 : 0);
     variants = all_rows ? out.height : (rows * quads - w.kernel_h) / w.stride_h + 1;
     base = all_rows ? w.pad_top : 0;
@@ -90,14 +90,8 @@ struct DepthwiseQuads {
   int32_t variant_bytes() const { return entry_bytes + quads * taps_bytes(); }
   int64_t block_bytes() const { return static_cast<int64_t>(variants) * variant_bytes(); }
 
-  // Channel of a block in a lane of an entry.
-  static int32_t channel_of(int32_t size, int32_t lane) {
-    const int32_t vector = lane / 16, part = lane % 16 / 4;
-    return 16 * part % size + 4 * vector + lane % 4;
-  }
-
  private:
-  // Windows that `pixels` are the start of; most strides are 1, and a division is slow.
+  // pixels / stride, rounded up; most strides are 1, and a division is slow.
   int32_t steps(int32_t pixels) const {
     if (pixels <= 0) return 0;
     return window.stride_w == 1 ? pixels : (pixels + window.stride_w - 1) / window.stride_w;

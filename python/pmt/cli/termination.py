@@ -13,7 +13,7 @@ __all__ = ["termination_interrupts"]
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM, so that checkpoints are left and worker processes end.
+    """Raise KeyboardInterrupt on SIGTERM: training leaves a checkpoint, a sweep ends its workers.
 
     Where somebody else handles the signal, or outside of the main thread, nothing changes.
     """

@@ -1,0 +1,81 @@
+// Weights of depthwise_conv2d into the entries of depthwise_quads.hpp, perturbed on the way.
+#pragma once
+
+#include <cstring>
+
+#include "host/kernels/depthwise_entry_avx512_vnni.hpp"
+
+namespace pmt::host {
+namespace {
+
+class DepthwisePackingAvx512Vnni {
+ public:
+  static void pack(const PackArgs& args) {
+    const DepthwiseQuads quads(args.shape.window, args.shape.in, args.shape.out);
+    auto* to = static_cast<uint8_t*>(args.packed);
+    for (int32_t done = 0; done < quads.channels;) {
+      const DepthwiseQuads::Block block = quads.block(done);
+      for (int32_t variant = 0; variant < quads.variants; ++variant, to += quads.variant_bytes()) {
+        DepthwisePackingAvx512Vnni(args, quads, block).pack_variant(variant, to);
+      }
+      done = DepthwiseQuads::end_of(block);
+    }
+  }
+
+ private:
+  using Quads = DepthwiseQuads;
+  using Isa = Avx512Vnni;
+  static constexpr int32_t most = 16;  // weights of a part
+
+  DepthwisePackingAvx512Vnni(const PackArgs& args, const Quads& quads, const Quads::Block& block)
+      : args_(args), quads_(quads), block_(block) {}
+
+  void pack_variant(int32_t variant, uint8_t* packed) const {
+    uint8_t* to = packed + Quads::entry_bytes;
+    __m512i sums[Quads::vectors] = {};
+    for (int32_t quad = 0; quad < quads_.quads; ++quad) {
+      for (int32_t phase = 0; phase < quads_.phases; ++phase) {
+        for (int32_t kx = phase; kx < quads_.window.kernel_w; kx += quads_.window.stride_w, to += Quads::entry_bytes) {
+          __m512i rows[Quads::rows];
+          for (int32_t row = 0; row < Quads::rows; ++row) {
+            rows[row] = kernel_row(quads_.kernel_row(variant, quad, row), kx);
+          }
+          EntryAvx512Vnni::store(rows, _mm512_setzero_si512(), to);
+          for (int32_t k = 0; k < Quads::vectors; ++k) {
+            sums[k] = Isa::dot(sums[k], _mm512_set1_epi8(1), Isa::load(to + k * Quads::vector_bytes));
+          }
+        }
+      }
+    }
+    for (int32_t k = 0; k < Quads::vectors; ++k) {
+      Isa::store(packed + k * Quads::vector_bytes, Isa::multiply(sums[k], -(args_.input_zero + 128)));
+    }
+  }
+
+  // The block's weights at a place of the window, 0 outside of it.
+  __m512i kernel_row(int32_t ky, int32_t kx) const {
+    if (ky < 0 || ky >= quads_.window.kernel_h) return _mm512_setzero_si512();
+    const int32_t first = (ky * quads_.window.kernel_w + kx) * quads_.channels + block_.first;
+    const int32_t wrap = block_.size - 1;
+    return EntryAvx512Vnni::joined(part(first), part(first + (16 & wrap)), part(first + (32 & wrap)),
+                                   part(first + (48 & wrap)));
+  }
+
+  __m128i part(int32_t index) const {
+    const __m128i weights = load(args_.weights + index);
+    return args_.signs == nullptr ? weights : Isa::perturb_taps(weights, load(args_.signs + index), args_.mu);
+  }
+  __m128i load(const int8_t* values) const {
+    if (quads_.channels >= most) return Isa::load_taps(values);
+    int8_t copy[most] = {};
+    std::memcpy(copy, values, static_cast<size_t>(quads_.channels));
+    return Isa::load_taps(copy);
+  }
+
+  const PackArgs& args_;
+  const DepthwiseQuads& quads_;
+  const Quads::Block block_;
+};
+
+}  // namespace
+}  // namespace pmt::host
