@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <cstring>
 
 #include "reference/conv2d.hpp"
 #include "reference/depthwise_conv2d.hpp"
@@ -239,6 +240,15 @@ AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, co
   AlignedBytes packed(static_cast<size_t>(kernels.packed_bytes(shape)), 0x3C);
   if (packs(kernels)) kernels.pack({shape, linear.input_zero, linear.weights.data(), signs, mu, packed.data()});
   return packed;
+}
+
+bool packs_perturbed(const Kernels& kernels, const LinearCase& linear, const std::vector<int8_t>& signs, int32_t mu) {
+  LinearCase perturbed = linear;
+  portable_kernels().perturb(linear.weights.data(), signs.data(), static_cast<int32_t>(signs.size()), mu, -127, 127,
+                             perturbed.weights.data());
+  const AlignedBytes once = packed_weights(kernels, linear, signs.data(), mu);
+  const AlignedBytes twice = packed_weights(kernels, perturbed, nullptr, 0);
+  return once.size() == twice.size() && (once.size() == 0 || std::memcmp(once.data(), twice.data(), once.size()) == 0);
 }
 
 }  // namespace pmt::tests

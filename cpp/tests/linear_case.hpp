@@ -57,6 +57,9 @@ OpShape op_shape(const LinearCase& linear);
 // In an exactly sized buffer of the kernels' alignment.
 AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, const int8_t* signs, int32_t mu);
 
+// Whether weights perturbed while they are packed are those perturbed before.
+bool packs_perturbed(const Kernels& kernels, const LinearCase& linear, const std::vector<int8_t>& signs, int32_t mu);
+
 // Values in row-major order under a shape.
 template <typename Tensor, typename Value>
 Tensor tensor_of(const std::vector<Value>& values, const typename Tensor::shape_type& shape) {

@@ -78,23 +78,18 @@ double node_freedom(const Setting& setting, const ReferenceEstimate& reference, 
 
 // The share of independent directions' noise that a layer's directions have: the mean square of the
 // products of two coordinates over them, which is their number for independent ones.
-double correlation(const reference::Vector<double>& products, size_t directions) {
-  return xt::mean(xt::square(products))() / static_cast<double>(directions);
-}
-
 double hadamard_correlation(size_t directions, size_t columns) {
   const size_t order = reference::hadamard_order(columns);
   const xt::xtensor<int8_t, 2> matrix = reference::hadamard_matrix(order);
-  std::vector<double> products;
+  double squares = 0.0;
   for (size_t i = 0; i < columns; ++i) {
     for (size_t j = 0; j < columns; ++j) {
       double product = 0.0;
       for (size_t row = 0; row < directions; ++row) product += matrix(row % order, i) * matrix(row % order, j);
-      if (i != j) products.push_back(product);
+      if (i != j) squares += product * product;
     }
   }
-  return products.empty() ? 0.0
-                          : correlation(tensor_of<reference::Vector<double>>(products, {products.size()}), directions);
+  return columns < 2 ? 0.0 : squares / static_cast<double>(directions * columns * (columns - 1));
 }
 
 double direction_noise(const Setting& setting, const Layer& layer) {

@@ -315,9 +315,9 @@ class DepthwiseAvx512Vnni {
       if constexpr (Modest) return Isa::round_modest(sums[k], scale);
       return Isa::round(Isa::real(sums[k], Isa::to_float(layer.bias[k]), scale), layer.range);
     };
-    const __m512i low = Isa::packed(round(0), round(1), layer.range);
-    const __m512i high = Isa::packed(round(2), round(3), layer.range);
-    return Isa::packed_bytes(low, high, layer.range);
+    const __m512i low = Isa::to_int16(round(0), round(1), layer.range);
+    const __m512i high = Isa::to_int16(round(2), round(3), layer.range);
+    return Isa::to_outputs(low, high, layer.range);
   }
 
   // A pixel of each of the first `bands` bands.

@@ -1,9 +1,8 @@
 // Weights of depthwise_conv2d into the entries of depthwise_quads.hpp, perturbed on the way.
 #pragma once
 
-#include <cstring>
-
 #include "host/kernels/depthwise_entry_avx512_vnni.hpp"
+#include "host/kernels/pixel_x86.hpp"
 
 namespace pmt::host {
 namespace {
@@ -25,8 +24,6 @@ class DepthwisePackingAvx512Vnni {
  private:
   using Quads = DepthwiseQuads;
   using Isa = Avx512Vnni;
-  static constexpr int32_t most = 16;  // weights of a part
-
   DepthwisePackingAvx512Vnni(const PackArgs& args, const Quads& quads, const Quads::Block& block)
       : args_(args), quads_(quads), block_(block) {}
 
@@ -36,11 +33,7 @@ class DepthwisePackingAvx512Vnni {
     for (int32_t quad = 0; quad < quads_.quads; ++quad) {
       for (int32_t phase = 0; phase < quads_.phases; ++phase) {
         for (int32_t kx = phase; kx < quads_.window.kernel_w; kx += quads_.window.stride_w, to += Quads::entry_bytes) {
-          __m512i rows[Quads::rows];
-          for (int32_t row = 0; row < Quads::rows; ++row) {
-            rows[row] = kernel_row(quads_.kernel_row(variant, quad, row), kx);
-          }
-          EntryAvx512Vnni::store(rows, _mm512_setzero_si512(), to);
+          pack_entry(variant, quad, kx, to);
           for (int32_t k = 0; k < Quads::vectors; ++k) {
             sums[k] = Isa::dot(sums[k], _mm512_set1_epi8(1), Isa::load(to + k * Quads::vector_bytes));
           }
@@ -50,6 +43,12 @@ class DepthwisePackingAvx512Vnni {
     for (int32_t k = 0; k < Quads::vectors; ++k) {
       Isa::store(packed + k * Quads::vector_bytes, Isa::multiply(sums[k], -(args_.input_zero + 128)));
     }
+  }
+
+  void pack_entry(int32_t variant, int32_t quad, int32_t kx, uint8_t* to) const {
+    __m512i rows[Quads::rows];
+    for (int32_t row = 0; row < Quads::rows; ++row) rows[row] = kernel_row(quads_.kernel_row(variant, quad, row), kx);
+    EntryAvx512Vnni::store(rows, _mm512_setzero_si512(), to);
   }
 
   // The block's weights at a place of the window, 0 outside of it.
@@ -66,10 +65,7 @@ class DepthwisePackingAvx512Vnni {
     return args_.signs == nullptr ? weights : Isa::perturb_taps(weights, load(args_.signs + index), args_.mu);
   }
   __m128i load(const int8_t* values) const {
-    if (quads_.channels >= most) return Isa::load_taps(values);
-    int8_t copy[most] = {};
-    std::memcpy(copy, values, static_cast<size_t>(quads_.channels));
-    return Isa::load_taps(copy);
+    return quads_.channels >= 16 ? PixelX86::load<true>(values, 16) : PixelX86::load<false>(values, quads_.channels);
   }
 
   const PackArgs& args_;

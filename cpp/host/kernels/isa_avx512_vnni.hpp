@@ -74,17 +74,17 @@ struct Avx512Vnni : VnniX86 {
   }
 
   // Of each 128-bit part the four lanes of `a`, then those of `b`, as int16.
-  static Int32 packed(Int32 a, Int32 b, const Range& range) {
+  static Int32 to_int16(Int32 a, Int32 b, const Range& range) {
     return _mm512_adds_epi16(_mm512_packs_epi32(a, b), range.zero_point);
   }
   // Of each 128-bit part the eight int16 of `a`, then those of `b`, as outputs.
-  static Bytes packed_bytes(Int32 a, Int32 b, const Range& range) {
+  static Bytes to_outputs(Int32 a, Int32 b, const Range& range) {
     return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), range.lower), range.highest);
   }
   // Four rounded vectors become 64 outputs, in order.
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const Bytes bytes =
-        packed_bytes(packed(rounded[0], rounded[1], range), packed(rounded[2], rounded[3], range), range);
+        to_outputs(to_int16(rounded[0], rounded[1], range), to_int16(rounded[2], rounded[3], range), range);
     // Dword 4 * part + vector becomes dword 4 * vector + part.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, bytes);
