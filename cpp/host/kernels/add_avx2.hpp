@@ -31,7 +31,7 @@ struct AddAvx2 {
     for (; i + 32 <= count; i += 32) {
       const __m256i sums[4] = {steps(a + i, b + i), steps(a + i + 8, b + i + 8), steps(a + i + 16, b + i + 16),
                                steps(a + i + 24, b + i + 24)};
-      RequantiseAvx2::store(output + i, RequantiseAvx2::narrow(sums, range_));
+      RequantiseAvx2::store(output + i, RequantiseAvx2::narrow<true>(sums, range_));
     }
     for (; i + 8 <= count; i += 8) _mm_storel_epi64(reinterpret_cast<__m128i*>(output + i), eight(a + i, b + i));
     if (i < count) {
@@ -46,7 +46,7 @@ struct AddAvx2 {
 
   __m128i eight(const int8_t* a, const int8_t* b) const {
     const __m256i same = steps(a, b);
-    return _mm256_castsi256_si128(RequantiseAvx2::narrow({same, same, same, same}, range_));
+    return _mm256_castsi256_si128(RequantiseAvx2::narrow<true>({same, same, same, same}, range_));
   }
 
   __m256 real(const int8_t* values, int operand) const {

@@ -114,7 +114,7 @@ class Depthwise {
         const int32_t taps = args.window.kernel_h * args.window.kernel_w;
         if (channels < depthwise_block) {
           run_block<false, false>(args, layer, in, out);
-        } else if (is_modest(taps, args.bias + first, args.scales + first, depthwise_block)) {
+        } else if (is_modest(args, taps, first, depthwise_block)) {
           run_block<true, true>(args, layer, in + first, out + first);
         } else {
           run_block<true, false>(args, layer, in + first, out + first);

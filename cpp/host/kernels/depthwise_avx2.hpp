@@ -119,7 +119,7 @@ class DepthwiseAvx2 {
       constexpr int32_t i = 2 * pair, next = i + 1 < Count ? i + 1 : i;
       const __m256i rounded[4] = {round<Modest>(layer, 0, sums[i].low), round<Modest>(layer, 1, sums[i].high),
                                   round<Modest>(layer, 0, sums[next].low), round<Modest>(layer, 1, sums[next].high)};
-      const __m256i bytes = narrow(rounded, layer.range);
+      const __m256i bytes = narrow<!Modest>(rounded, layer.range);
       PixelX86::store<Whole>(_mm256_castsi256_si128(bytes), channels, out + i * channels);
       if (next > i) PixelX86::store<Whole>(_mm256_extracti128_si256(bytes, 1), channels, out + next * channels);
     });
@@ -134,14 +134,14 @@ class DepthwiseAvx2 {
   }
 
   // Channels {0-3, 8-11} and {4-7, 12-15} of two positions to 16 outputs each.
+  template <bool Clamps>
   static __m256i narrow(const __m256i (&rounded)[4], const RangeAvx2& range) {
     __m256i positions[2];
     for (int32_t i = 0; i < 2; ++i) {
       positions[i] = _mm256_adds_epi16(_mm256_packs_epi32(rounded[2 * i], rounded[2 * i + 1]), range.zero_point);
     }
     const __m256i packed = _mm256_packs_epi16(positions[0], positions[1]);
-    const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(packed, range.lower), range.highest);
-    return _mm256_permute4x64_epi64(bytes, 0xD8);
+    return _mm256_permute4x64_epi64(Clamps ? Avx2::clamp(packed, range) : packed, 0xD8);
   }
 
   static int32_t channel_of_lane(int32_t lane) {

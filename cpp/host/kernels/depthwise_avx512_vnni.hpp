@@ -36,7 +36,7 @@ class DepthwiseAvx512Vnni {
       const Quads::Block block = quads.block(done);
       const Layer layer = layer_of(args, quads, block, weights);
       const int32_t count = block.size < quads.channels ? block.size : quads.channels;
-      if (is_modest(taps, args.bias + block.first, args.scales + block.first, count)) {
+      if (is_modest(args, taps, block.first, count)) {
         run_block<true>(args, quads, layer);
       } else {
         run_block<false>(args, quads, layer);
@@ -317,7 +317,7 @@ class DepthwiseAvx512Vnni {
     };
     const __m512i low = Isa::to_int16(round(0), round(1), layer.range);
     const __m512i high = Isa::to_int16(round(2), round(3), layer.range);
-    return Isa::to_outputs(low, high, layer.range);
+    return Isa::to_outputs<!Modest>(low, high, layer.range);
   }
 
   // A pixel of each of the first `bands` bands.

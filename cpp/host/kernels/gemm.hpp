@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/kernels/gemm_block.hpp"
+#include "host/kernels/gemm_outputs.hpp"
 #include "host/kernels/gemm_tile.hpp"
 #include "host/kernels/requantise_bounds.hpp"
 
@@ -44,7 +45,7 @@ class Gemm {
     return GemmBlocks::positions(shape) * static_cast<int32_t>(sizeof(GemmRow));
   }
 
-  static RequantiseSums<Isa, false, false> requantisation(const LinearArgs& args) {
+  static RequantiseSums<Isa, false, Stores::parts> requantisation(const LinearArgs& args) {
     return {Isa::range(args.output_zero, args.clamp_min, args.clamp_max), args.bias, args.scales, nullptr};
   }
 
@@ -53,7 +54,7 @@ class Gemm {
         shape_(shape),
         window_(window),
         layout_(GemmLayout::of<Isa>(shape)),
-        blocks_(shape, window),
+        blocks_(shape, window, Isa::tile_rows(layout_.panel(0).width)),
         rows_(static_cast<GemmRow*>(args.scratch)),
         band_(reinterpret_cast<Activation*>(reinterpret_cast<uint8_t*>(rows_) + row_bytes(shape))) {}
 
@@ -132,21 +133,24 @@ class Gemm {
     }
   }
 
-  void multiply_panel(const RequantiseSums<Isa, false, false>& epilogue, int32_t rows, const uint8_t* weights,
+  void multiply_panel(const RequantiseSums<Isa, false, Stores::parts>& epilogue, int32_t rows, const uint8_t* weights,
                       const GemmRows& block, const GemmLayout::Panel& panel) const {
     const int32_t channel = panel.first_channel;
-    const bool modest = is_modest(shape_.taps(), args_.bias + channel, args_.scales + channel, panel.channels);
+    const bool modest = is_modest(args_, shape_.taps(), channel, panel.channels);
     const bool whole = panel.channels == panel.width * Isa::lanes;
+    const bool dense = whole && runs_.length > 0 && runs_.step.output == panel.channels;
     const auto multiply_as = [&](auto as) {
       multiply_panel(decltype(as){epilogue.range, epilogue.bias, epilogue.scales, epilogue.output}, rows, weights,
                      block, panel);
     };
-    if (modest && whole) {
-      multiply_as(RequantiseSums<Isa, true, true>{});
+    if (modest && dense) {
+      multiply_as(RequantiseSums<Isa, true, Stores::dense>{});
+    } else if (modest && whole) {
+      multiply_as(RequantiseSums<Isa, true, Stores::whole>{});
     } else if (modest) {
-      multiply_as(RequantiseSums<Isa, true, false>{});
+      multiply_as(RequantiseSums<Isa, true, Stores::parts>{});
     } else if (whole) {
-      multiply_as(RequantiseSums<Isa, false, true>{});
+      multiply_as(RequantiseSums<Isa, false, Stores::whole>{});
     } else {
       multiply_rows(epilogue, rows, weights, block, panel);
     }

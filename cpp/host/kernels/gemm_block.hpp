@@ -18,15 +18,18 @@ class GemmBlocks {
   static constexpr int32_t most_positions = 240;
   static constexpr int32_t wanted_activations = 8192;
 
-  GemmBlocks(const GemmShape& shape, const Window& window) : shape_(shape), window_(window) {
+  // A block of whole tiles, of `tile_rows` positions, leaves no smaller one behind.
+  GemmBlocks(const GemmShape& shape, const Window& window, int32_t tile_rows) : shape_(shape), window_(window) {
     pitch_ = ((shape.out.width - 1) * window.stride_w + shape.kernel_w) * shape.in.channels;
     const int32_t room = band_activations(shape);
     const int32_t fitting_rows = (room / pitch_ - shape.kernel_h) / window.stride_h + 1;
     const int32_t rows = clamp(fitting_rows, 1, clamp(most_positions / shape.out.width, 1, shape.out.height));
-    rows_ = even(shape.out.height, rows);
-    images_ = rows_ < shape.out.height ? 1
-                                       : clamp(room / (input_rows(rows_) * pitch_), 1,
-                                               clamp(most_positions / (rows_ * shape.out.width), 1, most_positions));
+    const bool in_tiles = shape.out.width == 1 && rows < shape.out.height && rows > tile_rows;
+    rows_ = in_tiles ? rows / tile_rows * tile_rows : even(shape.out.height, rows);
+    const int32_t positions = rows_ * shape.out.width;
+    const int32_t images =
+        clamp(room / (input_rows(rows_) * pitch_), 1, clamp(most_positions / positions, 1, most_positions));
+    images_ = rows_ < shape.out.height ? 1 : in_whole_tiles(images, positions, tile_rows);
   }
 
   // Enough for one output row whatever the strides, which are unknown when scratch is measured: a
@@ -50,9 +53,8 @@ class GemmBlocks {
   // Calls use(GemmBlock) for every block of a batch.
   template <typename Use>
   void for_each(int32_t images, const Use& use) const {
-    const int32_t together = images_ > 1 ? even(images, images_ < images ? images_ : images) : 1;
-    for (int32_t image = 0; image < images; image += together) {
-      const int32_t count = images - image < together ? images - image : together;
+    for (int32_t image = 0; image < images; image += images_) {
+      const int32_t count = images - image < images_ ? images - image : images_;
       for (int32_t row = 0; row < shape_.out.height; row += rows_) {
         const int32_t rows = shape_.out.height - row < rows_ ? shape_.out.height - row : rows_;
         use(GemmBlock{image, count, row, rows});
@@ -61,6 +63,17 @@ class GemmBlocks {
   }
 
  private:
+  // At most `most` images of `positions`, fewer where those fill the tiles.
+  static int32_t in_whole_tiles(int32_t most, int32_t positions, int32_t tile_rows) {
+    const int32_t of_image = positions % tile_rows;
+    int32_t left = most * of_image % tile_rows;
+    for (int32_t images = most; images > 0; --images) {
+      if (left == 0) return images;
+      left += left < of_image ? tile_rows - of_image : -of_image;
+    }
+    return most;
+  }
+
   // `count` in parts of at most `most`, as even as can be.
   static int32_t even(int32_t count, int32_t most) {
     const int32_t parts = (count + most - 1) / most;

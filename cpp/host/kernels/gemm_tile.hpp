@@ -1,7 +1,6 @@
-// The inner product: a register tile of positions x vectors of channels over all taps.
+// The inner product: a register tile of positions x vectors of channels over all taps. What becomes of
+// the sums is up to an epilogue (gemm_outputs.hpp).
 #pragma once
-
-#include <cstring>
 
 #include "host/kernels/gemm_shape.hpp"
 #include "host/kernels/unrolled.hpp"
@@ -74,105 +73,6 @@ struct EvenRows {
 
 }  // namespace
 
-// Requantised sums. Modest (requantise_bounds.hpp): the sums start with the bias. Whole: the panel's
-// channels fill its vectors.
-template <typename Isa, bool modest, bool whole>
-struct RequantiseSums {
-  using Int32 = typename Isa::Int32;
-  using Output = int8_t;
-  typename Isa::Range range;
-  const int32_t* bias;
-  const float* scales;
-  Output* output;  // of the block
-
-  Int32 start(int32_t channel) const { return modest ? Isa::load(bias + channel) : Isa::zero(); }
-
-  template <int rows, int width, typename Rows>
-  void write(const Rows& tile, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
-    constexpr int total = rows * width;
-    const int32_t* biases = bias + panel.first_channel;
-    const float* factors = scales + panel.first_channel;
-    Output* const place = output + panel.first_channel;
-    PMT_UNROLL
-    for (int first = 0; first < total; first += 4) {
-      Int32 rounded[4];
-      PMT_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int index = first + i < total ? first + i : total - 1;
-        const int column = index % width * Isa::lanes;
-        if constexpr (modest) {
-          rounded[i] = Isa::round_modest(sums[index], Isa::load_floats(factors + column));
-        } else {
-          const auto offset = Isa::to_float(Isa::load(biases + column));
-          rounded[i] = Isa::round(Isa::real(sums[index], offset, Isa::load_floats(factors + column)), range);
-        }
-      }
-      const typename Isa::Bytes outputs = Isa::narrow(rounded, range);
-      if constexpr (whole) {
-        constexpr int step = width % 4 == 0 ? 4 : (width % 2 == 0 ? 2 : 1);
-        PMT_UNROLL
-        for (int i = 0; i < 4; i += step) {
-          if (first + i >= total) break;
-          const int column = (first + i) % width * Isa::lanes;
-          Isa::store_outputs(place + tile.output((first + i) / width) + column, outputs, i, step);
-        }
-      } else if constexpr (Isa::stores_parts) {
-        PMT_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          if (first + i >= total) break;
-          const int column = (first + i) % width * Isa::lanes;
-          Isa::store_part(place + tile.output((first + i) / width) + column, outputs, i, panel.channels - column);
-        }
-      } else {
-        write_part<width>(place, tile, panel.channels, outputs, first, total - first < 4 ? total - first : 4);
-      }
-    }
-  }
-
- private:
-  // `count` vectors from `first` on; those behind the last channel are cut.
-  template <int width, typename Rows>
-  __attribute__((noinline)) static void write_part(Output* place, const Rows& tile, int32_t panel_channels,
-                                                   const typename Isa::Bytes& outputs, int first, int count) {
-    int8_t bytes[4 * Isa::lanes];
-    Isa::store_outputs(bytes, outputs, 0, 4);
-    for (int i = 0; i < count; ++i) {
-      const int column = (first + i) % width * Isa::lanes;
-      const int channels = panel_channels - column < Isa::lanes ? panel_channels - column : Isa::lanes;
-      std::memcpy(place + tile.output((first + i) / width) + column, bytes + i * Isa::lanes,
-                  static_cast<size_t>(channels));
-    }
-  }
-};
-
-template <typename Isa>
-struct ScaleSums {
-  using Int32 = typename Isa::Int32;
-  using Output = float;
-  const int32_t* bias;
-  const float* scales;
-  Output* output;  // of the block
-
-  Int32 start(int32_t) const { return Isa::zero(); }
-
-  template <int rows, int width, typename Rows>
-  void write(const Rows& tile, const GemmLayout::Panel& panel, const Int32 (&sums)[rows * width]) const {
-    PMT_UNROLL
-    for (int r = 0; r < rows; ++r) {
-      float reals[width * Isa::lanes];
-      PMT_UNROLL
-      for (int v = 0; v < width; ++v) {
-        const int channel = panel.first_channel + v * Isa::lanes;
-        const auto offset = Isa::to_float(Isa::load(bias + channel));
-        const auto real = Isa::real(sums[r * width + v], offset, Isa::load_floats(scales + channel));
-        Isa::store_floats(reals + v * Isa::lanes, real);
-      }
-      std::memcpy(output + tile.output(r) + panel.first_channel, reals,
-                  static_cast<size_t>(panel.channels) * sizeof(float));
-    }
-  }
-};
-
 template <typename Isa, typename Epilogue, typename Rows, int rows, int width>
 PMT_INLINE inline void gemm_tile(const Rows& tile, const uint8_t* weights, const GemmRows& block,
                                  const GemmLayout::Panel& panel, const Epilogue& epilogue) {
@@ -201,7 +101,8 @@ PMT_INLINE inline void gemm_tile(const Rows& tile, const uint8_t* weights, const
       taps.next();
     }
   }
-  epilogue.template write<rows, width>(tile, panel, sums);
+  const Epilogue& end = Epilogue::template is_apart<width> ? *opaque(&epilogue) : epilogue;
+  end.template write<rows, width>(tile, panel, sums);
 }
 
 // Not inlined, and with all it calls inlined: a tile wants the registers for itself.

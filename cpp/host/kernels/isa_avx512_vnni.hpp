@@ -19,6 +19,13 @@ struct Avx512Vnni : VnniX86 {
   // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
   static constexpr int32_t shortest_run = 16;
 
+  static void convert(const int8_t* values, int32_t count, int32_t zero_point, Activation* converted) {
+    const __m512i flip = _mm512_set1_epi8(-128);
+    int32_t i = 0;
+    for (; i + 64 <= count; i += 64) store(converted + i, _mm512_xor_si512(load(values + i), flip));
+    VnniX86::convert(values + i, count - i, zero_point, converted + i);
+  }
+
   static Int32 zero() { return _mm512_setzero_si512(); }
   static Int32 load(const void* from) { return _mm512_loadu_si512(from); }
   static void store(void* to, Int32 value) { _mm512_storeu_si512(to, value); }
@@ -78,13 +85,16 @@ struct Avx512Vnni : VnniX86 {
     return _mm512_adds_epi16(_mm512_packs_epi32(a, b), range.zero_point);
   }
   // Of each 128-bit part the eight int16 of `a`, then those of `b`, as outputs.
+  template <bool Clamps>
   static Bytes to_outputs(Int32 a, Int32 b, const Range& range) {
-    return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), range.lower), range.highest);
+    const Bytes bytes = _mm512_packs_epi16(a, b);
+    return Clamps ? _mm512_min_epi8(_mm512_max_epi8(bytes, range.lower), range.highest) : bytes;
   }
   // Four rounded vectors become 64 outputs, in order.
+  template <bool Clamps>
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const Bytes bytes =
-        to_outputs(to_int16(rounded[0], rounded[1], range), to_int16(rounded[2], rounded[3], range), range);
+        to_outputs<Clamps>(to_int16(rounded[0], rounded[1], range), to_int16(rounded[2], rounded[3], range), range);
     // Dword 4 * part + vector becomes dword 4 * vector + part.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, bytes);

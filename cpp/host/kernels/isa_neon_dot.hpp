@@ -57,12 +57,13 @@ struct NeonDot {
   static Int32 round(Float value, const Range&) { return vcvtnq_s32_f32(value); }
   // Of products that are known to fit int32 (requantise_bounds.hpp).
   static Int32 round_modest(Int32 sums, Float scale) { return vcvtnq_s32_f32(vmulq_f32(to_float(sums), scale)); }
+  template <bool Clamps>
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const int16x8_t first = vcombine_s16(vqmovn_s32(rounded[0]), vqmovn_s32(rounded[1]));
     const int16x8_t second = vcombine_s16(vqmovn_s32(rounded[2]), vqmovn_s32(rounded[3]));
     const int8x16_t bytes =
         vcombine_s8(vqmovn_s16(vqaddq_s16(first, range.zero_point)), vqmovn_s16(vqaddq_s16(second, range.zero_point)));
-    return vminq_s8(vmaxq_s8(bytes, range.low), range.high);
+    return Clamps ? vminq_s8(vmaxq_s8(bytes, range.low), range.high) : bytes;
   }
   // Vectors `index` .. `index + count - 1` of four.
   static void store_outputs(int8_t* to, Bytes outputs, int32_t index, int32_t count) {

@@ -57,13 +57,17 @@ struct RequantiseAvx2 {
   }
 
   // Four rounded vectors become 32 outputs, in order.
+  template <bool Clamps>
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {
     const __m256i first = _mm256_adds_epi16(_mm256_packs_epi32(rounded[0], rounded[1]), range.zero_point);
     const __m256i second = _mm256_adds_epi16(_mm256_packs_epi32(rounded[2], rounded[3]), range.zero_point);
     const __m256i packed = _mm256_packs_epi16(first, second);
-    const __m256i bytes = _mm256_min_epi8(_mm256_max_epi8(packed, range.lower), range.highest);
+    const __m256i bytes = Clamps ? clamp(packed, range) : packed;
     // The packs work on each 128-bit half: dwords are vectors 0 1 2 3 (low halves), 0 1 2 3 (high halves).
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+  static Bytes clamp(Bytes outputs, const Range& range) {
+    return _mm256_min_epi8(_mm256_max_epi8(outputs, range.lower), range.highest);
   }
   // The outputs of vectors `index` .. `index` + `count` - 1 of narrow()'s four; both are constants
   // after inlining.

@@ -48,4 +48,12 @@ PMT_INLINE inline void repeated(Body body) {
 #endif
 }
 
+// The same pointer, of which the compiler forgets where it comes from: what lies there is loaded where
+// it is used, and leaves its registers to the loops before that.
+template <typename T>
+PMT_INLINE inline T* opaque(T* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
+
 }  // namespace pmt::host
