@@ -22,11 +22,12 @@ reference::Requantisation random_requantisation(RandomSource& random, const Line
   to.bias = reference::Vector<int32_t>::from_shape({channels});
   to.scales = reference::Vector<float>::from_shape({channels});
   const double spread = 50.0 / (74.0 * 74.0 * std::sqrt(static_cast<double>(taps(shape))));
+  const bool has_dead = random.chance(2);
   for (size_t c = 0; c < channels; ++c) {
-    const bool dead = random.chance(8);
+    const bool dead = has_dead && random.chance(8);
     to.scales(c) = static_cast<float>(dead ? 3.9e-9 * random.real(0.1, 10.0) : spread * random.real(0.2, 4.0));
     to.bias(c) = dead ? (random.chance(2) ? INT_MIN : INT_MAX) : random.integer(-20000, 20000);
-    if (random.chance(16)) to.bias(c) = random.chance(2) ? INT_MIN : INT_MAX;
+    if (has_dead && random.chance(16)) to.bias(c) = random.chance(2) ? INT_MIN : INT_MAX;
   }
   const int32_t low = random.integer(-128, 100);
   const bool clamped = random.chance(2);

@@ -30,8 +30,8 @@ struct LinearCase {
 Shape output_shape(const LinearShape& shape);
 int64_t weight_count(const LinearShape& shape);
 
-// Scales that spread the outputs over int8; one channel in eight is dead: its weight scale is
-// 3.9e-9 and its bias stands at a limit of int32.
+// Scales that spread the outputs over int8. In every other layer one channel in eight is dead: its weight
+// scale is 3.9e-9 and its bias stands at a limit of int32.
 LinearCase random_linear_case(RandomSource& random, const LinearShape& shape);
 
 // The same with several images, which may lie apart or (a stride of 0) share their input.

@@ -39,6 +39,16 @@ void compare_case(const LinearCase& linear) {
   }
 }
 
+void check_perturbed(RandomSource& random, const LinearCase& linear) {
+  std::vector<int8_t> signs = random.bytes(weight_count(linear.shape), 0, 1);
+  for (int8_t& sign : signs) sign = sign == 0 ? int8_t{-1} : int8_t{1};
+  const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(packs_perturbed(*kernels, linear, signs, mu));
+  }
+}
+
 void compare(RandomSource& random, const LinearShape& shape) { compare_case(random_linear_case(random, shape)); }
 
 }  // namespace
@@ -84,6 +94,19 @@ TEST_CASE("pointwise conv2d of batches") {
   }
 }
 
+TEST_CASE("pointwise conv2d whose positions share a vector") {
+  RandomSource random(35);
+  for (const int32_t out_channels : {1, 2, 4, 5, 8, 9}) {
+    for (const int32_t in_channels : {16, 32, 24}) {
+      const Shape in = {random.integer(1, 9), random.pick<int32_t>({1, 2, 30}), in_channels};
+      CAPTURE(in.width);
+      const LinearShape shape = {OpKind::conv2d, in, out_channels, {1, 1, 1, 1, 0, 0}, 0, 0};
+      compare_case(random_linear_batch(random, shape));
+      check_perturbed(random, random_linear_case(random, shape));
+    }
+  }
+}
+
 TEST_CASE("conv2d whose input is cut into bands of rows") {
   RandomSource random(33);
   compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 16, {3, 3, 1, 1, 1, 1}, 1, 1}));
@@ -126,13 +149,6 @@ TEST_CASE("perturbed packed weights are the packed form of perturbed weights") {
     LinearShape shape = random_conv(random, random.integer(1, 4), random.integer(1, 4), random.integer(1, 40));
     shape.out_channels = random.integer(1, 60);
     if (random.chance(3)) shape.kind = OpKind::fully_connected;
-    const LinearCase linear = random_linear_case(random, shape);
-    std::vector<int8_t> signs = random.bytes(weight_count(shape), 0, 1);
-    for (int8_t& sign : signs) sign = sign == 0 ? int8_t{-1} : int8_t{1};
-    const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      CHECK(packs_perturbed(*kernels, linear, signs, mu));
-    }
+    check_perturbed(random, random_linear_case(random, shape));
   }
 }

@@ -12,14 +12,18 @@ template <typename Isa>
 class Gemm {
  public:
   static int32_t scratch_bytes(const OpShape& op) {
-    const GemmShape shape = gemm_shape(op);
+    const GemmShape shape = gemm_shape<Isa>(op);
     return row_bytes(shape) + GemmBlocks::band_activations(shape) * activation_bytes + overread;
   }
 
   static void conv2d(const LinearArgs& args) {
-    const GemmShape shape = conv_shape(args.in, args.out, args.window.kernel_h, args.window.kernel_w);
-    Gemm(args, shape, shape.is_plain() ? no_window : args.window)
-        .run(requantisation(args), args.output, args.batch.output_stride);
+    const GemmShape shape = gemm_shape<Isa>({OpKind::conv2d, args.in, args.out, args.window});
+    if (shape.row_positions > 1) {
+      pairs(args, shape);
+    } else {
+      Gemm(args, shape, shape.is_plain() ? no_window : args.window)
+          .run(requantisation(args), args.output, args.batch.output_stride);
+    }
   }
 
   static void fully_connected(const LinearArgs& args) {
@@ -39,6 +43,19 @@ class Gemm {
   static constexpr Window no_window = {1, 1, 1, 1, 0, 0};
   static constexpr int32_t activation_bytes = sizeof(Activation);
   static constexpr int32_t overread = 64;  // the last group of a row may end behind the band
+
+  static void pairs(const LinearArgs& args, const GemmShape& shape) {
+    int32_t bias[Isa::lanes] = {};
+    float scales[Isa::lanes] = {};
+    for (int32_t c = 0; c < shape.out.channels; ++c) {
+      bias[c] = args.bias[c % args.out.channels];
+      scales[c] = args.scales[c % args.out.channels];
+    }
+    LinearArgs both = args;
+    both.bias = bias;
+    both.scales = scales;
+    Gemm(both, shape, no_window).run(requantisation(both), args.output, args.batch.output_stride);
+  }
 
   // Scratch: rows of the block, its band of padded input rows.
   static int32_t row_bytes(const GemmShape& shape) {
@@ -145,6 +162,8 @@ class Gemm {
     };
     if (modest && dense) {
       multiply_as(RequantiseSums<Isa, true, Stores::dense>{});
+    } else if (dense) {
+      multiply_as(RequantiseSums<Isa, false, Stores::dense>{});
     } else if (modest && whole) {
       multiply_as(RequantiseSums<Isa, true, Stores::whole>{});
     } else if (modest) {

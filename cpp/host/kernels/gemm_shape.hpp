@@ -11,6 +11,9 @@ namespace pmt::host {
 struct GemmShape {
   Shape in, out;
   int32_t kernel_h, kernel_w;
+  // Positions that share a row, of which each has its part of the taps and of the columns: the weights of
+  // its columns are 0 for the taps of others.
+  int32_t row_positions = 1;
 
   int32_t taps() const { return kernel_h * kernel_w * in.channels; }
   // The padded rows under a single column of outputs have no gaps.
@@ -21,21 +24,32 @@ struct GemmShape {
 };
 
 inline GemmShape dense_shape(const Shape& in, const Shape& out) {
-  return {{1, 1, in.height * in.width * in.channels}, {1, 1, out.channels}, 1, 1};
+  return {{1, 1, in.height * in.width * in.channels}, {1, 1, out.channels}, 1, 1, 1};
 }
 
 // Of a pointwise convolution every position is an input row of its own.
 inline GemmShape conv_shape(const Shape& in, const Shape& out, int32_t kernel_h, int32_t kernel_w) {
-  const GemmShape shape = {in, out, kernel_h, kernel_w};
+  const GemmShape shape = {in, out, kernel_h, kernel_w, 1};
   if (!shape.is_plain()) return shape;
   const int32_t positions = in.height * in.width;
-  return {{positions, 1, in.channels}, {positions, 1, out.channels}, 1, 1};
+  return {{positions, 1, in.channels}, {positions, 1, out.channels}, 1, 1, 1};
 }
 
-inline GemmShape gemm_shape(const OpShape& shape) {
-  return shape.kind == OpKind::fully_connected
-             ? dense_shape(shape.in, shape.out)
-             : conv_shape(shape.in, shape.out, shape.window.kernel_h, shape.window.kernel_w);
+constexpr int32_t taps_step = 16;  // that are packed at once
+
+// Two positions a row where one would leave half of a vector idle.
+template <typename Isa>
+GemmShape in_pairs(const GemmShape& shape) {
+  const Shape &in = shape.in, &out = shape.out;
+  const bool pays = shape.is_plain() && 2 * out.channels <= Isa::lanes;
+  if (!pays || in.width > 1 || in.height % 2 > 0 || in.channels % taps_step > 0) return shape;
+  return {{in.height / 2, 1, 2 * in.channels}, {out.height / 2, 1, 2 * out.channels}, 1, 1, 2};
+}
+
+template <typename Isa>
+GemmShape gemm_shape(const OpShape& shape) {
+  if (shape.kind == OpKind::fully_connected) return dense_shape(shape.in, shape.out);
+  return in_pairs<Isa>(conv_shape(shape.in, shape.out, shape.window.kernel_h, shape.window.kernel_w));
 }
 
 // Packed weights: panels of up to `widest` vectors of channels; in a panel, for every group of taps,

@@ -11,19 +11,20 @@ namespace pmt::host {
 template <typename Isa>
 class GemmPacking {
  public:
-  static int64_t bytes(const OpShape& op) { return GemmLayout::of<Isa>(gemm_shape(op)).bytes(); }
+  static int64_t bytes(const OpShape& op) { return GemmLayout::of<Isa>(gemm_shape<Isa>(op)).bytes(); }
   static void pack(const PackArgs& args) { GemmPacking(args).run(); }
 
  private:
   using Taps = typename Isa::Taps;
-  static constexpr int32_t step = 16;  // taps of a Taps
+  static constexpr int32_t step = taps_step;
 
   explicit GemmPacking(const PackArgs& args)
       : args_(args),
-        shape_(gemm_shape(args.shape)),
+        shape_(gemm_shape<Isa>(args.shape)),
         layout_(GemmLayout::of<Isa>(shape_)),
-        taps_(shape_.taps()),
-        count_(static_cast<int64_t>(shape_.out.channels) * taps_) {}
+        taps_(shape_.taps() / shape_.row_positions),
+        channels_(shape_.out.channels / shape_.row_positions),
+        count_(static_cast<int64_t>(channels_) * taps_) {}
 
   void run() const {
     for (int32_t p = 0; p < layout_.panels(); ++p) {
@@ -48,18 +49,28 @@ class GemmPacking {
   void pack_channels(const GemmLayout::Panel& panel, int32_t segment, int32_t channel, int32_t stride,
                      uint8_t* packed) const {
     const int32_t taps = shape_.segment_taps();
-    const int64_t first = static_cast<int64_t>(panel.first_channel + channel) * taps_ + segment * taps;
     for (int32_t k = 0; k < taps; k += step) {
       Taps weights[Isa::pack_channels];
       for (int32_t c = 0; c < Isa::pack_channels; ++c) {
-        weights[c] = channel + c < panel.channels
-                         ? perturbed(first + static_cast<int64_t>(c) * taps_ + k, taps - k < step ? taps - k : step)
-                         : Isa::no_taps();
+        weights[c] = channel + c < panel.channels ? taps_of(panel.first_channel + channel + c, segment * taps + k,
+                                                            taps - k < step ? taps - k : step)
+                                                  : Isa::no_taps();
       }
       const int32_t groups = layout_.groups() - k / Isa::group;
       Isa::store_groups(weights, groups < step / Isa::group ? groups : step / Isa::group, stride,
                         packed + static_cast<int64_t>(k / Isa::group) * stride);
     }
+  }
+
+  // `taps` weights of a column from tap `k` on.
+  Taps taps_of(int32_t column, int32_t k, int32_t taps) const {
+    if (shape_.row_positions > 1) {
+      const int32_t position = column / channels_;
+      if (k / taps_ != position) return Isa::no_taps();
+      column -= position * channels_;
+      k -= position * taps_;
+    }
+    return perturbed(static_cast<int64_t>(column) * taps_ + k, taps);
   }
 
   // `taps` weights from `index` on, zeros behind them.
@@ -98,7 +109,7 @@ class GemmPacking {
   const PackArgs& args_;
   const GemmShape shape_;
   const GemmLayout layout_;
-  const int32_t taps_;
+  const int32_t taps_, channels_;  // of a position
   const int64_t count_;
 };
 
