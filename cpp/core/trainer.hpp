@@ -41,7 +41,7 @@ struct TrainerSetup {
   bool probing = false;
   // As little memory as the step can do with, for devices: one worker, one query at a time. The gradient
   // of a layer is summed up for a group of channels after another; with one sample where activations are no
-  // longer needed, or not yet. estimate() and sums() are not there.
+  // longer needed, or not yet. estimate() and sums() are not there. Only with kernels that do not pack.
   bool compact = false;
   // Compact: bytes for sums that are there at least, if not whole layers are smaller; 0: 16 KB, or
   // 64 KB with batches over 1, whose sums have memory of their own.

@@ -74,6 +74,8 @@ Status Trainer::check_setup() const {
   const int32_t workers = setup_.executor.workers;
   if (workers < 1) return {Code::option_value};
   if (setup_.compact && (workers > 1 || setup_.query_bytes > 0)) return {Code::option_value};
+  // Weights are packed for a layer's whole image, and streams compute bands of it.
+  if (setup_.compact && setup_.packed != nullptr) return {Code::option_value};
   return {};
 }
 

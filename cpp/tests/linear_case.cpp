@@ -165,6 +165,19 @@ reference::Image image_of(const std::vector<int8_t>& values, const Shape& shape)
 
 std::vector<int8_t> values_of(const reference::Image& image) { return {image.begin(), image.end()}; }
 
+bool has_dead_channel(const LinearCase& linear) {
+  const auto& bias = linear.to.bias;
+  return std::any_of(bias.begin(), bias.end(), [](int32_t b) { return b == INT_MIN || b == INT_MAX; });
+}
+
+LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t images, int32_t apart) {
+  LinearCase batch = linear;
+  const auto input = static_cast<int32_t>(linear.input.size()), output = static_cast<int32_t>(elements(linear.out));
+  batch.batch = {images, input + apart, output + apart};
+  batch.input = random.bytes((images - 1) * (input + apart) + input);
+  return batch;
+}
+
 LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape) {
   LinearCase linear = random_linear_case(random, shape);
   const auto input = static_cast<int32_t>(linear.input.size()), output = static_cast<int32_t>(elements(linear.out));

@@ -34,6 +34,11 @@ int64_t weight_count(const LinearShape& shape);
 // scale is 3.9e-9 and its bias stands at a limit of int32.
 LinearCase random_linear_case(RandomSource& random, const LinearShape& shape);
 
+bool has_dead_channel(const LinearCase& linear);
+
+// The same with random images, whose inputs and outputs lie `apart` bytes apart.
+LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t images, int32_t apart);
+
 // The same with several images, which may lie apart or (a stride of 0) share their input.
 LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape);
 

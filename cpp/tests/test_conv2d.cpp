@@ -107,6 +107,35 @@ TEST_CASE("pointwise conv2d whose positions share a vector") {
   }
 }
 
+TEST_CASE("pointwise conv2d whose output is stored in all ways") {
+  RandomSource random(36);
+  for (const int32_t out_channels : {4, 8, 12, 16, 24, 32, 48, 64, 96}) {
+    for (int32_t positions = 1; positions <= 20; ++positions) {
+      CAPTURE(out_channels);
+      CAPTURE(positions);
+      const Shape in = {positions, 1, random.pick<int32_t>({3, 16, 20})};
+      const LinearShape shape = {OpKind::conv2d, in, out_channels, {1, 1, 1, 1, 0, 0}, 0, 0};
+      LinearCase linear = random_linear_case(random, shape);
+      while (has_dead_channel(linear)) linear = random_linear_case(random, shape);
+      linear.to.range.high = 127;
+      for (const int32_t low : {-128, -120}) {
+        linear.to.range.low = low;
+        for (const int32_t apart : {0, 7}) compare_case(with_images(random, linear, 3, apart));
+      }
+    }
+  }
+}
+
+TEST_CASE("many images of few positions") {
+  RandomSource random(37);
+  for (const int32_t apart : {0, 5}) {
+    for (const Shape in : {Shape{1, 1, 16}, Shape{1, 7, 30}, Shape{4, 4, 16}}) {
+      const LinearShape shape = {OpKind::conv2d, in, 16, {1, 1, 1, 1, 0, 0}, 0, 0};
+      compare_case(with_images(random, random_linear_case(random, shape), 250, apart));
+    }
+  }
+}
+
 TEST_CASE("conv2d whose input is cut into bands of rows") {
   RandomSource random(33);
   compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 16, {3, 3, 1, 1, 1, 1}, 1, 1}));
@@ -115,6 +144,10 @@ TEST_CASE("conv2d whose input is cut into bands of rows") {
   compare_case(random_linear_batch(random, {OpKind::conv2d, {3, 300, 5}, 10, {2, 2, 1, 1, 1, 0}, 0, 1}));
   compare_case(random_linear_batch(random, {OpKind::conv2d, {40, 40, 8}, 40, {1, 1, 1, 1, 0, 0}, 0, 0}));
   compare_case(random_linear_batch(random, {OpKind::conv2d, {32, 32, 16}, 32, {1, 1, 2, 2, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {40, 40, 32}, 2, {1, 1, 1, 1, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {40, 40, 32}, 8, {1, 1, 1, 1, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {18, 16, 512}, 8, {1, 1, 1, 1, 0, 0}, 0, 0}));
+  compare_case(random_linear_batch(random, {OpKind::conv2d, {241, 1, 16}, 48, {1, 1, 1, 1, 0, 0}, 0, 0}));
   compare_case(random_linear_batch(random, {OpKind::conv2d, {4, 4, 576}, 160, {1, 1, 1, 1, 0, 0}, 0, 0}));
   compare_case(random_linear_batch(random, {OpKind::conv2d, {60, 5, 200}, 17, {3, 5, 1, 2, 1, 0}, 2, 0}));
 }

@@ -264,6 +264,21 @@ TEST_CASE("an estimate refuses a trainer that keeps no gradient of a whole layer
   CHECK(code(false, 4) == Code::batch_size);
 }
 
+TEST_CASE("a compact trainer refuses packed weights, which are no weights of bands") {
+  SmallSetting setting;
+  const int32_t layer = 0;
+  const LayerStorage storage = {};
+  PackedLayer packed = {};
+  AlignedBytes memory(1024, 0);
+  TrainerSetup setup = {
+      &setting.model, &portable_kernels(), &setting.options, &layer, 1, &storage, 1, sequential_executor(), &packed};
+  setup.compact = true;
+  Trainer trainer;
+  CHECK(trainer.open(setup, memory.data(), memory.size()).code == Code::option_value);
+  setup.compact = false;
+  CHECK(trainer.open(setup, memory.data(), memory.size()).code == Code::arena_too_small);
+}
+
 TEST_CASE("a step reports the loss from before its update") {
   SmallSetting setting;
   TrainingRun run(setting.model, setting.options, {0, 2}, 3, sequential_executor());

@@ -153,7 +153,7 @@ class Gemm {
   void multiply_panel(const RequantiseSums<Isa, false, Stores::parts>& epilogue, int32_t rows, const uint8_t* weights,
                       const GemmRows& block, const GemmLayout::Panel& panel) const {
     const int32_t channel = panel.first_channel;
-    const bool modest = is_modest(args_, shape_.taps(), channel, panel.channels);
+    const bool modest = is_modest(args_, shape_.taps() / shape_.row_positions, channel, panel.channels);
     const bool whole = panel.channels == panel.width * Isa::lanes;
     const bool dense = whole && runs_.length > 0 && runs_.step.output == panel.channels;
     const auto multiply_as = [&](auto as) {
@@ -183,9 +183,11 @@ class Gemm {
   template <typename Epilogue>
   void multiply_rows(const Epilogue& epilogue, int32_t rows, const uint8_t* weights, const GemmRows& block,
                      const GemmLayout::Panel& panel) const {
-    if (runs_.length == 0) {
-      gemm_panel<Isa, Epilogue, ListedRows, Isa::widest>(ListedRows{rows_}, rows, weights, block, panel, epilogue);
-      return;
+    if constexpr (!Epilogue::is_dense) {
+      if (runs_.length == 0) {
+        gemm_panel<Isa, Epilogue, ListedRows, Isa::widest>(ListedRows{rows_}, rows, weights, block, panel, epilogue);
+        return;
+      }
     }
     EvenRows run = {{0, 0}, runs_.step};
     for (int32_t row = 0; row < rows; row += runs_.length) {

@@ -24,8 +24,9 @@ class GemmBlocks {
     const int32_t room = band_activations(shape);
     const int32_t fitting_rows = (room / pitch_ - shape.kernel_h) / window.stride_h + 1;
     const int32_t rows = clamp(fitting_rows, 1, clamp(most_positions / shape.out.width, 1, shape.out.height));
-    const bool in_tiles = shape.out.width == 1 && rows < shape.out.height && rows > tile_rows;
-    rows_ = in_tiles ? rows / tile_rows * tile_rows : even(shape.out.height, rows);
+    const bool in_tiles = shape.out.width == 1 && rows < shape.out.height && rows >= tile_rows;
+    rows_ = even(shape.out.height, in_tiles ? rows - rows % tile_rows : rows);
+    if (in_tiles) rows_ = (rows_ + tile_rows - 1) / tile_rows * tile_rows;
     const int32_t positions = rows_ * shape.out.width;
     const int32_t images =
         clamp(room / (input_rows(rows_) * pitch_), 1, clamp(most_positions / positions, 1, most_positions));

@@ -10,9 +10,9 @@ namespace pmt::host {
 
 // How the vectors of a panel lie in the output.
 enum class Stores {
-  parts,  // its last vector has channels that the layer has not
+  parts,  // the last one has lanes without a channel
   whole,  // side by side within a position
-  dense,  // so do the positions, which have no other channels
+  dense,  // positions are side by side, too: the panel has all of their channels. Of EvenRows only
 };
 
 // Requantised sums. Modest (requantise_bounds.hpp): they start with the bias.
@@ -26,6 +26,7 @@ struct RequantiseSums {
   const float* scales;
   Output* output;  // of the block
 
+  static constexpr bool is_dense = stores == Stores::dense;
   // Its constants would take registers from a tile this wide.
   template <int width>
   static constexpr bool is_apart = width > 2 && !modest;
@@ -47,7 +48,7 @@ struct RequantiseSums {
         rounded[i] = round(sums[index], panel.first_channel + index % width * Isa::lanes);
       }
       const Bytes outputs = Isa::template narrow<!modest>(rounded, range);
-      if constexpr (stores == Stores::dense) {
+      if constexpr (is_dense) {
         store_dense(place + tile.output(0) + first * Isa::lanes, outputs, count);
       } else if constexpr (stores == Stores::whole) {
         store_whole<width>(place, tile, outputs, first, count);
@@ -119,6 +120,7 @@ struct ScaleSums {
   const float* scales;
   Output* output;  // of the block
 
+  static constexpr bool is_dense = false;
   template <int width>
   static constexpr bool is_apart = false;
 

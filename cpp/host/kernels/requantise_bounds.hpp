@@ -4,7 +4,7 @@
 // The rule is (float(sum) + float(bias)) * scale. Integers up to 2^24 are exact floats, so that for
 // sums and biases no larger it is float(sum + bias) * scale, the same rounding of the same number;
 // and a scale of at most 32 keeps the product inside int32. That is every layer but one with a dead
-// channel, whose bias stands at a limit of int32, or with more than 514 taps.
+// channel, whose bias stands at a limit of int32, with more than 514 taps, or with a narrower range.
 #pragma once
 
 #include <cstdint>
