@@ -10,6 +10,7 @@
 #include "reference/conv2d.hpp"
 #include "reference/depthwise_conv2d.hpp"
 #include "reference/fully_connected.hpp"
+#include "tests/simulated_kernels.hpp"
 
 namespace pmt::tests {
 namespace {
@@ -170,22 +171,26 @@ bool has_dead_channel(const LinearCase& linear) {
   return std::any_of(bias.begin(), bias.end(), [](int32_t b) { return b == INT_MIN || b == INT_MAX; });
 }
 
+LinearCase with_images(RandomSource& random, LinearCase linear, const Batch& batch) {
+  const int64_t image = static_cast<int64_t>(linear.input.size());
+  linear.batch = batch;
+  linear.input = random.bytes(static_cast<int64_t>(batch.images - 1) * batch.input_stride + image);
+  return linear;
+}
+
 LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t images, int32_t apart) {
-  LinearCase batch = linear;
   const auto input = static_cast<int32_t>(linear.input.size()), output = static_cast<int32_t>(elements(linear.out));
-  batch.batch = {images, input + apart, output + apart};
-  batch.input = random.bytes((images - 1) * (input + apart) + input);
-  return batch;
+  return with_images(random, linear, {images, input + apart, output + apart});
 }
 
 LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape) {
-  LinearCase linear = random_linear_case(random, shape);
+  const LinearCase linear = random_linear_case(random, shape);
   const auto input = static_cast<int32_t>(linear.input.size()), output = static_cast<int32_t>(elements(linear.out));
-  linear.batch.images = random.integer(1, 5);
-  linear.batch.input_stride = random.chance(4) ? 0 : input + (random.chance(2) ? random.integer(0, 40) : 0);
-  linear.batch.output_stride = output + (random.chance(2) ? random.integer(0, 40) : 0);
-  linear.input = random.bytes((linear.batch.images - 1) * linear.batch.input_stride + input);
-  return linear;
+  Batch batch;
+  batch.images = random.integer(1, 5);
+  batch.input_stride = random.chance(4) ? 0 : input + (random.chance(2) ? random.integer(0, 40) : 0);
+  batch.output_stride = output + (random.chance(2) ? random.integer(0, 40) : 0);
+  return with_images(random, linear, batch);
 }
 
 OpShape op_shape(const LinearCase& linear) {
@@ -256,13 +261,19 @@ AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, co
   return packed;
 }
 
-bool packs_perturbed(const Kernels& kernels, const LinearCase& linear, const std::vector<int8_t>& signs, int32_t mu) {
+void check_perturbed(RandomSource& random, const LinearCase& linear) {
+  const std::vector<int8_t> signs = random.bytes(weight_count(linear.shape), -1, 1);
+  const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
   LinearCase perturbed = linear;
   portable_kernels().perturb(linear.weights.data(), signs.data(), static_cast<int32_t>(signs.size()), mu, -127, 127,
                              perturbed.weights.data());
-  const AlignedBytes once = packed_weights(kernels, linear, signs.data(), mu);
-  const AlignedBytes twice = packed_weights(kernels, perturbed, nullptr, 0);
-  return once.size() == twice.size() && (once.size() == 0 || std::memcmp(once.data(), twice.data(), once.size()) == 0);
+  for (const Kernels* kernels : tested_kernels()) {
+    CAPTURE(kernels->name);
+    const AlignedBytes once = packed_weights(*kernels, linear, signs.data(), mu);
+    const AlignedBytes twice = packed_weights(*kernels, perturbed, nullptr, 0);
+    REQUIRE(once.size() == twice.size());
+    CHECK((once.size() == 0 || std::memcmp(once.data(), twice.data(), once.size()) == 0));
+  }
 }
 
 }  // namespace pmt::tests

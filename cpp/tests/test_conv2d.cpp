@@ -39,16 +39,6 @@ void compare_case(const LinearCase& linear) {
   }
 }
 
-void check_perturbed(RandomSource& random, const LinearCase& linear) {
-  std::vector<int8_t> signs = random.bytes(weight_count(linear.shape), 0, 1);
-  for (int8_t& sign : signs) sign = sign == 0 ? int8_t{-1} : int8_t{1};
-  const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
-  for (const Kernels* kernels : tested_kernels()) {
-    CAPTURE(kernels->name);
-    CHECK(packs_perturbed(*kernels, linear, signs, mu));
-  }
-}
-
 void compare(RandomSource& random, const LinearShape& shape) { compare_case(random_linear_case(random, shape)); }
 
 }  // namespace

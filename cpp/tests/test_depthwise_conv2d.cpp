@@ -111,13 +111,7 @@ TEST_CASE("perturbed packed depthwise weights are the packed form of perturbed w
     const Shape in = {random.integer(kernel, 9), random.integer(kernel, 9), channels};
     const Window window = {kernel, kernel, random.integer(1, 2), random.integer(1, 2), 0, 0};
     const LinearShape shape = {OpKind::depthwise_conv2d, in, channels, window, 0, 0};
-    const LinearCase linear = random_linear_case(random, shape);
-    const std::vector<int8_t> signs = random.bytes(weight_count(shape), -1, 1);
-    const int32_t mu = random.pick<int32_t>({1, 2, 7, 64});
-    for (const Kernels* kernels : tested_kernels()) {
-      CAPTURE(kernels->name);
-      CHECK(packs_perturbed(*kernels, linear, signs, mu));
-    }
+    check_perturbed(random, random_linear_case(random, shape));
   }
 }
 

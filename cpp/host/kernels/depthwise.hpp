@@ -59,10 +59,6 @@ inline int32_t depthwise_weight(const PackArgs& args, int32_t ky, int32_t kx, in
   return args.signs == nullptr ? weight : clamp(weight + args.mu * args.signs[at], -127, 127);
 }
 
-}  // namespace
-
-namespace {
-
 // An input row, and its slot in a ring: row % slots, without a division for every row.
 struct RingPlace {
   int32_t row, slot, slots;

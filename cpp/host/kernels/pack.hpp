@@ -16,7 +16,6 @@ class GemmPacking {
 
  private:
   using Taps = typename Isa::Taps;
-  static constexpr int32_t step = taps_step;
 
   explicit GemmPacking(const PackArgs& args)
       : args_(args),
@@ -49,15 +48,15 @@ class GemmPacking {
   void pack_channels(const GemmLayout::Panel& panel, int32_t segment, int32_t channel, int32_t stride,
                      uint8_t* packed) const {
     const int32_t taps = shape_.segment_taps();
-    for (int32_t k = 0; k < taps; k += step) {
+    for (int32_t k = 0; k < taps; k += taps_step) {
       Taps weights[Isa::pack_channels];
       for (int32_t c = 0; c < Isa::pack_channels; ++c) {
         weights[c] = channel + c < panel.channels ? taps_of(panel.first_channel + channel + c, segment * taps + k,
-                                                            taps - k < step ? taps - k : step)
+                                                            taps - k < taps_step ? taps - k : taps_step)
                                                   : Isa::no_taps();
       }
       const int32_t groups = layout_.groups() - k / Isa::group;
-      Isa::store_groups(weights, groups < step / Isa::group ? groups : step / Isa::group, stride,
+      Isa::store_groups(weights, groups < taps_step / Isa::group ? groups : taps_step / Isa::group, stride,
                         packed + static_cast<int64_t>(k / Isa::group) * stride);
     }
   }
@@ -76,15 +75,15 @@ class GemmPacking {
   // `taps` weights from `index` on, zeros behind them.
   Taps perturbed(int64_t index, int32_t taps) const {
     const Taps weights = load(args_.weights, index, taps);
-    if (args_.signs == nullptr) return taps < step ? Isa::keep_taps(weights, taps) : weights;
+    if (args_.signs == nullptr) return taps < taps_step ? Isa::keep_taps(weights, taps) : weights;
     const Taps sums = Isa::perturb_taps(weights, load(args_.signs, index, taps), args_.mu);
-    return taps < step ? Isa::keep_taps(sums, taps) : sums;
+    return taps < taps_step ? Isa::keep_taps(sums, taps) : sums;
   }
 
   // Reads 16 values where the layer has them.
   Taps load(const int8_t* values, int64_t index, int32_t taps) const {
-    if (index + step <= count_) return Isa::load_taps(values + index);
-    int8_t copy[step] = {};
+    if (index + taps_step <= count_) return Isa::load_taps(values + index);
+    int8_t copy[taps_step] = {};
     std::memcpy(copy, values + index, static_cast<size_t>(taps));
     return Isa::load_taps(copy);
   }
