@@ -60,38 +60,37 @@ def main() -> None:
         found = [aligned(options.model, name, fresh, test, options.images, s) for s in seeds]
         rows.append(row(name, np.array(found)))
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
-    titles = ["images", "before", "channels", "windows", "range", "paper before", "paper adapted"]
+    titles = ["images", "before", "channels", "windows", "reliability", "range"]
+    titles += ["paper before", "paper adapted"]
     print(table(titles, rows, left=["images"]))
 
 
 def aligned(
     name: str, corruption: str, fresh: Dataset, test: Dataset, images: int, seed: int
 ) -> list[float]:
-    """Return the accuracy before, with channels aligned, and with windows too."""
+    """Return the accuracy before, with channels aligned, with windows, with reliability too."""
     chosen = np.random.default_rng(seed).permutation(len(fresh))[:images]
     adapting, testing = fresh.subset(np.sort(chosen)), test
     if corruption != "clean":
         adapting = corruptions.corrupt(adapting, corruption, SEVERITY, seed=2 * seed)
         testing = corruptions.corrupt(test, corruption, SEVERITY, seed=2 * seed + 1)
     found = [accuracy(pmt.load(name), testing)]
-    for windows in (False, True):
+    for windows, reliability in ((False, False), (True, False), (True, True)):
         model = pmt.load(name)
         pixels = resized(adapting.images, Fit(model.input_shape[:2]))
-        align(model, pixels, windows=windows)
+        align(model, pixels, windows=windows, reliability=reliability)
         found.append(accuracy(model, testing))
     return found
 
 
 def row(name: str, found: np.ndarray) -> list[str]:
     """Means over the seeds, and the range of the last; percentages."""
-    before, channels, after = 100 * found.mean(0)
+    means = [f"{100 * mean:.1f}" for mean in found.mean(0)]
     low, high = 100 * found[:, -1].min(), 100 * found[:, -1].max()
     paper = [str(PAPER.get(name, "")), f"{PAPER_BP_FREE[name]:.1f}" if name in PAPER else ""]
     return [
         name,
-        f"{before:.1f}",
-        f"{channels:.1f}",
-        f"{after:.1f}",
+        *means,
         f"{low:.1f}..{high:.1f}",
         *paper,
     ]

@@ -9,8 +9,8 @@ import pytest
 from interruptions import cut_and_resumed
 
 import pmt
-from pmt import corruptions, datasets
-from pmt.alignment import align
+from pmt import _core, corruptions, datasets
+from pmt.alignment import align, alignment_cost
 from pmt.clean_statistics import (
     CleanStatistics,
     measure_statistics,
@@ -20,6 +20,7 @@ from pmt.clean_statistics import (
     without_statistics,
 )
 from pmt.cli.program import main
+from pmt.disturbance import disturbed_pairs
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_alignment_undoes_a_loss_of_contrast_without_labels(reference):
     after = model.evaluate(test).accuracy
     assert (before < 0.5, after > 0.75, after > before + 0.3) == (True, True, True)
     assert (done.images, done.layers) == (128, len(model.layers) - 1)
-    assert done.forwards == 128
+    assert done.forwards == 128  # no windows, and so no reliability
     for layer, kept in zip(model.layers, weights, strict=True):
         assert np.array_equal(model.core.weights(layer.index), kept)
 
@@ -69,8 +70,9 @@ def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
     assert model.evaluate(test).accuracy == pytest.approx(before, abs=0.02)
 
 
-def test_threads_do_not_change_a_byte(reference):
-    images = contrast(32).images
+@pytest.mark.parametrize("corruption", ["contrast", "impulse_noise"])
+def test_threads_do_not_change_a_byte(reference, corruption):
+    images = corruptions.corrupt(datasets.bundled("train").take(32), corruption, 5).images
     models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
     for model, threads in zip(models, (1, 3), strict=True):
         align(model, images, reference, threads=threads)
@@ -109,6 +111,103 @@ def test_windows_change_weights_and_keep_what_channels_bring(reference):
     for layer in models[0].layers:
         before, after = (model.core.weights(layer.index) for model in models)
         assert np.array_equal(before, after) != (layer.name in reference.windows), layer.name
+
+
+def noisy(count, split="train", seed=0):
+    return corruptions.corrupt(datasets.bundled(split).take(count), "impulse_noise", 5, seed=seed)
+
+
+def test_reliability_changes_layers_that_mix_channels_where_images_hold_noise(reference):
+    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
+    done = [
+        align(model, noisy(128).images, reference, reliability=reliability)
+        for model, reliability in zip(models, (False, True), strict=True)
+    ]
+    mixing = [
+        layer.name
+        for layer in models[0].layers
+        if _core.mixes_channels(models[0].core, layer.index)
+    ]
+    kinds = {op["name"]: op["kind"] for op in models[0].core.ops()}
+    assert mixing
+    assert {kinds[name] for name in mixing} <= {"conv2d", "fully_connected"}
+    for name, weights in channels_that_count(models[0], mixing).items():
+        assert not np.array_equal(weights, channels_that_count(models[1], mixing)[name]), name
+    test = noisy(500, "test", seed=1)
+    without, with_reliability = (model.evaluate(test).loss for model in models)
+    assert with_reliability < without
+    assert [work.forwards for work in done] == [128, 3 * 128]
+    assert done[1].macs > done[0].macs
+
+
+def channels_that_count(model, names):
+    """Return the int8 weights of layers, by name."""
+    return {
+        layer.name: model.core.weights(layer.index) for layer in model.layers if layer.name in names
+    }
+
+
+@pytest.mark.parametrize("corruption", ["none", "gaussian_blur", "contrast"])
+def test_reliability_leaves_everything_as_it_is_without_noise(reference, corruption):
+    images = datasets.bundled("train").subset(np.arange(300, 556))
+    if corruption != "none":
+        images = corruptions.corrupt(images, corruption, 5)
+    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
+    for model, reliability in zip(models, (False, True), strict=True):
+        work = align(model, images.images, reference, reliability=reliability)
+        assert work.forwards == 256
+    assert models[0].image() == models[1].image()
+
+
+def test_reliability_looks_at_images_of_all_classes(reference, monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        "pmt.alignment.disturbed_pairs",
+        lambda images: taken.append(images) or disturbed_pairs(images),
+    )
+    images = noisy(300).images
+    model = pmt.load("fashion_mnist_dscnn")
+    align(model, images, reference)
+    (chosen,) = taken
+    order = [i * 300 // 256 for i in range(256)]
+    assert np.array_equal(chosen, model.prepare(images)[order])
+
+
+def test_reliability_needs_windows(reference):
+    models = [pmt.load("fashion_mnist_dscnn") for _ in range(2)]
+    for model, reliability in zip(models, (False, True), strict=True):
+        work = align(model, noisy(32).images, reference, windows=False, reliability=reliability)
+        assert work.forwards == 32
+    assert models[0].image() == models[1].image()
+
+
+def test_the_core_refuses_reliabilities_that_do_not_fit():
+    model = pmt.load("fashion_mnist_dscnn")
+    pairs = np.zeros((4, 28, 28, 1), np.int8)
+    statistics = _core.Statistics(model.core, pairs, 1)
+    op = next(i for i in range(len(model.core.ops())) if _mixes(model, i))
+    found = statistics.measure_reliability(op)
+    assert found.shape[0] == 2
+    with pytest.raises(ValueError, match="op 0 does not mix channels that other layers made"):
+        statistics.measure_reliability(0)
+    with pytest.raises(ValueError, match=r"strength must be 0\.\.1, got 1\.5"):
+        statistics.weigh_channels(op, found, 1.5)
+    with pytest.raises(ValueError, match="strength must be 0"):
+        statistics.weigh_channels(op, found, float("nan"))
+    with pytest.raises(ValueError, match=r"reliability must have shape \(2, \d+\); got"):
+        statistics.weigh_channels(op, found[:, 1:].copy(), 1.0)
+    with pytest.raises(ValueError, match="reliability must be finite"):
+        statistics.weigh_channels(op, found * np.float32("nan"), 1.0)
+    with pytest.raises(ValueError, match=r"correlations 0\.\.1; that of channel 0 is -1\.0"):
+        statistics.weigh_channels(op, np.full_like(found, -1), 1.0)
+    odd = _core.Statistics(model.core, pairs[:3], 1)
+    with pytest.raises(ValueError, match="images must be pairs, one and the same disturbed; got 3"):
+        odd.measure_reliability(op)
+
+
+def _mixes(model, index):
+    op = model.core.ops()[index]
+    return "weights" in op and bool(op["weights"]) and _core.mixes_channels(model.core, index)
 
 
 def test_windows_are_those_of_spatial_layers(reference):
@@ -186,6 +285,10 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
     assert figures["layers"] == len(model.layers) - 1
     assert figures["forwards"] == 64
     assert model.evaluate(contrast(200, "test", seed=1)).accuracy > 0.7
+    options[options.index("contrast")] = "impulse_noise"
+    for more, forwards in (([], 3 * 64), (["--no-reliability"], 64)):
+        assert main(["align", str(stored), *options, *more, "--out", str(aligned)]) == 0
+        assert json.loads(capsys.readouterr().out)["forwards"] == forwards
 
 
 def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
@@ -200,7 +303,9 @@ def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
     plain = pmt.ZOTrainer(trainer.options.replace(align_images=0))
     without = plain.fit(start.copy(), data, progress=False)
     aligned = start.copy()
-    work = align(aligned, data.images[:64])
+    align(aligned, data.images[:64])
+    # Counted before the images are seen, as if there were noise in them.
+    work = alignment_cost(aligned, 64)
     assert whole.epochs[-1]["macs"] == without.epochs[-1]["macs"] + work.macs
     assert whole.epochs[-1]["forwards"] == without.epochs[-1]["forwards"]
     resumed = cut_and_resumed(trainer, start, data, valid, tmp_path / "cut")

@@ -143,6 +143,59 @@ void align_windows(Statistics& statistics, int32_t op, const py::tuple& referenc
   host.align_windows(op, wanted, measured);
 }
 
+const OpRecord& mixing_layer(const Model& model, int32_t op) {
+  layer_record(model, op);
+  if (!pmt::mixes_channels(model, op)) {
+    throw py::value_error("op " + std::to_string(op) + " does not mix channels that other layers made");
+  }
+  return model.op(op);
+}
+
+bool mixes_channels(const HostModel& host, int32_t op) {
+  layer_record(host.model(), op);
+  return pmt::mixes_channels(host.model(), op);
+}
+
+// float32 (2, input channels): means, then correlations.
+FloatArray measure_reliability(Statistics& statistics, int32_t op) {
+  HostStatistics& host = statistics.host;
+  mixing_layer(host.model(), op);
+  if (statistics.images.shape(0) % 2 != 0) {
+    throw py::value_error("images must be pairs, one and the same disturbed; got " +
+                          std::to_string(statistics.images.shape(0)));
+  }
+  std::vector<ChannelReliability> found;
+  {
+    const py::gil_scoped_release release;
+    found = host.measure_reliability(op, interrupted);
+  }
+  FloatArray result({py::ssize_t{2}, static_cast<py::ssize_t>(found.size())});
+  for (py::ssize_t c = 0; c < result.shape(1); ++c) {
+    result.mutable_at(0, c) = found[static_cast<size_t>(c)].mean;
+    result.mutable_at(1, c) = found[static_cast<size_t>(c)].correlation;
+  }
+  return result;
+}
+
+void weigh_channels(Statistics& statistics, int32_t op, const py::object& object, float strength) {
+  HostStatistics& host = statistics.host;
+  const py::ssize_t channels = host.model().input_of(mixing_layer(host.model(), op)).channels;
+  if (!(strength >= 0.0f && strength <= 1.0f)) {
+    throw py::value_error("strength must be 0..1, got " + std::to_string(strength));
+  }
+  const std::vector<float> values = checked_values(object, {2, channels}, "reliability");
+  std::vector<ChannelReliability> found;
+  for (size_t c = 0; c < values.size() / 2; ++c) {
+    found.push_back({values[c], values[values.size() / 2 + c]});
+    if (!(found[c].correlation >= 0.0f && found[c].correlation <= 1.0f)) {
+      throw py::value_error("reliability must have correlations 0..1; that of channel " + std::to_string(c) + " is " +
+                            std::to_string(found[c].correlation));
+    }
+  }
+  const py::gil_scoped_release release;
+  host.weigh_channels(op, found, strength);
+}
+
 }  // namespace
 
 void register_statistics(py::module_& m) {
@@ -151,8 +204,11 @@ void register_statistics(py::module_& m) {
       .def("measure", &measure, py::arg("op"), py::arg("guess"), py::arg("rounds"))
       .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"))
       .def("measure_windows", &measure_windows, py::arg("op"), py::arg("centres"))
-      .def("align_windows", &align_windows, py::arg("op"), py::arg("reference"), py::arg("found"));
+      .def("align_windows", &align_windows, py::arg("op"), py::arg("reference"), py::arg("found"))
+      .def("measure_reliability", &measure_reliability, py::arg("op"))
+      .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));
   m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));
+  m.def("mixes_channels", &mixes_channels, py::arg("model"), py::arg("op"));
 }
 
 }  // namespace pmt::bindings

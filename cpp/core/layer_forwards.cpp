@@ -32,6 +32,7 @@ struct LayerForwards::Job {
   int32_t op;
   Look look;
   void* context;
+  int32_t in_turn;
 };
 
 size_t LayerForwards::table_bytes(const Model& model) {
@@ -94,15 +95,19 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
   job.look(job.context, workspace, worker);
 }
 
-Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context) {
+Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context,
+                          int32_t in_turn) {
+  if (samples % in_turn != 0) return {Code::batch_size, op};
   if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, op};
   for (int32_t w = 0; w < workers(); ++w) statuses_[w] = {};
-  Job job = {this, &source, op, look, context};
-  const auto task = [](void* argument, int32_t sample, int32_t worker) {
+  Job job = {this, &source, op, look, context, in_turn};
+  const auto task = [](void* argument, int32_t turn, int32_t worker) {
     const Job& j = *static_cast<Job*>(argument);
-    if (j.forwards->statuses_[worker].ok()) j.forwards->look_at(j, sample, worker);
+    for (int32_t i = 0; i < j.in_turn && j.forwards->statuses_[worker].ok(); ++i) {
+      j.forwards->look_at(j, turn * j.in_turn + i, worker);
+    }
   };
-  const bool complete = executor_.run(executor_.context, samples, task, &job, true);
+  const bool complete = executor_.run(executor_.context, samples / in_turn, task, &job, true);
   const Status status = complete ? first_error(statuses_, workers()) : Status{Code::cancelled};
   // Where it failed, some samples have come further than others.
   if (kept_ != nullptr) kept_->op = status.ok() ? op : 0;

@@ -40,8 +40,9 @@ class LayerForwards {
   // taken where the arena proves too small, so that its need is counted: ask the arena whether it fits.
   Status open(const StatisticsSetup& setup, Arena& arena);
 
-  // `look` runs once a sample, on any worker of 0..workers()-1.
-  Status run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context);
+  // `look` runs once a sample, on any worker of 0..workers()-1. `in_turn` samples after another, of which
+  // `samples` is a multiple, are looked at by one worker in their order.
+  Status run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context, int32_t in_turn = 1);
 
   // Whether `op` is a layer.
   Status check(int32_t op) const;

@@ -3,6 +3,7 @@
 #include "core/arena.hpp"
 #include "core/arithmetic.hpp"
 #include "core/layer.hpp"
+#include "core/mapped_weights.hpp"
 #include "core/transport.hpp"
 
 namespace pmt {
@@ -39,30 +40,6 @@ bool normalised_covariance(const WindowGroups& groups, const float* values, floa
   return true;
 }
 
-// Writes an output channel's weights, scale and bias.
-void write_channel(const Model& model, const OpRecord& op, int32_t channel, const float* mapped, const float* means,
-                   int32_t mean_count, const AlignedLayer& layer) {
-  const ChannelWeights at = channel_weights(model, op, channel);
-  const float zero = to_float(model.input_of(op).zero_point);
-  const float old = layer.weight_scales[channel];
-  float largest = 0.0f;
-  float moved = 0.0f;  // of the mean sum, in products of an old weight's step and an input's
-  for (int32_t i = 0; i < at.count; ++i) {
-    const float size = mapped[i] < 0.0f ? -mapped[i] : mapped[i];
-    largest = size > largest ? size : largest;
-    const float weight = to_float(layer.weights[at.first + i * at.stride]);
-    moved += (weight - mapped[i]) * (means[i % mean_count] - zero);
-  }
-  const float step = largest / to_float(largest_weight);
-  const float scale = old * step;
-  if (!(scale > dead_channel_scale) || !(scale < largest_scale)) return;
-  for (int32_t i = 0; i < at.count; ++i) {
-    layer.weights[at.first + i * at.stride] = static_cast<int8_t>(round_half_even(mapped[i] / step));
-  }
-  layer.bias[channel] = round_bias((to_float(layer.bias[channel]) + moved) / step);
-  layer.weight_scales[channel] = scale;
-}
-
 void map_channel(const Model& model, const OpRecord& op, int32_t channel, const WindowGroups& groups,
                  const Memory& memory, const float* means, const AlignedLayer& layer) {
   const ChannelWeights at = channel_weights(model, op, channel);
@@ -72,7 +49,7 @@ void map_channel(const Model& model, const OpRecord& op, int32_t channel, const 
     const float weight = to_float(layer.weights[at.first + k * at.stride]);
     for (int32_t i = 0; i < window; ++i) memory.weights[i] += weight * memory.map[k * window + i];
   }
-  write_channel(model, op, channel, memory.weights, means, groups.channels, layer);
+  write_mapped_channel(model, op, channel, {memory.weights, means, groups.channels}, layer);
 }
 
 }  // namespace

@@ -107,4 +107,20 @@ void HostStatistics::align_windows(int32_t op, const Windows& reference, const W
   changed(op);
 }
 
+std::vector<ChannelReliability> HostStatistics::measure_reliability(int32_t op, std::function<bool()> should_stop) {
+  should_stop_ = std::move(should_stop);
+  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
+  if (reliability_memory_.empty()) open(reliability_meter_, reliability_memory_);
+  std::vector<ChannelReliability> found(static_cast<size_t>(model().input_of(model().op(op)).channels));
+  check(reliability_meter_.measure(op, kept_.samples, {&source, read_image}, found.data()));
+  return found;
+}
+
+void HostStatistics::weigh_channels(int32_t op, const std::vector<ChannelReliability>& found, float strength) {
+  std::vector<float> scratch(static_cast<size_t>(weighing_floats(model(), op)));
+  pmt::weigh_channels(model(), op, found.data(), strength, model_->aligned_layer(op), scratch.data());
+  model_->rescale(op);
+  changed(op);
+}
+
 }  // namespace pmt::host

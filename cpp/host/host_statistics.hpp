@@ -1,11 +1,12 @@
-// The core's StatisticsMeter and WindowMeter with their arenas, threads and in-memory images, whose
-// activations are kept from layer to layer.
+// The core's meters of statistics with their arenas, threads and in-memory images, whose activations are
+// kept from layer to layer.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "core/channel_reliability.hpp"
 #include "core/channel_statistics.hpp"
 #include "core/window_alignment.hpp"
 #include "core/window_statistics.hpp"
@@ -21,7 +22,8 @@ class HostStatistics {
     std::vector<float> means, values;
   };
 
-  // Shares the model, whose biases and weight scales align() changes in place and nobody else meanwhile.
+  // Shares the model, whose layers it changes in place. Several may share one, if all go through its layers together,
+  // in ascending order; nobody else changes it meanwhile.
   // `images`: `count` images int8 NHWC, which outlive this.
   HostStatistics(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count, int32_t threads);
 
@@ -33,6 +35,10 @@ class HostStatistics {
   // Of the windows of layer `op`, which has some; one centre a channel of its input.
   Windows measure_windows(int32_t op, const std::vector<float>& centres, std::function<bool()> should_stop);
   void align_windows(int32_t op, const Windows& reference, const Windows& found);
+
+  // Of the input channels of layer `op`, which mixes channels. The images are pairs: one, then the same disturbed.
+  std::vector<ChannelReliability> measure_reliability(int32_t op, std::function<bool()> should_stop);
+  void weigh_channels(int32_t op, const std::vector<ChannelReliability>& found, float strength);
 
   const Model& model() const { return model_->model(); }
 
@@ -53,8 +59,10 @@ class HostStatistics {
   std::unique_ptr<Team> team_;
   std::vector<Chunk> memory_;
   std::vector<Chunk> window_memory_;
+  std::vector<Chunk> reliability_memory_;
   StatisticsMeter meter_;
   WindowMeter window_meter_;
+  ReliabilityMeter reliability_meter_;
 };
 
 }  // namespace pmt::host

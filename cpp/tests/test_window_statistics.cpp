@@ -6,10 +6,10 @@
 #include "core/window_alignment.hpp"
 #include "core/window_statistics.hpp"
 #include "reference/autocovariance.hpp"
+#include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
-#include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 
@@ -47,19 +47,6 @@ std::vector<int32_t> window_layers(const Model& model) {
     if (has_weights(model.op(i)) && window_groups(model, i).count > 0) layers.push_back(i);
   }
   return layers;
-}
-
-std::vector<reference::Image> inputs_of(const Model& model, int32_t op, const Samples& samples) {
-  const std::vector<OpParameters> parameters = parameters_of(model);
-  std::vector<reference::Image> inputs;
-  for (const std::vector<int8_t>& image : samples.images) {
-    std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
-    tensors[model.header().input_tensor] =
-        image_of(image, {model.input().height, model.input().width, model.input().channels});
-    run_reference(model, 0, parameters, tensors);
-    inputs.push_back(tensors[model.op(op).input[0]]);
-  }
-  return inputs;
 }
 
 // A layer's own copy of what an alignment writes.

@@ -109,6 +109,8 @@ class TrainingOptions:
         left as it is.
     align_windows : bool
         Align windows too; without, channels alone.
+    align_reliability : bool
+        With windows, weigh channels by their reliability too, where the images hold noise.
     aligned_learning_rate : float
         Fraction of ``learning_rate`` that is taken after an alignment, above 0 to 1: what is left
         to learn is finer.
@@ -163,6 +165,7 @@ class TrainingOptions:
     int8_logits: bool = False
     align_images: int = 1000
     align_windows: bool = True
+    align_reliability: bool = True
     aligned_learning_rate: float = 0.1
     head_epochs: int = 12
     calibration_steps: int = 20

@@ -111,7 +111,9 @@ class ZOTrainer(Trainer):
         if statistics is not None:
             windows = self.options.align_windows and bool(statistics.windows)
             aligned = min(self.options.align_images, samples)
-            macs += alignment_cost(model, aligned, windows=windows).macs
+            macs += alignment_cost(
+                model, aligned, windows=windows, reliability=self.options.align_reliability
+            ).macs
         if trains_head(model, self.options):
             macs += head_cost(model, self.options, samples)
         return Cost(0, macs)
@@ -134,6 +136,7 @@ class ZOTrainer(Trainer):
             images[np.sort(order[:count])],
             statistics,
             windows=self.options.align_windows,
+            reliability=self.options.align_reliability,
             threads=self.threads,
         )
 

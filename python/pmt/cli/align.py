@@ -16,7 +16,8 @@ SUMMARY = "adapt a model to images without labels, by its statistics alone"
 DESCRIPTION = """\
 Give a model the statistics on new images that it holds of clean ones (`pmt statistics`): mean and
 deviation of every channel, by biases and weight scales; and the covariances in the windows of
-spatial layers, by their weights. Forward passes only; labels are not used."""
+spatial layers, by their weights. Where the new images hold noise, channels that it changes much
+have less weight in what follows. Forward passes only; labels are not used."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="windows",
         action="store_false",
         help="align channels alone; no int8 weight changes",
+    )
+    parser.add_argument(
+        "--no-reliability",
+        dest="reliability",
+        action="store_false",
+        help="leave the weights of unreliable channels as they are",
     )
     add_out(parser)
     add_threads(parser)
@@ -47,6 +54,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             model,
             data.images,
             windows=arguments.windows,
+            reliability=arguments.reliability,
             threads=arguments.threads,
             progress=progress,
         )

@@ -123,6 +123,10 @@ _HELP: dict[str, tuple[str, str]] = {
         "0: do not",
     ),
     "align_windows": ("", "align windows too, not channels alone"),
+    "align_reliability": (
+        "",
+        "with windows, weigh channels by their reliability too where the images hold noise",
+    ),
     "aligned_learning_rate": ("X", "fraction of the learning rate after an alignment"),
     "head_epochs": (
         "N",
