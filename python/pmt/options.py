@@ -93,10 +93,9 @@ class TrainingOptions:
         How the step's length is chosen.
     optimiser : {"sgd", "momentum", "adam"}
         What stands between a gradient and its step.
-    momentum : float
-        How much of the earlier gradients is kept from step to step, 0 to below 1; Adam's beta 1.
-    adam_beta2 : float
-        The same of their squares.
+    momentum, adam_beta2 : float
+        How much of the earlier gradients (Adam's beta 1), and of their squares, is kept from step
+        to step, 0 to below 1.
     train_weights : bool
         Train weights; without, biases alone, at no memory for weights' gradients.
     train_bias : bool
@@ -107,10 +106,9 @@ class TrainingOptions:
         Align the model to that many training images before the first step, 0..100,000 (see
         :mod:`pmt.alignment`); 0 does not, and a model that holds no statistics of clean images is
         left as it is.
-    align_windows : bool
-        Align windows too; without, channels alone.
-    align_reliability : bool
-        With windows, weigh channels by their reliability too, where the images hold noise.
+    align_windows, align_reliability : bool
+        Align windows too, not channels alone; and, with windows, weigh channels by their
+        reliability, where the images hold noise.
     aligned_learning_rate : float
         Fraction of ``learning_rate`` that is taken after an alignment, above 0 to 1: what is left
         to learn is finer.
