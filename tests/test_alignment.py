@@ -131,8 +131,8 @@ def test_reliability_changes_layers_that_mix_channels_where_images_hold_noise(re
     kinds = {op["name"]: op["kind"] for op in models[0].core.ops()}
     assert mixing
     assert {kinds[name] for name in mixing} <= {"conv2d", "fully_connected"}
-    for name, weights in channels_that_count(models[0], mixing).items():
-        assert not np.array_equal(weights, channels_that_count(models[1], mixing)[name]), name
+    for name, weights in weights_of(models[0], mixing).items():
+        assert not np.array_equal(weights, weights_of(models[1], mixing)[name]), name
     test = noisy(500, "test", seed=1)
     without, with_reliability = (model.evaluate(test).loss for model in models)
     assert with_reliability < without
@@ -140,7 +140,7 @@ def test_reliability_changes_layers_that_mix_channels_where_images_hold_noise(re
     assert done[1].macs > done[0].macs
 
 
-def channels_that_count(model, names):
+def weights_of(model, names):
     """Return the int8 weights of layers, by name."""
     return {
         layer.name: model.core.weights(layer.index) for layer in model.layers if layer.name in names
@@ -185,7 +185,7 @@ def test_the_core_refuses_reliabilities_that_do_not_fit():
     model = pmt.load("fashion_mnist_dscnn")
     pairs = np.zeros((4, 28, 28, 1), np.int8)
     statistics = _core.Statistics(model.core, pairs, 1)
-    op = next(i for i in range(len(model.core.ops())) if _mixes(model, i))
+    op = next(x.index for x in model.layers if _core.mixes_channels(model.core, x.index))
     found = statistics.measure_reliability(op)
     assert found.shape[0] == 2
     with pytest.raises(ValueError, match="op 0 does not mix channels that other layers made"):
@@ -203,11 +203,6 @@ def test_the_core_refuses_reliabilities_that_do_not_fit():
     odd = _core.Statistics(model.core, pairs[:3], 1)
     with pytest.raises(ValueError, match="images must be pairs, one and the same disturbed; got 3"):
         odd.measure_reliability(op)
-
-
-def _mixes(model, index):
-    op = model.core.ops()[index]
-    return "weights" in op and bool(op["weights"]) and _core.mixes_channels(model.core, index)
 
 
 def test_windows_are_those_of_spatial_layers(reference):

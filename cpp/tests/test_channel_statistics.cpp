@@ -7,10 +7,10 @@
 #include "reference/conv2d.hpp"
 #include "reference/depthwise_conv2d.hpp"
 #include "reference/fully_connected.hpp"
+#include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"
 #include "tests/meter.hpp"
 #include "tests/random_network.hpp"
-#include "tests/reference_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
@@ -69,14 +69,9 @@ reference::Sums exact_sums(const Model& model, int32_t index, const reference::I
 }
 
 std::vector<reference::Sums> exact_sums(const Model& model, int32_t index, const Samples& samples) {
-  const std::vector<OpParameters> parameters = parameters_of(model);
   std::vector<reference::Sums> all;
-  for (const std::vector<int8_t>& image : samples.images) {
-    std::vector<reference::Image> tensors(static_cast<size_t>(model.tensor_count()));
-    tensors[model.header().input_tensor] =
-        image_of(image, {model.input().height, model.input().width, model.input().channels});
-    run_reference(model, 0, parameters, tensors);
-    all.push_back(exact_sums(model, index, tensors[model.op(index).input[0]]));
+  for (const reference::Image& input : inputs_of(model, index, samples)) {
+    all.push_back(exact_sums(model, index, input));
   }
   return all;
 }
