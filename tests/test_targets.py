@@ -8,7 +8,8 @@ import pytest
 
 from pmt.export import sources, targets
 from pmt.export.target import Region
-from pmt.export.toml_text import parse_plain_toml, parse_toml
+from pmt.parsing import parse_toml
+from pmt.plain_toml import parse_plain_toml
 
 BOARDS = sources.firmware_folder() / "boards"
 DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()
@@ -38,7 +39,7 @@ def test_memory_of_the_boards(name, flash, ram, clock):
 @pytest.mark.parametrize("name", targets())
 def test_every_target_is_read_without_tomllib_too(name):
     text = (BOARDS / name / "target.toml").read_text()
-    assert parse_plain_toml(text) == parse_toml(text)
+    assert parse_plain_toml(text) == parse_toml(text, name)
 
 
 def test_an_emulated_board_takes_the_sizes_of_another():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt.export.toml_text import parse_toml
+from pmt.parsing import parse_toml
 
 __all__ = ["Region", "Target", "read_target"]
 
@@ -129,16 +129,16 @@ def read_target(path: Path, boards: Path) -> Target:
     ValueError
         If it is no TOML, or an entry is unknown, missing, of another type or out of range.
     """
+    values = parse_toml(path.read_bytes(), path)
     try:
-        values = parse_toml(path.read_text(encoding="utf-8"))
         board = values.get("board", "")
         if board and not (boards / str(board) / "target.toml").is_file():
             raise ValueError(f"board = {board!r} is none of {', '.join(_names(boards))}")
         if board:
-            base = parse_toml((boards / str(board) / "target.toml").read_text(encoding="utf-8"))
-            values = {**base, **values}
+            known = boards / str(board) / "target.toml"
+            values = {**parse_toml(known.read_bytes(), known), **values}
         return _target(path, boards / str(board) if board else path.parent, values)
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 

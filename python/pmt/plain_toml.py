@@ -1,34 +1,15 @@
-"""TOML, also where Python has no reader of it (3.10)."""
+"""The plain part of TOML, for where Python has no reader of it (3.10)."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from typing import Any
 
-__all__ = ["parse_plain_toml", "parse_toml"]
+__all__ = ["parse_plain_toml"]
 
 _COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
 _INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a TOML text.
-
-    Raises
-    ------
-    ValueError
-        If it is no TOML.
-    """
-    for name in ("tomllib", "tomli"):
-        try:
-            module = importlib.import_module(name)
-        except ImportError:
-            continue
-        tables: dict[str, Any] = module.loads(text)
-        return tables
-    return parse_plain_toml(text)
 
 
 def parse_plain_toml(text: str) -> dict[str, Any]:
@@ -53,6 +34,8 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
             if not re.fullmatch(r"\[[A-Za-z0-9_-]+\]", line):
                 raise ValueError(f"line {number}: {line} is no table of one level")
             table = tables.setdefault(line[1:-1], {})
+            if not isinstance(table, dict):
+                raise ValueError(f"line {number}: {line} is a value already")
             continue
         key, separator, value = (part.strip() for part in line.partition("="))
         if not separator or not re.fullmatch(r"[A-Za-z0-9_-]+", key):
@@ -69,5 +52,5 @@ def _value(text: str, number: int) -> Any:
     except json.JSONDecodeError:
         raise ValueError(
             f"line {number}: {text} is no number, string in double quotes or array on one line; "
-            "Python 3.11 reads all of TOML"
+            "Python 3.11, or tomli, reads all of TOML"
         ) from None

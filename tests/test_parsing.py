@@ -1,0 +1,115 @@
+"""JSON and TOML of strangers: read, or refused in one line that names the file and what helps."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmt.parsing import parse_json, parse_toml
+
+REFUSED = {
+    "cut": ('{"a": ', "is not JSON that can be read: Expecting value: line 1 column 7 (char 6)"),
+    "nested": ("[" * 100_000, "is not JSON that can be read: it is nested more than 64 deep"),
+    "nested_whole": (
+        "[" * 65 + "]" * 65,
+        "is not JSON that can be read: it is nested more than 64 deep",
+    ),
+    "infinite": ("[1e999]", "is not JSON that can be read: inf is no finite number"),
+    "nan": ('{"loss": NaN}', "is not JSON that can be read: nan is no finite number"),
+    "huge": ("1" + "0" * 20, "is not JSON that can be read: an integer has more than 64 bits"),
+    "latin1": (b'"caf\xe9"', "is not UTF-8 text"),
+    "surrogate": ('["\\ud800"]', "is not UTF-8 text"),
+    "surrogate_key": ('{"\\ud800": 1}', "is not UTF-8 text"),
+}
+REFUSED_TOML = {
+    "cut": ("[data", "is not TOML that can be read: "),
+    "nested": ("a = " + "[" * 100_000, "it is nested more than 64 deep; "),
+    "nested_whole": ("a = " + "[" * 64 + "]" * 64, "it is nested more than 64 deep; "),
+    "infinite": ("a = inf", "is not TOML that can be read: inf is no finite number; "),
+    "overflow": ("a = 1e999", "is not TOML that can be read: inf is no finite number; "),
+    "huge": (f"a = {2**64}", "is not TOML that can be read: an integer has more than 64 bits; "),
+    "latin1": (b'a = "caf\xe9"', "is not UTF-8 text; "),
+}
+
+
+def refusal(parse, *arguments) -> str:
+    """Return the text of the one error that may come; empty where the text is read."""
+    try:
+        parse(*arguments)
+    except Exception as error:
+        return str(error) if type(error) is ValueError else repr(error)
+    return ""
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_json_that_no_reader_can_use_is_refused_in_one_line(case):
+    text, message = REFUSED[case]
+    found = refusal(parse_json, text, "a/b.json", "download it again")
+    assert found == f"a/b.json: {message}; download it again"
+
+
+@pytest.mark.parametrize("case", REFUSED_TOML)
+def test_toml_that_no_reader_can_use_is_refused_in_one_line(case):
+    text, message = REFUSED_TOML[case]
+    found = refusal(parse_toml, text, "a/b.toml")
+    assert found.startswith("a/b.toml: is not ")
+    assert message in found
+    assert found.endswith("; correct it, or write it again")
+
+
+def test_the_largest_that_is_read():
+    assert parse_json("[" * 64 + "]" * 64, "x") is not None
+    assert parse_json(f"[{2**64 - 1}, {1 - 2**64}, 1.5, true, null]", "x") == [
+        2**64 - 1,
+        1 - 2**64,
+        1.5,
+        True,
+        None,
+    ]
+    assert parse_json('{"name": "caf\u00e9"}'.encode(), "x") == {"name": "caf\u00e9"}
+
+
+def test_without_a_reader_of_toml_the_plain_part_is_read(monkeypatch):
+    for name in ("tomllib", "tomli"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert parse_toml(b"a = 1\n[t]\nb = [1, 2]\n", "x") == {"a": 1, "t": {"b": [1, 2]}}
+    with pytest.raises(ValueError, match=r"^x: is not TOML .*: line 2: \[a\] is a value already; "):
+        parse_toml("a = 1\n[a]\nb = 2\n", "x")
+    with pytest.raises(ValueError, match=r"^x: is not TOML .*: it is nested more than 64 deep; "):
+        parse_toml("a = " + "[" * 100_000, "x")
+
+
+SIGNS = st.text('[]{}",:=.0123456789eE+-_ainftrueslx\\\n #\ud800\u00e9', max_size=200)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.one_of(SIGNS, st.binary(max_size=100)))
+def test_any_text_is_read_or_refused_with_the_name(text):
+    for parse in (parse_json, parse_toml):
+        found = refusal(parse, text, "NAME")
+        assert not found or found.startswith("NAME: is not ")
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(VALUES)
+def test_what_json_writes_is_read_back_but_for_what_no_reader_can_use(value):
+    text = json.dumps(value)
+    found = refusal(parse_json, text, "NAME")
+    if found:
+        assert found.startswith("NAME: is not ")
+        assert any(r in found for r in ("finite number", "64 bits", "UTF-8 text", "nested"))
+    else:
+        assert parse_json(text, "NAME") == value
+
+
+def test_a_float_of_toml_stays_finite():
+    assert math.isfinite(parse_toml("a = 1e308", "x")["a"])
