@@ -6,6 +6,7 @@ The layout is defined by ``cpp/core/image_format.hpp``; this is its writer and a
 from __future__ import annotations
 
 import json
+import reprlib
 import struct
 import zlib
 from typing import Any, cast
@@ -15,12 +16,14 @@ import numpy.typing as npt
 
 from pmt.consistency import check_graph, is_layer
 from pmt.graph import Graph, Op, OpKind, Tensor
+from pmt.parsing import parse_json
 
 MAGIC = b"PMTI"
 VERSION = 1
 ALIGNMENT = 16
 _NONE = 0xFFFFFFFF  # no tensor, no offset
 _MAX_BYTES = 2**31 - 1
+_IMPORT_AGAIN = "import the model again"
 
 _HEADER = struct.Struct("<4s3I14I2I4f4f4I")
 _TENSOR = struct.Struct("<3ifiI")
@@ -103,6 +106,7 @@ def read_graph(image: bytes) -> Graph:
         contradict each other.
     """
     sections, header = _open(image)
+    metadata = read_metadata(sections["metadata"])
     names = sections["names"]
     try:
         tensors = [
@@ -126,12 +130,33 @@ def read_graph(image: bytes) -> Graph:
             input_mean=tuple(header[20 : 20 + channels]),
             input_std=tuple(header[24 : 24 + channels]),
             blocks=blocks,
-            metadata=json.loads(sections["metadata"].decode()),
+            metadata=metadata,
         )
         check_graph(graph)
-    except (struct.error, IndexError, ValueError, RecursionError) as error:
+    except (struct.error, IndexError, ValueError) as error:
         raise ValueError(f"image: a record is wrong although the CRC-32 matches: {error}") from None
     return graph
+
+
+def read_metadata(section: bytes) -> dict[str, Any]:
+    """Read an image's metadata; a section without bytes holds none.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON object that :func:`build_image` would write.
+    """
+    metadata = parse_json(section or b"{}", "image: metadata", _IMPORT_AGAIN)
+    if not isinstance(metadata, dict):
+        raise ValueError(
+            f"image: metadata: must be an object of names and values, is {_shown(metadata)}; "
+            f"{_IMPORT_AGAIN}"
+        )
+    return metadata
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {reprlib.repr(value)}"
 
 
 class _Names:
@@ -145,22 +170,30 @@ class _Names:
         if "\0" in name:
             raise ValueError(f"name {name!r}: a NUL character cannot be stored, rename it")
         if name not in self._offsets:
+            try:
+                encoded = name.encode()
+            except UnicodeEncodeError:
+                raise ValueError(f"name {name!r}: is not UTF-8 text, rename it") from None
             self._offsets[name] = len(self.blob)
-            self.blob += name.encode() + b"\0"
+            self.blob += encoded + b"\0"
         return self._offsets[name]
 
 
 def _metadata_json(metadata: dict[str, Any]) -> bytes:
+    if not isinstance(metadata, dict):
+        raise ValueError(f"metadata: must be a dict, is {_shown(metadata)}")
     try:
         text = json.dumps(
             metadata, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         )
-    except (TypeError, ValueError) as error:
+        # What is saved can be loaded: here are the reader's own bounds.
+        parse_json(text, "metadata", "shorten or simplify the value")
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"metadata: must hold only what JSON can (str, int, finite float, bool, list, dict): "
+            "metadata: must hold only what JSON can (str, int, finite float, bool, list, dict): "
             f"{error}"
         ) from None
-    return text.encode()
 
 
 def _pack_tensor(tensor: Tensor, names: _Names) -> bytes:
@@ -264,8 +297,11 @@ def _open(image: bytes) -> tuple[dict[str, bytes], tuple[Any, ...]]:
 
 
 def _name(names: bytes, offset: int) -> str:
-    end = names.index(b"\0", offset)
-    return names[offset:end].decode()
+    name = names[offset : names.index(b"\0", offset)]
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"name {name!r} is not UTF-8 text; {_IMPORT_AGAIN}") from None
 
 
 def _unpack_tensor(record: tuple[Any, ...], names: bytes) -> Tensor:

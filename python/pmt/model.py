@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pmt import _core, atomic_file, exporters
 from pmt.datasets import Dataset
 from pmt.graph import Graph
-from pmt.image import build_image, read_graph
+from pmt.image import build_image, read_graph, read_metadata
 from pmt.threads import thread_count
 
 __all__ = ["Evaluation", "ImageScores", "Layer", "Model"]
@@ -75,6 +75,18 @@ class Model:
 
     def __init__(self, image: bytes) -> None:
         self.core = _core.Model(image)
+        self._check_texts()
+
+    def _check_texts(self) -> None:
+        """Raise ValueError if names or metadata, which the core does not look at, are no text."""
+        try:
+            self.core.ops(), self.core.tensors(), self.core.blocks()
+            _ = self.metadata
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"image: name or metadata {reprlib.repr(error.object)} is not UTF-8 text; "
+                "import the model again"
+            ) from None
 
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
@@ -122,8 +134,7 @@ class Model:
     @property
     def metadata(self) -> dict[str, Any]:
         """What the model says of itself: class names, source, licence."""
-        metadata: dict[str, Any] = json.loads(self.core.metadata() or "{}")
-        return metadata
+        return read_metadata(self.core.metadata().encode())
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
