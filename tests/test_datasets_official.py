@@ -182,8 +182,8 @@ def test_boxes_where_there_are_none(tmp_path: Path) -> None:
         ("food", "meta/train.txt", "waffles/../../x\n", "outside of the folder"),
         ("pets", "annotations/trainval.txt", "a_1 1 1 1\nb_1 1 1 1\n", "breed 1 is 'a', but b_1"),
         ("pets", "annotations/trainval.txt", "a_1 4 1 1\n", "annotations: no image of breed 3"),
-        ("wake words", "annotations/instances_train2014.json", "{", "not a readable JSON file"),
-        ("wake words", "annotations/instances_train2014.json", "[" * 99999, "not a readable JSON"),
+        ("wake words", "annotations/instances_train2014.json", "{", "is not JSON that can be read"),
+        ("wake words", "annotations/instances_train2014.json", "[" * 99999, "nested more than 64"),
         ("wake words", "annotations/instances_train2014.json", "[1]", "has no list 'images'"),
     ],
 )

@@ -150,7 +150,20 @@ def test_other_options_are_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "this is no pmt.lock of `pmt export`"),
+        (
+            "",
+            "is not JSON that can be read: Expecting value: line 1 column 1 (char 0); "
+            "give a pmt.lock of `pmt export`",
+        ),
+        (
+            "[" * 100_000,
+            "is not JSON that can be read: it is nested more than 64 deep; "
+            "give a pmt.lock of `pmt export`",
+        ),
+        (
+            '{"version": 1, "pmt": "0.1.0", "arguments": [1], "inputs": {}, "files": {}}',
+            "this is no pmt.lock of `pmt export`",
+        ),
         ("[]", "this is no pmt.lock of `pmt export`"),
         ('{"version": 1}', "this is no pmt.lock of `pmt export`"),
     ],

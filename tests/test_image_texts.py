@@ -42,10 +42,10 @@ DAMAGED_METADATA = {
 def test_metadata_that_is_no_object_is_refused_at_load(case, tmp_path):
     payload, message = DAMAGED_METADATA[case]
     image = with_section(smooth_network(), "metadata", payload)
-    with pytest.raises(ValueError, match="^image: metadata: ") as caught:
+    with pytest.raises(ValueError, match=r"^image: metadata: ") as caught:
         pmt.Model(image)
     assert str(caught.value) == message
-    with pytest.raises(ValueError, match="^image: metadata: ") as caught:
+    with pytest.raises(ValueError, match=r"^image: metadata: ") as caught:
         read_graph(image)
     assert str(caught.value) == message
     path = tmp_path / "net.pmt"

@@ -240,7 +240,7 @@ def test_methods_with_the_same_options_are_refused(tmp_path, files):
         ("held_out = 8", "held_out = 0", "[protocol] held_out = 0 must be 1 or more"),
         ("images = 40", 'name = "paper"', "[protocol] held_out: the paper's protocol has its own"),
         ("batch = 8", "batch = 80", "batch=80 is larger than the training set of 32 samples"),
-        ("[data]", "[data", "is not TOML: "),
+        ("[data]", "[data", "is not TOML that can be read: "),
         ('path = "', 'path = "nowhere', "[model] "),
     ],
 )

@@ -18,7 +18,14 @@ _MAX_INTEGER = 2**64
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 
 
-def parse_json(text: str | bytes, what: object, remedy: str = REMEDY, **reading: Any) -> Any:
+def parse_json(
+    text: str | bytes,
+    what: object,
+    remedy: str = REMEDY,
+    *,
+    finite: bool = True,
+    object_hook: Callable[[dict[str, Any]], Any] | None = None,
+) -> Any:
     """Return the value of a JSON text.
 
     Parameters
@@ -29,8 +36,10 @@ def parse_json(text: str | bytes, what: object, remedy: str = REMEDY, **reading:
         The file or the part of one that it comes from; errors begin with it.
     remedy : str
         What helps; errors end with it.
-    **reading
-        ``object_hook`` of :func:`json.loads`.
+    finite : bool
+        Refuse NaN and infinities; what pmt itself has measured may hold them.
+    object_hook : callable, optional
+        As of :func:`json.loads`.
 
     Returns
     -------
@@ -43,7 +52,11 @@ def parse_json(text: str | bytes, what: object, remedy: str = REMEDY, **reading:
     ValueError
         If it is anything else.
     """
-    return _parsed(lambda decoded: json.loads(decoded, **reading), "JSON", text, what, remedy)
+
+    def read(decoded: str) -> Any:
+        return json.loads(decoded, object_hook=object_hook)
+
+    return _parsed(read, "JSON", text, what, remedy, finite)
 
 
 def parse_toml(text: str | bytes, what: object, remedy: str = REMEDY) -> dict[str, Any]:
@@ -52,7 +65,7 @@ def parse_toml(text: str | bytes, what: object, remedy: str = REMEDY) -> dict[st
     Where Python has no reader of TOML (3.10 without ``tomli``), a part of it is read, see
     :func:`pmt.plain_toml.parse_plain_toml`.
     """
-    tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy)
+    tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy, True)
     return tables
 
 
@@ -67,11 +80,16 @@ def _toml_reader() -> Callable[[str], dict[str, Any]]:
 
 
 def _parsed(
-    read: Callable[[str], Any], form: str, text: str | bytes, what: object, remedy: str
+    read: Callable[[str], Any],
+    form: str,
+    text: str | bytes,
+    what: object,
+    remedy: str,
+    finite: bool,
 ) -> Any:
     try:
         value = read(text if isinstance(text, str) else text.decode())
-        _check(value)
+        _check(value, finite)
     except UnicodeError:
         problem = "is not UTF-8 text"
     except RecursionError:
@@ -83,7 +101,7 @@ def _parsed(
     raise ValueError(f"{what}: {problem}; {remedy}")
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, finite: bool) -> None:
     """Raise ValueError or UnicodeError at what JSON and TOML allow and no reader here can use."""
     left = [(value, 1)]
     while left:
@@ -92,7 +110,7 @@ def _check(value: Any) -> None:
             raise ValueError(_TOO_DEEP)
         if isinstance(value, str):
             value.encode()  # "\ud800" is sound JSON
-        elif isinstance(value, float) and not math.isfinite(value):
+        elif isinstance(value, float) and finite and not math.isfinite(value):
             raise ValueError(f"{value} is no finite number")
         elif isinstance(value, int) and abs(value) >= _MAX_INTEGER:
             raise ValueError("an integer has more than 64 bits")

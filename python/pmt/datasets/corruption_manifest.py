@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pmt import atomic_file
 from pmt.datasets.damage import damaged, read_bytes
+from pmt.parsing import parse_json
 
 FILE_NAME = "manifest.json"
 REMEDY = "delete the folder and make it again with `pmt corrupt`"
@@ -76,8 +77,8 @@ def read_manifest(folder: Path) -> CorruptionManifest | None:
     path = folder / FILE_NAME
     if not path.is_file():
         return None
+    content = parse_json(read_bytes(path), path, REMEDY)
     try:
-        content = json.loads(read_bytes(path))
         manifest = CorruptionManifest(
             **{
                 **content,
@@ -85,7 +86,7 @@ def read_manifest(folder: Path) -> CorruptionManifest | None:
                 "class_names": tuple(content["class_names"]),
             }
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise damaged(path, f"not a manifest ({reason})", REMEDY) from None
     _check(path, manifest)

@@ -6,7 +6,6 @@ Dataset", 2019 (arXiv:1906.05721); of the format: https://cocodataset.org/#forma
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from pmt.datasets.damage import damaged, missing, read_bytes
 from pmt.datasets.image_files import ImageFiles, listed_files
 from pmt.datasets.problems import Problems
+from pmt.parsing import parse_json
 
 CLASS_NAMES = ("not-person", "person")
 # A person counts if it takes more than this share of the image.
@@ -127,10 +127,7 @@ def _json(path: Path) -> dict[str, list[Any]]:
         content.pop("segmentation", None)
         return content
 
-    try:
-        content = json.loads(read_bytes(path), object_hook=without_outlines)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, f"not a readable JSON file ({error})", REMEDY) from None
+    content = parse_json(read_bytes(path), path, REMEDY, object_hook=without_outlines)
     lists: dict[str, list[Any]] = {}
     for key in ("images", "annotations", "categories"):
         if not isinstance(content, dict) or not isinstance(content.get(key), list):

@@ -11,6 +11,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.export.task import Task
+from pmt.parsing import parse_json
 
 __all__ = ["LOCK_NAME", "Lock", "check_inputs", "inputs_of", "make_lock", "read_lock"]
 
@@ -52,6 +53,12 @@ class Lock:
         """Return the file."""
         return (json.dumps({"version": _VERSION, **asdict(self)}, indent=2) + "\n").encode()
 
+    def check_types(self) -> None:
+        """Raise TypeError where a field is of another type; a file may say anything."""
+        tables = (self.arguments or {}, self.inputs, self.files)
+        if not isinstance(self.pmt, str) or not all(isinstance(t, dict) for t in tables):
+            raise TypeError("a field is of another type")
+
     def check_files(self, files: Mapping[str, bytes]) -> None:
         """Compare a folder that was made again.
 
@@ -82,12 +89,13 @@ def read_lock(path: str | Path) -> Lock:
     ValueError
         If it is no lock file, or one of another version.
     """
-    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    remedy = f"give a {LOCK_NAME} of `pmt export`"
+    content = parse_json(Path(path).read_bytes(), path, remedy)
     try:
-        content = json.loads(text)
         version = content.pop("version")
         lock = Lock(**content)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        lock.check_types()
+    except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path}: this is no {LOCK_NAME} of `pmt export`") from error
     if version != _VERSION:
         raise ValueError(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pmt.run_folder import RunFolder
 from pmt.sweep.evaluation import unpack
-from pmt.sweep.execution import read_result
+from pmt.sweep.result_file import read_result
 
 __all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "read_runs"]
 

@@ -15,6 +15,7 @@ from pmt.backprop.options import BackpropOptions
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.model import Layer, Model
+from pmt.parsing import parse_json
 from pmt.progress import ProgressLine
 from pmt.sparse_update.knapsack import Option, best_choice
 from pmt.sparse_update.memory_model import layer_memory, scheme_memory
@@ -169,11 +170,11 @@ class _Table:
         self.accuracies: dict[str, float] = {}
         if self.path is None or not self.path.exists():
             return
+        there = parse_json(self.path.read_bytes(), self.path, "remove the file, or name another")
         try:
-            there = json.loads(self.path.read_text())
             same = {key: there[key] for key in identity} == identity
             self.accuracies = {str(k): float(v) for k, v in there["accuracies"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"{self.path}: no contribution analysis ({error!r})") from None
         if not same:
             raise ValueError(

@@ -10,10 +10,12 @@ from typing import Any
 
 from pmt import atomic_file
 from pmt.model import Layer, Model
+from pmt.parsing import parse_json
 
 __all__ = ["LayerUpdate", "UpdateScheme", "head_layer", "input_channels", "layer_update"]
 
 _FORMAT = "pmt update scheme 1"
+_REMEDY = "write it again with `pmt scheme`"
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,9 @@ class UpdateScheme:
         ValueError
             If it holds no scheme, or one of another model.
         """
+        figures = parse_json(Path(path).read_bytes(), path, _REMEDY)
         try:
-            return cls.from_json(json.loads(Path(path).read_text()), model)
+            return cls.from_json(figures, model)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

@@ -14,6 +14,7 @@ from pmt.cost import Cost
 from pmt.costs.backward_work import backward_work
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.parsing import parse_json
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder
 from pmt.sparse_update.channels import chosen_scheme
@@ -33,7 +34,7 @@ class _SparseTrainer(BackpropTrainer):
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return what a run on ``model`` trains, channels and all."""
-        return UpdateScheme.from_json(json.loads(self.options.chosen), model)
+        return UpdateScheme.from_json(parse_json(self.options.chosen, "chosen"), model)
 
     @abstractmethod
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
@@ -214,7 +215,7 @@ def _inline(scheme: str) -> str:
     if not Path(scheme).is_file():
         known = ", ".join(PUBLISHED)
         raise ValueError(f"scheme={scheme!r} is no file and none of {known}")
-    return json.dumps(json.loads(Path(scheme).read_text()), separators=(",", ":"))
+    return json.dumps(parse_json(Path(scheme).read_bytes(), scheme), separators=(",", ":"))
 
 
 def named_scheme(model: Model, scheme: str) -> UpdateScheme:
@@ -222,4 +223,4 @@ def named_scheme(model: Model, scheme: str) -> UpdateScheme:
     inline = _inline(scheme)
     if inline in PUBLISHED:
         return published_scheme(model, inline)
-    return UpdateScheme.from_json(json.loads(inline), model)
+    return UpdateScheme.from_json(parse_json(inline, "scheme"), model)

@@ -15,6 +15,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.model import Model
 from pmt.options import TrainingOptions
+from pmt.parsing import parse_json
 from pmt.progress import ProgressLine
 from pmt.studies.error_theory import expected_cosine, expected_error
 from pmt.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
@@ -25,6 +26,7 @@ from pmt.trainer import ZOTrainer
 __all__ = ["GradientStudy", "Quality", "study_gradients"]
 
 QUERIES = (4, 16, 64)
+_REMEDY = "remove the file, or choose another folder"
 
 
 @dataclass(frozen=True)
@@ -263,6 +265,18 @@ def _summary(name: str, values: Sequence[float]) -> dict[str, float]:
     return {name: float(np.mean(values)), f"{name}_error": spread}
 
 
+def _read_rows(path: Path) -> list[Quality]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        what = f"{path}: line {number}"
+        row = parse_json(line, what, _REMEDY, finite=False)  # of a gradient of zeros
+        try:
+            rows.append(Quality(**row))
+        except TypeError:
+            raise ValueError(f"{what}: is no measurement of a study; {_REMEDY}") from None
+    return rows
+
+
 class _Store:
     """Measurements on disk: ``study.json`` says of what, ``rows.jsonl`` has one a line."""
 
@@ -275,14 +289,13 @@ class _Store:
         path = folder / "study.json"
         if not path.exists():
             atomic_file.write_text(path, json.dumps(settings, indent=2) + "\n")
-        elif json.loads(path.read_text()) != settings:
+        elif parse_json(path.read_bytes(), path, _REMEDY) != settings:
             raise ValueError(
                 f"out={str(folder)!r} holds a study of other data, layers or repeats; choose "
                 "another folder"
             )
         if self._file.exists():
-            lines = self._file.read_text().splitlines()
-            self.rows = [Quality(**json.loads(line)) for line in lines]
+            self.rows = _read_rows(self._file)
 
     @property
     def _file(self) -> Path:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pmt.sweep.execution import read_result
 from pmt.sweep.fingerprint import fingerprint
 from pmt.sweep.grid_file import Grid, read_grid
 from pmt.sweep.planning import Plan, plan, shard
 from pmt.sweep.problems import GridError, Problems
+from pmt.sweep.result_file import read_result
 from pmt.sweep.run_spec import RunSpec
 from pmt.sweep.speed import Estimate, estimate
 from pmt.sweep.sweeping import Summary, finished_results, run_all

@@ -19,13 +19,12 @@ from pmt.run_folder import RunFolder
 from pmt.sweep.evaluation import Measured, measure, measure_with
 from pmt.sweep.lock import RunLock
 from pmt.sweep.methods import make_trainer
+from pmt.sweep.result_file import RESULT, read_result
 from pmt.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.sweep.run_spec import RunSpec
 from pmt.training_run import Trainer
 
-__all__ = ["RESULT", "Outcome", "execute", "read_result"]
-
-RESULT = "result.json"
+__all__ = ["Outcome", "execute"]
 
 
 @dataclass(frozen=True)
@@ -74,28 +73,6 @@ def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
     except Exception as error:
         return Outcome(spec.hash, "failed", f"{type(error).__name__}: {error}")
     return Outcome(spec.hash, "finished")
-
-
-def read_result(folder: Path) -> dict[str, Any] | None:
-    """Return a run's result; None if it has none yet.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
-    path = folder / RESULT
-    try:
-        result = json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: {error}; remove the file, and the sweep makes it again"
-        ) from error
-    if not isinstance(result, dict) or "axes" not in result:
-        raise ValueError(f"{path}: is no result of a run; remove the file")
-    return result
 
 
 def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:

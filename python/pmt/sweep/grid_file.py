@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from pmt import corruptions
 from pmt.corruptions.constants import CONSTANTS
+from pmt.parsing import parse_toml
 from pmt.protocol import PROTOCOLS
 from pmt.sweep.problems import Problems, did_you_mean
 
@@ -111,8 +111,6 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
         lists all that is wrong.
     FileNotFoundError
         If there is no such file.
-    ImportError
-        In Python 3.10, if the package ``tomli`` is missing.
     """
     alone = problems is None
     problems = problems if problems is not None else Problems(str(path))
@@ -135,27 +133,12 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
 
 
 def _parsed(path: Path, problems: Problems) -> dict[str, Any]:
-    text = path.read_bytes()
-    toml = _toml_module()
     try:
-        tables: dict[str, Any] = toml.loads(text.decode())
-    except UnicodeDecodeError:
-        problems.add("is not UTF-8 text")
-    except toml.TOMLDecodeError as error:
-        problems.add(f"is not TOML: {error}")
-    else:
-        return tables
-    problems.stop()
-    raise AssertionError("unreachable: stop() raises")
-
-
-def _toml_module() -> Any:
-    for name in ("tomllib", "tomli"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise ImportError('grid files need tomli: pip install "poor-mans-training[sweep]"')
+        return parse_toml(path.read_bytes(), path)
+    except ValueError as error:
+        problems.add(str(error).removeprefix(f"{path}: "))
+        problems.stop()
+        raise
 
 
 def _check_entries(

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pmt.progress import ProgressLine, duration
-from pmt.sweep.execution import Outcome, read_result
+from pmt.sweep.execution import Outcome
+from pmt.sweep.result_file import read_result
 from pmt.sweep.run_spec import RunSpec
 
 __all__ = ["RunProgress"]

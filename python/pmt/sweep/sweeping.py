@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt.sweep.execution import Outcome, execute, read_result
+from pmt.sweep.execution import Outcome, execute
 from pmt.sweep.lock import RunLock
+from pmt.sweep.result_file import read_result
 from pmt.sweep.run_progress import RunProgress
 from pmt.sweep.run_spec import RunSpec
 
