@@ -106,6 +106,11 @@ def changed(card: bytes, **changes: object) -> bytes:
     return pack_blocks(CardHeader.unpack(card)._replace(**changes).pack(), 0) + card[BLOCK:]
 
 
+def with_short_model(card: bytes) -> bytes:
+    sections = CardHeader.unpack(card).sections
+    return changed(card, sections={**sections, "model": (sections["model"].first, 15)})
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -115,6 +120,10 @@ def changed(card: bytes, **changes: object) -> bytes:
         (lambda card: changed(card, version=2), "has version 2, this pmt reads 4; export again"),
         (lambda card: card[:-BLOCK], "blocks, the card [0-9]+; copy all of it"),
         (lambda card: changed(card, model_crc32=1), "the model on the card is another than its"),
+        (
+            with_short_model,
+            "card.img: the card's model has 15 bytes, which is no image; export again",
+        ),
     ],
 )
 def test_what_is_no_card_is_refused(

@@ -276,7 +276,13 @@ def test_wake_words_with_bad_entries_tells_all_of_them(tmp_path: Path) -> None:
     content["images"] += [{"id": "x"}, 5, {**content["images"][0], "file_name": "../a.jpg"}]
     content["annotations"] += [{"image_id": 99, "category_id": 1, "area": 9}, None]
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"5 problems: images\[4\]: no id.*annotations\[4\]: no"):
+    with pytest.raises(ValueError, match=r"images\[4\]: no id.*annotations\[4\]: no") as e:
+        load(tmp_path)
+    assert f"{path.parent}: 5 problems: {path.name}: images[4]: no id" in str(e.value)
+    content["images"] = content["images"][:4]
+    content["annotations"] = [None]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"instances_train2014.json: annotations\[0\]: no cat"):
         load(tmp_path)
     path.write_text(json.dumps({**content, "categories": [{"name": "person"}]}))
     with pytest.raises(ValueError, match="has no category 'person'"):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz.targets import TARGETS, check
+from fuzz.target import check
+from fuzz.targets import TARGETS
 
 FINDINGS = sorted((Path(__file__).parent / "fuzz" / "findings").glob("*-*"))
 MUTATIONS = 300
@@ -44,6 +45,32 @@ def test_seeds_are_accepted_and_mutations_are_accepted_or_refused_clearly(
     for number in range(MUTATIONS):
         refused += not check(target, tmp_path, mutated(seeds[number % len(seeds)], random))
     assert refused > 0
+
+
+HOSTILE = {
+    "nothing": b"",
+    "one_byte": b"\x80",
+    "zeros": bytes(4096),
+    "ones": b"\xff" * 4096,
+    "brackets": b"[" * 100_000,
+    "braces": b'{"a":' * 100_000,
+    "nested_toml": b"a = " + b"[" * 100_000,
+    "infinite": b'{"a": 1e999, "b": [-1e999, NaN]}',
+    "huge": b'{"version": 1' + b"0" * 10_000 + b"}",
+    "latin1": b'{"name": "caf\xe9"}',
+    "surrogate": b'{"name": "\\ud800"}',
+    "list": b"[1, 2]",
+    "number": b"1",
+    "object": b"{}",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.parametrize("name", TARGETS)
+def test_texts_that_attackers_write_are_accepted_or_refused_clearly(
+    name: str, case: str, tmp_path: Path
+) -> None:
+    check(TARGETS[name], tmp_path, HOSTILE[case])
 
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.name)

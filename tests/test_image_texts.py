@@ -116,3 +116,9 @@ def test_a_name_that_utf8_cannot_hold_is_refused_at_save():
     graph.ops[0].name = "conv\ud800"
     with pytest.raises(ValueError, match=r"^name 'conv\\ud800': is not UTF-8 text, rename it$"):
         build_image(graph)
+
+
+def test_a_name_of_several_ops_is_refused_at_load():
+    image = with_section(smooth_network(), "names", bytes(200))
+    with pytest.raises(ValueError, match=r"^image: '' is the name of several ops; "):
+        pmt.Model(image)

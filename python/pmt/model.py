@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,15 +79,21 @@ class Model:
         self._check_texts()
 
     def _check_texts(self) -> None:
-        """Raise ValueError if names or metadata, which the core does not look at, are no text."""
+        """Raise ValueError if names or metadata, which the core does not look at, are unusable."""
         try:
-            self.core.ops(), self.core.tensors(), self.core.blocks()
+            names = [op["name"] for op in self.core.ops()]
+            self.core.tensors(), self.core.blocks()
             _ = self.metadata
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"image: name or metadata {reprlib.repr(error.object)} is not UTF-8 text; "
                 "import the model again"
             ) from None
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"image: {repeated[0]!r} is the name of several ops; import the model again"
+            )
 
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:

@@ -18,7 +18,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["pmt", "tflite", "onnx"]):
-    from fuzz.targets import TARGETS, check
+    from fuzz.target import check
+    from fuzz.targets import TARGETS
 
 FINDINGS = Path(__file__).parent / "findings"
 MEMORY_BYTES = 512 * 2**20

@@ -1,7 +1,4 @@
-"""What is fuzzed: each reader, a small sound file to start from, and the rule it must keep.
-
-A reader may return, or raise a ValueError that names the file. Anything else is a finding.
-"""
+"""What is fuzzed: each reader, and small sound files to start from."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import io
 import pickle
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,38 +14,15 @@ import tflite_seeds
 from networks import residual_network
 from tiny_training_builder import small_network
 
+from fuzz.image_targets import IMAGE_TARGETS
+from fuzz.target import Target
+from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
 from pmt.datasets.mat_file import read_mat
 from pmt.datasets.npy import map_npy
 from pmt.exporters.onnx_qdq import onnx_model
 from pmt.image import build_image
 from pmt.importers import onnx_float, onnx_qdq, tflite, tiny_training
-
-
-@dataclass(frozen=True)
-class Target:
-    """One reader. ``wrap`` makes the file of the fuzzed bytes, where a checksum would stop them."""
-
-    file_name: str
-    read: Callable[[Path], object]
-    seeds: Callable[[], list[bytes]]
-    wrap: Callable[[bytes], bytes] = bytes
-
-
-def check(target: Target, folder: Path, data: bytes) -> bool:
-    """Read `data`; return whether it was accepted. Anything but a clear refusal is raised."""
-    path = folder / target.file_name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(target.wrap(data))
-    try:
-        target.read(path)
-    except ValueError as error:
-        if type(error) is not ValueError or path.name not in str(error):
-            raise AssertionError(
-                f"an error that does not say which file is damaged: {error!r}"
-            ) from error
-        return False
-    return True
 
 
 def _read_tflite(path: Path) -> object:
@@ -170,6 +143,8 @@ def _read_picture(path: Path) -> object:
 
 
 TARGETS = {
+    **TEXT_TARGETS,
+    **IMAGE_TARGETS,
     "tflite": Target("net.tflite", _read_tflite, tflite_seeds.files),
     "tiny_training_archive": Target(
         "net.pkl",

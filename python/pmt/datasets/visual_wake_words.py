@@ -86,7 +86,7 @@ def _find(folder: Path, split: str) -> Path | None:
 def _read(path: Path) -> tuple[dict[int, str], set[int]]:
     """Return the file name of each image, and the numbers of those with a person."""
     content = _json(path)
-    problems = Problems(path)
+    problems = Problems(path.parent)
     names: dict[int, str] = {}
     areas: dict[int, float] = {}
     for position, image in enumerate(content["images"]):
@@ -97,7 +97,8 @@ def _read(path: Path) -> tuple[dict[int, str], set[int]]:
                 raise ValueError
             names[number] = name
         except (KeyError, TypeError, ValueError, OverflowError):
-            problems.add(f"images[{position}]", "no id, plain file_name, width or height", REMEDY)
+            problem = "no id, plain file_name, width or height"
+            problems.add(f"{path}: images[{position}]", problem, REMEDY)
     person = _person(path, content["categories"])
     found: set[int] = set()
     for position, entry in enumerate(content["annotations"]):
@@ -107,7 +108,7 @@ def _read(path: Path) -> tuple[dict[int, str], set[int]]:
                 found.add(number)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             problem = "no category_id, or an image_id that is not listed"
-            problems.add(f"annotations[{position}]", problem, REMEDY)
+            problems.add(f"{path}: annotations[{position}]", problem, REMEDY)
     problems.raise_if_any()
     return names, found
 

@@ -138,6 +138,10 @@ def _read_header(card: bytes) -> CardHeader:
 
 def _read_model(card: bytes, header: CardHeader) -> Model:
     image = read_payload(card, *header.sections["model"])
+    if len(image) < IMAGE_CRC.size:
+        raise ValueError(
+            f"the card's model has {len(image)} bytes, which is no image; export again"
+        )
     if IMAGE_CRC.unpack_from(image)[0] != header.model_crc32:
         raise ValueError("the model on the card is another than its header says")
     return Model(image)

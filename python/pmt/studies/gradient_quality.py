@@ -291,8 +291,7 @@ class _Store:
             atomic_file.write_text(path, json.dumps(settings, indent=2) + "\n")
         elif parse_json(path.read_bytes(), path, _REMEDY) != settings:
             raise ValueError(
-                f"out={str(folder)!r} holds a study of other data, layers or repeats; choose "
-                "another folder"
+                f"{path}: the folder holds a study of other data, layers or repeats; choose another"
             )
         if self._file.exists():
             self.rows = _read_rows(self._file)

@@ -1,0 +1,130 @@
+"""Fuzzed files of text: JSON, TOML, and the parts of pmt that read them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from made_layouts import write_wake_words
+from networks import smooth_network
+
+from fuzz.target import Target
+from pmt import datasets
+from pmt.datasets.corruption_manifest import read_manifest
+from pmt.export import sources
+from pmt.export.lock import read_lock
+from pmt.parsing import parse_json, parse_toml
+from pmt.plain_toml import parse_plain_toml
+from pmt.sparse_update.contribution import _Table
+from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
+from pmt.studies.gradient_quality import _Store
+from pmt.sweep.grid_file import read_grid
+from pmt.sweep.result_file import read_result
+
+_GRID = b"""[model]
+path = "net.pmt"
+[data]
+path = "bundled"
+[budget]
+macs = 2e8
+[axes]
+methods = ["default", "mine"]
+corruptions = ["fog"]
+severities = [1, 5]
+seeds = [1]
+[method.mine]
+base = "mezo"
+"""
+_BOARD = sources.firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"
+_MANIFEST = {
+    "data": "x", "split": "test", "seed": 0, "constants": "cifar10", "images": 3,
+    "shape": [32, 32, 3], "data_crc32": 0, "class_names": ["a", "b"],
+}  # fmt: skip
+_LOCK = {
+    "version": 1, "pmt": "0.1.0", "arguments": {"steps": 3}, "inputs": {"model": "00"},
+    "files": {"Makefile": "00"},
+}  # fmt: skip
+_MEASURED = {"accuracy": 0.5, "loss": 1.0, "n": 2, "correct": 1, "crc32": 7, "right": "gA=="}
+_RESULT = {
+    "hash": "a", "axes": {"seed": 1}, "base": "mezo", "trainer": "zeroth_order", "options": {},
+    "contents": {}, "protocol": {}, "before": {"test": _MEASURED}, "after": {"test": _MEASURED},
+}  # fmt: skip
+_IDENTITY = {"format": "pmt contributions 1", "model": 1}
+_ROW = {
+    "layer": "conv", "estimator": "node", "kind": "node_perturbation", "queries": 4, "weights": 9,
+    "nodes": 9, "cosine": 0.5, "cosine_error": 0.1, "squared_error": 1.0,
+    "squared_error_error": 0.1, "expected_cosine": 0.5, "expected_squared_error": 1.0,
+    "coherence": 1.0, "repeats": 2, "forwards": 8, "macs": 100,
+}  # fmt: skip
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _plain_toml(path: Path) -> object:
+    try:
+        return parse_plain_toml(path.read_bytes().decode())
+    except (ValueError, RecursionError) as error:  # as pmt.parsing hands them on
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _scheme() -> bytes:
+    model = smooth_network()
+    return UpdateScheme((LayerUpdate(0, 2, True, (0, 2)),)).text(model).encode()
+
+
+def _read_coco(path: Path) -> object:
+    root = path.parent.parent
+    if not (root / "train2014").is_dir():
+        content = path.read_bytes()
+        path.unlink()
+        path.parent.rmdir()
+        write_wake_words(root)
+        path.write_bytes(content)
+    return datasets.load(root, split="train", size=4)
+
+
+def _coco() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_wake_words(Path(folder) / "coco")
+        path = Path(folder) / "coco" / "annotations" / "instances_train2014.json"
+        return path.read_bytes()
+
+
+def _read_rows(path: Path) -> object:
+    (path.parent / "study.json").write_text("{}")
+    return _Store(path.parent, {})
+
+
+TEXT_TARGETS = {
+    "json": Target(
+        "a.json", lambda path: parse_json(path.read_bytes(), path), lambda: [_dumped(_RESULT)]
+    ),
+    "toml": Target("a.toml", lambda path: parse_toml(path.read_bytes(), path), lambda: [_GRID]),
+    "plain_toml": Target("a.toml", _plain_toml, lambda: [_BOARD.read_bytes()]),
+    "grid": Target("grid.toml", read_grid, lambda: [_GRID]),
+    "board": Target(
+        "mine.toml", lambda path: sources.find_target(str(path)), lambda: [_BOARD.read_bytes()]
+    ),
+    "lock": Target("pmt.lock", read_lock, lambda: [_dumped(_LOCK)]),
+    "scheme": Target(
+        "scheme.json", lambda path: UpdateScheme.load(path, smooth_network()), lambda: [_scheme()]
+    ),
+    "manifest": Target(
+        "manifest.json", lambda path: read_manifest(path.parent), lambda: [_dumped(_MANIFEST)]
+    ),
+    "result": Target(
+        "result.json", lambda path: read_result(path.parent), lambda: [_dumped(_RESULT)]
+    ),
+    "contributions": Target(
+        "cache.json",
+        lambda path: _Table(path, _IDENTITY),
+        lambda: [_dumped({**_IDENTITY, "accuracies": {"before": 0.5}})],
+    ),
+    "study": Target("study.json", lambda path: _Store(path.parent, {}), lambda: [b"{}"]),
+    "study_rows": Target("rows.jsonl", _read_rows, lambda: [_dumped(_ROW) + b"\n"]),
+    "coco": Target("annotations/instances_train2014.json", _read_coco, lambda: [_coco()]),
+}
