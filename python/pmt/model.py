@@ -16,6 +16,7 @@ from pmt import _core, atomic_file, exporters
 from pmt.datasets import Dataset
 from pmt.graph import Graph
 from pmt.image import build_image, read_graph, read_metadata
+from pmt.printable import printable
 from pmt.threads import thread_count
 
 __all__ = ["Evaluation", "ImageScores", "Layer", "Model"]
@@ -142,6 +143,11 @@ class Model:
     def metadata(self) -> dict[str, Any]:
         """What the model says of itself: class names, source, licence."""
         return read_metadata(self.core.metadata().encode())
+
+    @property
+    def name(self) -> str:
+        """The metadata's name, for people: control characters are escaped."""
+        return printable(str(self.metadata.get("name", "int8 network")))
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
@@ -321,9 +327,8 @@ class Model:
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape
-        name = self.metadata.get("name", "int8 network")
         weights = sum(layer.weights for layer in self.layers)
         return (
-            f"<pmt.Model {name}: {height}x{width}x{channels} -> {self.classes} classes, "
+            f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.classes} classes, "
             f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
         )

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TextIO
 
+from pmt.printable import printable
+
 __all__ = ["ProgressLine", "duration"]
 
 
@@ -40,18 +42,19 @@ class ProgressLine:
         self.total = total
         self.unit = unit
         self.first = done
-        self.stream = stream if stream is not None else sys.stderr
+        wanted = stream if stream is not None else sys.stderr
+        self.terminal = wanted if wanted is not None and wanted.isatty() else None
         self.start = time.monotonic()
         self.shown = 0.0
 
     def update(self, done: int, text: str) -> None:
         """Show that ``done`` steps are done; at most ten times a second."""
         now = time.monotonic()
-        if not self.stream.isatty() or (now - self.shown < 0.1 and done < self.total):
+        if self.terminal is None or (now - self.shown < 0.1 and done < self.total):
             return
         self.shown = now
-        self.stream.write("\r\x1b[K" + self.line(done, text, now - self.start))
-        self.stream.flush()
+        self.terminal.write("\r\x1b[K" + self.line(done, text, now - self.start))
+        self.terminal.flush()
 
     def line(self, done: int, text: str, elapsed: float) -> str:
         """Return the line: share done, rate, time left, and ``text``."""
@@ -62,10 +65,10 @@ class ProgressLine:
             f"{rate:.1f} {unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{unit}" if rate else "?"
         )
         share = f"{100 * done // self.total:3d} %  {unit} {done}/{self.total}"
-        return f"{share}  {speed}  {left} left  {text}"
+        return f"{share}  {speed}  {left} left  {printable(text)}"
 
     def clear(self) -> None:
         """Remove the line."""
-        if self.stream.isatty() and self.shown:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
+        if self.terminal is not None and self.shown:
+            self.terminal.write("\r\x1b[K")
+            self.terminal.flush()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pmt import corruptions
+from pmt.cli.streams import complain, put
 from pmt.corruptions.constants import CONSTANTS
 from pmt.loading import BUNDLED_MODELS
 
@@ -38,8 +39,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error and where help is; exit with 2."""
-        print(f"pmt: error: {message}; see `{self.prog} --help`", file=sys.stderr)
+        complain(f"error: {message}; see `{self.prog} --help`")
         raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or the version; argparse hides that it could not be written."""
+        put(message, file or sys.stderr)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:

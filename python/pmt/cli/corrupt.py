@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_cl
 from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
 from pmt.cli.sources import chosen_indices
+from pmt.cli.streams import complain
 from pmt.corruptions import SEVERITIES, ArrayWriter, names
 from pmt.progress import ProgressLine
 
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             work.make(name)
     except KeyboardInterrupt:
         work.line.clear()
-        print("pmt: interrupted; the same command goes on", file=sys.stderr)
+        complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
     finally:
         work.line.clear()

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt import atomic_file
+from pmt.cli.streams import put
+from pmt.printable import printable
 
 __all__ = ["Output"]
 
@@ -33,8 +35,8 @@ class Output:
             raise FileNotFoundError(f"--json {json_path}: its folder does not exist; create it")
 
     def text(self, text: str) -> None:
-        """Print text at once, so that a log can be followed."""
-        print(text, file=self.stream, flush=True)
+        """Print text at once, so that a log can be followed; control characters are escaped."""
+        put(printable(text, keep="\n\t") + "\n", self.stream)
 
     def figures(self, figures: dict[str, Any]) -> None:
         """Write the figures as JSON, if they were asked for."""
@@ -42,6 +44,6 @@ class Output:
             return
         text = json.dumps(figures, indent=2) + "\n"
         if self.json_path == "-":
-            sys.stdout.write(text)
+            put(text, sys.stdout)
         else:
             atomic_file.write_text(self.json_path, text)

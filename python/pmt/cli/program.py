@@ -29,6 +29,7 @@ from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
+from pmt.cli.streams import complain, prepare_streams, put
 from pmt.cli.termination import termination_interrupts
 
 __all__ = ["main"]
@@ -75,35 +76,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         Ctrl-C or SIGTERM, 141 if the reader of the output went away. With the environment variable
         ``PMT_TRACEBACK=1`` errors are raised.
     """
+    closed = prepare_streams()
     try:
-        code = _run(argv)
-        sys.stdout.flush()
+        return _run(argv, closed)
     except BrokenPipeError:
-        # Python flushes standard output once more at exit; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OUTPUT_CLOSED
-    return code
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     try:
         arguments = _parser().parse_args(argv)
-    except SystemExit as stop:  # argparse has printed help, the version or an error
-        return int(stop.code or 0)
-    try:
+        if arguments.json == "-" and "stdout" in closed:
+            raise ValueError("--json -: standard output is closed; give a file")
         output = Output(arguments.json)
         with termination_interrupts():
             code: int = arguments.run(arguments, output)
+        put("", sys.stdout)  # what a library may have printed
         return code
+    except SystemExit as stop:  # argparse has printed help, the version or an error
+        return int(stop.code or 0)
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
-        print("pmt: interrupted", file=sys.stderr)
+        complain("interrupted")
         return EXIT_INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("PMT_TRACEBACK") == "1":
             raise
-        print(f"pmt: error: {describe(error)}", file=sys.stderr)
+        complain(f"error: {describe(error)}")
         return EXIT_BAD_INPUT
 
 

@@ -15,6 +15,7 @@ from pmt.cli.arguments import add_data, add_json, add_model, add_threads, intege
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.cli.split_arguments import add_split, split_of
+from pmt.cli.streams import complain
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_training_options, training_options
 from pmt.model import Model
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         if arguments.out is not None:
             command = shlex.join(["pmt", *sys.argv[1:]])
-            print(f"pmt: interrupted; go on with: {command}", file=sys.stderr)
+            complain(f"interrupted; go on with: {command}")
             return EXIT_INTERRUPTED
         raise
     _report(found, output)
@@ -148,7 +149,7 @@ def _describe(
     model: Model, parts: Split, options: TrainingOptions, data: str, output: Output
 ) -> None:
     held_out = len(parts.held_out_indices)
-    output.text(f"model   {model.metadata.get('name', 'int8 network')}")
+    output.text(f"model   {model.name}")
     output.text(f"data    {data}: {len(parts.train_indices):,} training, {held_out:,} held out")
     output.text(
         f"trial   {options.epochs} epoch{'s' if options.epochs > 1 else ''}, batches of "

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     model = load_model(arguments)
     pool = data_source(arguments).pool("train", model)
     data = pool.take(balanced_order(pool.labels, 0)[: arguments.images])
-    output.text(f"model   {model.metadata.get('name', 'int8 network')}, {len(data)} images")
+    output.text(f"model   {model.name}, {len(data)} images")
     out = Path(arguments.out)
     study = study_gradients(
         model,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from typing import Any
 
 from pmt.cli.arguments import add_json, integer
 from pmt.cli.output import Output
+from pmt.cli.streams import complain
 from pmt.progress import duration
 from pmt.sweep import (
     GridError,
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         planned = plan(read_grid(arguments.grid, problems), problems)
     except GridError as error:
         for problem in error.problems:
-            print(f"pmt: error: {error.path}: {problem}", file=sys.stderr)
+            complain(f"error: {error.path}: {problem}")
         return EXIT_BAD_INPUT
     runs = shard(planned.runs, *arguments.shard)
     _say_left(planned, runs, arguments, output)
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         with _backend(arguments.dask):
             summary = run_all(runs, arguments.out, jobs=arguments.jobs, tell=output.text)
     except KeyboardInterrupt:
-        print("pmt: interrupted; the same command goes on", file=sys.stderr)
+        complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
     done = len(summary.finished) + len(summary.already)
     output.text(f"{done} of {len(runs)} runs are finished; `pmt report {arguments.out}`")
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         }
     )
     if summary.failed:
-        print(f"pmt: error: {len(summary.failed)} runs failed, see above", file=sys.stderr)
+        complain(f"error: {len(summary.failed)} runs failed, see above")
         return EXIT_FAILED_RUNS
     return 0
 

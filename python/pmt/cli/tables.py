@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pmt.printable import printable
+
 __all__ = ["table"]
 
 
@@ -15,7 +17,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
     titles : sequence of str
         Title of every column.
     rows : sequence of sequence of str
-        Cells.
+        Cells; control characters are escaped, so that a name stays in its cell.
     left : sequence of str
         Titles of the columns to align left; the others are aligned right.
 
@@ -24,6 +26,8 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
     str
         Lines without trailing spaces, joined by newlines.
     """
+    titles = [printable(title) for title in titles]
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [titles, *rows]) for i in range(len(titles))]
 
     def laid_out(line: Sequence[str]) -> str:

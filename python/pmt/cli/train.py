@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pmt.cli.arguments import add_data, add_json, add_model, add_threads, intege
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
 from pmt.cli.sources import DataSource, checksum, data_source, load_model, model_path
+from pmt.cli.streams import complain
 from pmt.cli.training_arguments import (
     add_layers,
     add_method,
@@ -25,6 +25,7 @@ from pmt.cli.training_arguments import (
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.options import TrainingOptions
+from pmt.printable import printable
 from pmt.progress import duration
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder, RunOptions
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         lines.stop()
         command = shlex.join(["pmt", "train", "--resume", str(job.folder.path)])
-        print(f"pmt: interrupted; go on with: {command}", file=sys.stderr)
+        complain(f"interrupted; go on with: {command}")
         return EXIT_INTERRUPTED
     lines.finish()
     _report(job, result, output)
@@ -194,7 +195,7 @@ def _describe(job: Job, schedule: Schedule, output: Output) -> None:
     output.text(f"data    {where.description('train')}: {len(job.data):,} training, {held_out}")
     if job.valid and where.description("test") != where.description("train"):
         output.text(f"test    {where.description('test')}")
-    output.text(f"layers  {options.layers}: {', '.join(names)}")
+    output.text(f"layers  {options.layers}: {printable(', '.join(names))}")
     steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
     if options.macs > 0:
         steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"

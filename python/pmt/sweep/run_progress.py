@@ -42,7 +42,7 @@ class RunProgress:
     def __enter__(self) -> RunProgress:
         total = sum(_gmacs(run.macs) for run in self.runs.values())
         self._line = ProgressLine(total, done=self._done(), unit="GMAC")
-        if self.runs and self._line.stream.isatty():
+        if self.runs and self._line.terminal is not None:
             self._thread = threading.Thread(target=self._watch, name="pmt sweep", daemon=True)
             self._thread.start()
         return self
