@@ -16,7 +16,7 @@ from pmt.datasets.checksum import checksum
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.data_folder import named
-from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.layouts import chosen_indices, load_at_own_size
 from pmt.datasets.picture import Fit, resized
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
@@ -186,11 +186,9 @@ class DataSource:
     def _read_clean(self, split: str, model: Model) -> Dataset:
         if self.data == BUNDLED:
             return datasets.bundled(split)
-        try:
-            return datasets.load(self.data, split=split, labels=self.labels)
-        except ValueError:  # an image folder of several sizes can only be read resized
-            size = model.input_shape[:2]
-            return datasets.load(self.data, split=split, size=size, labels=self.labels)
+        return load_at_own_size(
+            self.data, split=split, otherwise=model.input_shape[:2], labels=self.labels
+        )
 
 
 def data_source(arguments: argparse.Namespace) -> DataSource:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow
+from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, upright_size
 from pmt.datasets.problems import Problems
 from pmt.progress import ProgressLine
 from pmt.threads import thread_count
@@ -68,6 +68,14 @@ def decode_files(
     images = np.ascontiguousarray(work.images[..., :1]) if work.is_grey.all() else work.images
     images.flags.writeable = False
     return images
+
+
+def have_one_size(paths: Sequence[Path]) -> bool:
+    """Whether the heads of all files that can be read tell the same height and width."""
+    sizes = (upright_size(path) for path in paths)
+    known = (size for size in sizes if size is not None)
+    first = next(known, None)
+    return all(size == first for size in known)
 
 
 class _Work:

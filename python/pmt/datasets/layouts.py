@@ -16,6 +16,7 @@ from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.damage import damaged, missing
 from pmt.datasets.data_folder import located
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.decoding import have_one_size
 from pmt.datasets.idx import has_idx, read_idx
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.image_folder import SPLITS
@@ -107,6 +108,39 @@ def load(
     if fit.size is None or (data.images.shape[1:3] == fit.size and crop in (None, 1)):
         return data
     return replace(data, images=resized(data.images, fit))
+
+
+def load_at_own_size(
+    path: str | os.PathLike[str],
+    *,
+    split: str,
+    otherwise: tuple[int, int],
+    labels: str = "fine",
+) -> Dataset:
+    """Read a split at its images' own size; where files differ in theirs, all resized.
+
+    Parameters
+    ----------
+    path, split, labels
+        As of :func:`load`.
+    otherwise
+        Height and width in pixels, for image files of several sizes.
+
+    Returns
+    -------
+    Dataset
+        The split.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ModuleNotFoundError
+        As :func:`load`.
+    """
+    _check_names(split, None)
+    found = _find(located(path), split, None, labels)
+    if isinstance(found, ImageFiles):
+        return found.read(size=None if have_one_size(found.paths) else otherwise)
+    return found
 
 
 def image_files(

@@ -131,6 +131,19 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
         ) from None
 
 
+def upright_size(path: Path) -> tuple[int, int] | None:
+    """Return height and width of a file's upright image; None where its head cannot be read."""
+    module = pillow()
+    try:
+        with module.open(path) as picture:
+            # Asked for EXIF data that may stand behind the pixels, Pillow decodes a whole PNG.
+            decodes = picture.format == "PNG" and "exif" not in picture.info
+            width, height = picture.size if decodes else _upright_size(picture)
+            return height, width
+    except Exception:  # as in `decoded`, which says what is wrong
+        return None
+
+
 def resized(images: npt.NDArray[np.uint8], fit: Fit) -> npt.NDArray[np.uint8]:
     """Crop and resize images in memory as :func:`decoded` does.
 
