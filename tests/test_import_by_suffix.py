@@ -3,9 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from networks import smooth_network
 
+import pmt
 from pmt import importers
+from pmt.cli import main
 from pmt.image import build_image
+from pmt.loading import BUNDLED_MODELS
 
 
 def test_suffix_chooses_the_importer(tmp_path: Path, mcunet_path: Path, resnet8_path: Path) -> None:
@@ -38,3 +42,39 @@ def test_image_takes_no_options(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(TypeError, match=r"\['classes'\] are unknown for a \.pmt image"):
         importers.read(path, classes=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("fashion_mnist_dscnn", "the bundled model 'fashion_mnist_dscnn', which takes none"),
+        ("net.pmt", "a .pmt image, which takes none"),
+        ("run", "a .pmt image, which takes none"),
+        ("card.img", "a card, which takes none"),
+        ("net.onnx", "an .onnx file; it takes input_mean and input_std"),
+        ("net.tflite", "a .tflite file; it takes input_mean and input_std"),
+        ("net.pkl", "a tiny-training .pkl; it takes classes and resolution"),
+    ],
+)
+def test_load_refuses_options_that_the_format_does_not_take(
+    tmp_path: Path, name: str, rest: str
+) -> None:
+    path = name if name in BUNDLED_MODELS else tmp_path / name
+    if name == "run":
+        (tmp_path / "run").mkdir()
+        smooth_network().save(tmp_path / "run" / "checkpoint.pmt")
+    elif name in ("net.pmt", "net.onnx", "net.tflite"):
+        smooth_network().save(tmp_path / name)
+    elif name != path:
+        (tmp_path / name).write_bytes(b"its options are looked at first")
+    with pytest.raises(TypeError) as caught:
+        pmt.load(path, foo=3, bar=None)
+    assert str(caught.value) == f"options ['bar', 'foo'] are unknown for {rest}"
+
+
+def test_a_bundled_model_keeps_its_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "fashion_mnist_dscnn", "--classes", "5"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: options ['classes'] are unknown for the bundled model 'fashion_mnist_dscnn', "
+        "which takes none\n"
+    )

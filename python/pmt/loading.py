@@ -25,7 +25,8 @@ def load(path: str | Path, **options: Any) -> Model:
         a run folder (its checkpoint is read), or the name of a bundled model:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     **options
-        Options of the importer, for example ``classes=10`` for a ``.pkl``.
+        Options of the importer: ``classes`` and ``resolution`` of a ``.pkl``, ``input_mean`` and
+        ``input_std`` of a ``.tflite`` or ``.onnx``.
 
     Returns
     -------
@@ -38,8 +39,11 @@ def load(path: str | Path, **options: Any) -> Model:
         If there is no such file.
     ValueError
         If the file is damaged, unknown or holds what pmt does not support.
+    TypeError
+        If an option is unknown for this kind of file.
     """
     if str(path) in BUNDLED_MODELS:
+        _refuse(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
     if path.is_dir():
@@ -52,12 +56,21 @@ def load(path: str | Path, **options: Any) -> Model:
     if path.suffix.lower() == ".img":
         from pmt.export.card_reader import newest_model
 
-        if options:
-            raise TypeError(f"options {sorted(options)} are unknown for a card, which takes none")
+        _refuse(options, "a card")
         return newest_model(path)
-    if path.suffix.lower() == ".pmt" and path.is_file() and not options:
+    if path.suffix.lower() == ".pmt" and path.is_file():
+        _refuse(options, "a .pmt image")
         try:
             return Model(path.read_bytes())
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-    return Model.from_graph(importers.read(path, **options))
+    graph = importers.read(path, **options)
+    try:
+        return Model.from_graph(graph)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _refuse(options: dict[str, Any], what: str) -> None:
+    if options:
+        raise TypeError(f"options {sorted(options)} are unknown for {what}, which takes none")

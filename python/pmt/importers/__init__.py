@@ -61,4 +61,7 @@ def _read_image(path: Path, options: dict[str, Any]) -> Graph:
 
     if options:
         raise TypeError(f"options {sorted(options)} are unknown for a .pmt image, which takes none")
-    return read_graph(path.read_bytes())
+    try:
+        return read_graph(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pmt.printable import printable
 from pmt.report.comparison import Comparison, Difference
 from pmt.report.figures import Figures
 from pmt.report.pivot import Cell, Key, Pivot
@@ -80,7 +81,7 @@ def comparison_text(compared: Comparison, figures: Figures) -> TableText:
 
 def name(key: Key | Sequence[str]) -> str:
     """Return the name of a row, a column or their fields."""
-    return ", ".join(str(part) for part in key)
+    return printable(", ".join(str(part) for part in key))
 
 
 def _cell(cell: Cell, figures: Figures) -> str:
@@ -103,7 +104,7 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
     notes = []
     if table.common:
         same = ", ".join(f"{key} {value}" for key, value in table.common.items())
-        notes.append(f"All runs: {same}.")
+        notes.append(f"All runs: {printable(same)}.")
     seeds = ", ".join(map(str, table.seeds))
     if any(len(cell.values) > 1 for cell in table.cells.values()):
         what = "±: standard deviation" if figures.spread == "std" else "[a..b]: least and largest"
