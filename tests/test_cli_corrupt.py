@@ -8,6 +8,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from cli_files import check_golden, program, write_data, write_model
 from networks import residual_network
 from test_datasets_cifar100 import write_binary_100
 
-from pmt import atomic_file, corruptions
+from pmt import atomic_file, corruptions, processes
 from pmt.cli import main
 from pmt.cli.arguments import add_data
 from pmt.cli.sources import DataSource, data_source
@@ -236,10 +238,13 @@ def test_a_disk_that_fills_up_leaves_whole_files_only(data, tmp_path, capsys, mo
 def test_a_killed_process_leaves_no_rubbish_for_ever(data, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    (out / ".manifest.json.99.part").write_bytes(b"{")
-    (out / ".contrast.npy.99.part").write_bytes(b"half")
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    for name, text in (("manifest.json", b"{"), ("contrast.npy", b"half")):
+        owner = f"{processes.machine_tag()}.{child.pid}"
+        (out / f".{name}.0.{owner}.part").write_bytes(text)
     assert run(data, out) == 0
-    assert ".contrast.npy.99.part" not in files(out)
+    assert not [name for name in files(out) if name.endswith(".part")]
 
 
 SLOWLY = """

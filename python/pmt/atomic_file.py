@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import glob
+import itertools
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["remove_leftovers", "write_bytes", "write_text", "writing"]
+from pmt import processes
+
+__all__ = ["aside_of", "remove_strays", "sync_folder", "write_bytes", "write_text", "writing"]
+
+# Longer than any process of another machine stops between two writes to one file.
+_SECONDS_UNTIL_STRAY = 86_400.0
+_numbers = itertools.count()
 
 
 @contextmanager
-def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
+def writing(
+    path: str | Path, size: int, *, place: Callable[[Path, Path], None] | None = None
+) -> Iterator[BinaryIO]:
     """Open a file aside; at the end of the block it is flushed to disk and renamed into place.
 
-    Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside.
+    Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
+    processes that were killed left aside of this file is removed as well.
 
     Parameters
     ----------
@@ -23,6 +35,8 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
         Destination; replaced if it exists.
     size : int
         Bytes that will be written, for the error.
+    place : callable, optional
+        What brings the file from aside to its destination, instead of renaming it.
 
     Yields
     ------
@@ -36,13 +50,14 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
         file is left.
     """
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    remove_strays(path)
+    aside = aside_of(path)
     try:
         with aside.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        (place or os.replace)(aside, path)
     except OSError as error:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
@@ -59,6 +74,7 @@ def writing(path: str | Path, size: int) -> Iterator[BinaryIO]:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
+    sync_folder(path.parent)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -85,8 +101,45 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def remove_leftovers(path: str | Path) -> None:
-    """Remove what a process that was killed while it wrote ``path`` left aside."""
+def aside_of(path: Path) -> Path:
+    """Return a name beside ``path`` that is nobody else's and says whose it is."""
+    owner = f"{processes.machine_tag()}.{os.getpid()}"
+    return path.with_name(f".{path.name}.{next(_numbers)}.{owner}.part")
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Bring a folder's names to disk, so that a rename outlives a power cut.
+
+    Not every system can; the files themselves are whole without it.
+    """
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_strays(path: str | Path) -> None:
+    """Remove what dead processes left aside while they wrote ``path``.
+
+    Whether a process of another machine lives cannot be seen; its file counts as left a day after
+    the last write.
+    """
     path = Path(path)
-    for left in path.parent.glob(f".{path.name}.*.part"):
-        left.unlink(missing_ok=True)
+    for stray in path.parent.glob(f".{glob.escape(path.name)}.*.*.*.part"):
+        if _is_left(stray):
+            with suppress(OSError):
+                stray.unlink()
+
+
+def _is_left(stray: Path) -> bool:
+    *_, tag, pid, _ = stray.name.split(".")
+    if not pid.isdecimal():
+        return False
+    if tag == processes.machine_tag():
+        return not processes.started(int(pid))
+    try:
+        return time.time() - stray.stat().st_mtime > _SECONDS_UNTIL_STRAY
+    except OSError:
+        return False

@@ -146,7 +146,6 @@ class ArrayWriter:
         """
         self._begin()
         path = self.folder / f"{name}.npy"
-        atomic_file.remove_leftovers(path)
         write_npy(path, self.shape, self._parts(name, progress))
 
     def _parts(self, name: str, progress: Callable[[int], None] | None) -> Iterator[Images]:

@@ -1,0 +1,49 @@
+"""Whether a process is still there, where this one can see that."""
+
+from __future__ import annotations
+
+import os
+import platform
+import zlib
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+__all__ = ["is_running", "machine", "machine_tag", "started"]
+
+
+@cache
+def machine() -> str:
+    """Return what two processes share that see each other's numbers: host, boot, container."""
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
+
+
+def machine_tag() -> str:
+    """Return :func:`machine` in eight hexadecimal digits, for the names of files."""
+    return f"{zlib.crc32(machine().encode()):08x}"
+
+
+def started(pid: int) -> str:
+    """Return when a process started, to tell it from a later one of its number; empty if gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else fields[19]
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    return "running" if is_running(pid) else ""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine has that number, a zombie included."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

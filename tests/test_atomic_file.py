@@ -1,0 +1,85 @@
+"""Files written aside: what dead processes left is removed, what living ones write is not."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pmt import atomic_file, processes
+
+
+def aside(path, tag: str, pid: int):
+    """Leave a file as another process writes it."""
+    left = path.with_name(f".{path.name}.0.{tag}.{pid}.part")
+    left.write_bytes(b"half")
+    return left
+
+
+@pytest.mark.parametrize("name", ["model.pmt", "a[b]*.npy"])
+def test_a_write_removes_what_a_dead_process_left_of_the_file_and_nothing_else(tmp_path, name):
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    path = tmp_path / name
+    here = processes.machine_tag()
+    dead = aside(path, here, child.pid)
+    kept = [
+        aside(path, here, os.getppid()),
+        aside(path, "00000000", child.pid),
+        aside(tmp_path / "other", here, child.pid),
+        tmp_path / f".{name}.part",
+        tmp_path / f".{name}.0.{here}.x.part",
+    ]
+    for one in kept[3:]:
+        one.touch()
+    atomic_file.write_text(path, "whole")
+    assert not dead.exists()
+    assert all(one.exists() for one in kept)
+    assert path.read_text() == "whole"
+
+
+def test_a_file_of_another_machine_is_left_once_nobody_wrote_to_it_for_a_day(tmp_path):
+    path = tmp_path / "model.pmt"
+    new, old = aside(path, "00000000", 1), aside(path, "00000000", 2)
+    for file, hours in ((new, 23), (old, 25)):
+        then = time.time() - 3600 * hours
+        os.utime(file, (then, then))
+    atomic_file.remove_strays(path)
+    assert new.exists()
+    assert not old.exists()
+
+
+def test_the_folder_is_synced_after_the_rename(tmp_path, monkeypatch):
+    done = []
+    replace, fsync = os.replace, os.fsync
+
+    def seen_replace(*names):
+        done.append("rename")
+        replace(*names)
+
+    def seen_fsync(descriptor):
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        done.append("sync folder" if folder else "sync file")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "replace", seen_replace)
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    atomic_file.write_text(tmp_path / "a", "whole")
+    assert done == ["sync file", "rename", "sync folder"]
+
+
+def test_threads_that_write_one_file_do_not_meet(tmp_path):
+    path = tmp_path / "a"
+    texts = [str(n) * 100_000 for n in range(8)]
+    threads = [threading.Thread(target=atomic_file.write_text, args=(path, t)) for t in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]
