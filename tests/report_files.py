@@ -88,11 +88,12 @@ def write_result(
     (folder / "result.json").write_text(json.dumps(result))
     if trains:
         losses = [2.5, 2.2 - share, 2.0 - share]
+        epoch = {"kind": "epoch", "changed": 1, "forwards": 400, "seconds": 1.0}
         records = [
-            {"kind": "start", "step": -1, "valid_loss": losses[0]},
-            {"kind": "step", "step": 0, "loss": 2.0},
-            {"kind": "epoch", "step": 0, "valid_loss": losses[1], "macs": 2_000_000_000},
-            {"kind": "epoch", "step": 1, "valid_loss": losses[2], "macs": 4_000_000_000},
+            {"kind": "start", "step": -1, "valid_loss": losses[0], "valid_accuracy": 0.1},
+            {"kind": "step", "step": 0, "loss": 2.0, "correct": 1, "changed": 1, "seconds": 0.5},
+            {**epoch, "step": 0, "epoch": 1, "valid_loss": losses[1], "macs": 2_000_000_000},
+            {**epoch, "step": 1, "epoch": 2, "valid_loss": losses[2], "macs": 4_000_000_000},
         ]
         text = "".join(json.dumps(record) + "\n" for record in records)
         (folder / "metrics.jsonl").write_text(text)

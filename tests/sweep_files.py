@@ -33,7 +33,7 @@ SLOW = """
 import sys, time
 import pmt.training_run
 from pmt.cli import main
-from pmt.sweep.lock import RunLock
+from pmt.run_lock import RunLock
 pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 def slow(self, check=RunLock.check):
     check(self)

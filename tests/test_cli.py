@@ -181,7 +181,7 @@ BAD_INPUT = {
     ),
     "used folder": (
         "train {model} --data {data} --out {data}",
-        "--out {data} already exists and holds no run; choose another folder or empty it",
+        "out='{data}' already exists and holds no run; choose another folder or empty it",
     ),
     "no folder": ("train {model} --data {data}", "--out is missing; see `pmt train --help`"),
     "resume nothing": ("train --resume {out}", "'{out}' holds no run: no checkpoint.pmt"),

@@ -160,6 +160,32 @@ def test_ctrl_c_stops_soon_and_the_same_command_goes_on(files, tmp_path, capsys)
     capsys.readouterr()
 
 
+def test_a_run_killed_in_its_creation_is_started_again(files, tmp_path, capsys):
+    whole, begun = tmp_path / "whole", tmp_path / "begun"
+    assert main(command(files, whole)) == 0
+    begun.mkdir()
+    (begun / "env.json").write_bytes((whole / "env.json").read_bytes())
+    assert main(command(files, begun)) == 0
+    assert (begun / "checkpoint.pmt").read_bytes() == (whole / "checkpoint.pmt").read_bytes()
+    capsys.readouterr()
+
+
+def test_a_second_process_in_the_same_folder_is_refused(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    process = program(*command(files, run), code=SLOW)
+    wait_for_steps(process, run, 1)
+    for again in (command(files, run), ["train", "--resume", str(run)]):
+        assert main(again) == 2
+        assert capsys.readouterr().err == (
+            f"pmt: error: out='{run}' is in use by {os.uname().nodename}, process {process.pid}: "
+            f"wait until it has ended, or choose another folder (the lock is {run}.lock)\n"
+        )
+    _, error = process.communicate()
+    assert process.returncode == 0, error
+    assert steps_done(run) == 12
+    assert not (tmp_path / "run.lock").exists()
+
+
 def test_a_full_disk_leaves_the_old_checkpoint(files, tmp_path, monkeypatch, capsys):
     run = tmp_path / "run"
     rename = os.replace

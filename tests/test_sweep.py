@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import signal
 import time
@@ -161,6 +163,48 @@ def test_a_run_that_fails_stops_no_other(grid, tmp_path, capsys):
     assert not any(path.is_dir() for path in (tmp_path / "out").iterdir())
 
 
+def test_an_empty_lock_is_nobodys_and_keeps_nobody_waiting(grid, tmp_path):
+    (run,) = plan(read_grid(grid)).runs[:1]
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f"{run.hash}.lock").touch()
+    told: list[str] = []
+    assert run_all([run], out, jobs=1, tell=told.append).finished == [run.hash]
+    assert len(told) == 1
+    assert sorted(path.name for path in out.iterdir()) == [run.hash]
+
+
+@pytest.mark.parametrize("where", ["lock", "metrics.jsonl", "checkpoint.pmt", "config.toml"])
+def test_a_full_disk_is_named_with_its_path(grid, tmp_path, monkeypatch, where):
+    run = next(run for run in plan(read_grid(grid)).runs if run.trains)
+    out = tmp_path / "out"
+    path = out / f"{run.hash}.lock" if where == "lock" else out / run.hash / where
+    fsync, write = os.fsync, os.open
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full_disk(descriptor):
+        if f"/.{path.name}." in os.readlink(f"/proc/self/fd/{descriptor}"):
+            full()
+        fsync(descriptor)
+
+    def full_append(name, flags, *mode, **more):
+        if name == path and flags & os.O_APPEND:
+            full()
+        return write(name, flags, *mode, **more)
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    monkeypatch.setattr(os, "open", full_append)
+    summary = run_all([run], out, jobs=1)
+    monkeypatch.undo()
+    error = summary.failed[run.hash]
+    assert error.startswith("OSError: [Errno 28] ")
+    assert error.endswith(f": '{path}'")
+    assert list(out.glob("*.lock")) == []
+    assert run_all([run], out, jobs=1).finished == [run.hash]
+
+
 def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     from pmt.sweep import execution
 
@@ -185,9 +229,12 @@ def test_a_damaged_result_is_named(grid, tmp_path, capsys):
     run = plan(read_grid(grid)).runs[0]
     folder = tmp_path / "out" / run.hash
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text("{")
-    assert main(["sweep", str(grid), "--out", str(tmp_path / "out")]) == 2
-    assert "remove the file, and the sweep makes it again" in capsys.readouterr().err
+    for text in ("{", "[" * 100_000, "{}", "[]", '{"axes": 1}'):
+        (folder / "result.json").write_text(text)
+        assert main(["sweep", str(grid), "--out", str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"pmt: error: {folder / 'result.json'}: ")
+        assert error.endswith("; remove the file, and the sweep makes it again\n")
 
 
 def test_bits_are_packed_and_unpacked():

@@ -144,7 +144,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         )
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(FileExistsError, match="already exists and is not empty"):
+    with pytest.raises(FileExistsError, match="already exists and holds no run"):
         pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "full")
 
 

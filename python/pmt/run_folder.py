@@ -9,40 +9,31 @@ anything), ``best.pmt`` (the model that was best on held-out data, if one is kep
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
+import errno
 import io
 import json
 import os
 import platform
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core, atomic_file
 from pmt.model import Model
-from pmt.schedule import ScheduleOptions
+from pmt.run_config import RunConfig, RunOptions
+from pmt.run_lock import RunLock
+from pmt.run_metrics import Metrics
 
 __all__ = ["RunFolder", "RunOptions"]
 
-# The options of each kind of trainer: module and class.
-_OPTIONS = {
-    "zeroth_order": ("pmt.options", "TrainingOptions"),
-    "backprop": ("pmt.backprop.options", "BackpropOptions"),
-    "mcutrain": ("pmt.sparse_update.options", "MCUTrainOptions"),
-    "tinytrain": ("pmt.sparse_update.options", "TinyTrainOptions"),
-    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptationOptions"),
-}
-
-
-class RunOptions(ScheduleOptions, Protocol):
-    """Options of a run: a frozen dataclass of str, int, float and bool."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+# All that a run killed while it was created leaves, besides files aside.
+_BEGUN = {"env.json", "checkpoint.pmt", "metrics.jsonl"}
 
 
 class RunFolder:
@@ -56,6 +47,16 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+
+    @classmethod
+    def of(cls, folder: RunFolder | str | Path) -> RunFolder:
+        """Return a folder as it is, or that of a path."""
+        return folder if isinstance(folder, RunFolder) else cls(folder)
+
+    @cached_property
+    def lock(self) -> RunLock:
+        """The lock of the process that trains in the folder."""
+        return RunLock.of_folder(self.path)
 
     @property
     def checkpoint(self) -> Path:
@@ -81,56 +82,62 @@ class RunFolder:
         """Whether the folder holds a run."""
         return self.checkpoint.is_file() and self._config.is_file()
 
-    def create(
-        self,
-        model: Model,
-        options: RunOptions,
-        source: dict[str, Any],
-        *,
-        trainer: str = "zeroth_order",
-        keep_best: bool = False,
-    ) -> None:
-        """Start a run.
+    def check_free(self) -> None:
+        """Raise FileExistsError if the folder holds what no run killed in its creation left."""
+        if not self.path.exists():
+            return
+        names = set()
+        if self.path.is_dir():
+            names = {p.name for p in self.path.iterdir() if p.suffix != ".part"}
+        recorded = self.metrics.is_file() and self.metrics.stat().st_size > 0
+        if not self.path.is_dir() or recorded or not names <= _BEGUN:
+            raise FileExistsError(
+                f"out={str(self.path)!r} already exists and holds no run; choose another folder or "
+                "empty it"
+            )
+
+    def create(self, model: Model, config: RunConfig) -> None:
+        """Start a run; one that was killed while it was created is started again.
 
         Parameters
         ----------
         model : Model
             The untrained model; it becomes the checkpoint of step 0.
-        options : TrainingOptions, or another frozen dataclass of str, int, float and bool
-            Options of the run.
-        source : dict
-            Where model and data come from: strings and integers, kept in ``config.toml``.
-        trainer : str
-            Kind of trainer that the options are of.
-        keep_best : bool
-            Whether the run keeps the model that is best on held-out data.
+        config : RunConfig
+            What the run is.
 
         Raises
         ------
         FileExistsError
-            If the folder holds anything.
+            If the folder holds anything else.
         OSError
             If it cannot be written.
         """
-        if self.path.exists() and not self._is_restartable():
-            raise FileExistsError(
-                f"out={str(self.path)!r} already exists and is not empty; resume it "
-                "(pmt train --resume), or choose another folder"
-            )
+        self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
+        atomic_file.sync_folder(self.path.parent)
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
         atomic_file.write_text(self.path / "env.json", environment + "\n")
-        self.save_checkpoint(model, step=0)
-        run = {"trainer": trainer, "keep_best": keep_best}
+        self._save_model(model, self.checkpoint, {"step": 0})
+        self._metrics.replace([])
         # Last: a folder with a config.toml is a run that can be resumed.
-        atomic_file.write_text(self._config, _toml(run, options, source))
+        atomic_file.write_text(self._config, config.to_toml())
 
-    def _is_restartable(self) -> bool:
-        """Whether the folder is empty, or all that a run killed while it was created left."""
-        if not self.path.is_dir():
-            return False
-        names = [p.name for p in self.path.iterdir() if p.suffix != ".part"]
-        return set(names) <= {"env.json", "checkpoint.pmt"}
+    def check_there(self) -> None:
+        """Raise FileNotFoundError if the run that trains here is gone."""
+        if not self.exists():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "the run folder was removed or emptied while the run trained in it; start the run "
+                "again",
+                str(self.path),
+            )
+
+    def remove_strays(self) -> None:
+        """Remove what killed processes left aside; for the holder of the lock."""
+        for stray in self.path.glob(".*.part"):
+            with suppress(OSError):
+                stray.unlink()
 
     def save_checkpoint(
         self,
@@ -155,8 +162,8 @@ class RunFolder:
         OSError
             If it cannot be written.
         """
-        for left_by_a_crash in self.path.glob(".checkpoint*.part"):
-            left_by_a_crash.unlink(missing_ok=True)
+        self.check_there()
+        self._metrics.sync()  # before the checkpoint that counts on the records
         training: dict[str, Any] = {"step": step}
         if state:
             # First, under its step's name: the model, written last, says which one is valid.
@@ -169,13 +176,16 @@ class RunFolder:
 
     def save_best(self, model: Model, *, step: int) -> None:
         """Write the model, the best so far on held-out data, as it is after ``step`` steps."""
-        atomic_file.remove_leftovers(self.best)
+        self.check_there()
         self._save_model(model, self.best, {"step": step})
 
+    def is_checkpoint(self, model: Model) -> bool:
+        """Whether a model is the one that was saved last, whatever its metadata says of steps."""
+        saved, _ = self.load_checkpoint()
+        return _at_step(model, saved.metadata["training"]).image() == saved.image()
+
     def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
-        graph = model.to_graph()
-        graph.metadata = {**graph.metadata, "training": training}
-        Model.from_graph(graph).save(path)
+        _at_step(model, training).save(path)
 
     def _state_file(self, step: int) -> Path:
         return self.path / f"checkpoint-{step}.npz"
@@ -197,7 +207,8 @@ class RunFolder:
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
+        except Exception as error:
             raise ValueError(f"{path}: {error}; the run cannot be resumed") from error
 
     def load_checkpoint(self) -> tuple[Model, int]:
@@ -214,13 +225,22 @@ class RunFolder:
             raise FileNotFoundError(f"{str(self.path)!r} holds no run: no checkpoint.pmt")
         try:
             model = Model(self.checkpoint.read_bytes())
-            step = int(model.metadata["training"]["step"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.checkpoint}: {error}; the run cannot be resumed") from error
+            training = model.metadata["training"]
+            step = training["step"]
+            if type(step) is not int or step < 0:
+                raise ValueError(f"step = {step!r} must be a whole number >= 0")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = "its metadata holds no step" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"{self.checkpoint}: {reason}; the run cannot be resumed") from error
         return model, step
 
-    def read_config(self) -> tuple[Any, dict[str, Any]]:
+    def read_config(self, options: type[Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Return the options and the source that the run was created with.
+
+        Parameters
+        ----------
+        options : type, optional
+            Class of the options; only needed where the trainer is not one of pmt's own.
 
         Returns
         -------
@@ -234,56 +254,64 @@ class RunFolder:
         ValueError
             If ``config.toml`` is damaged, or from a trainer that is unknown here.
         """
-        tables = self._read_tables()
-        try:
-            return _options_class(self.trainer())(**tables["options"]), tables["source"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self._config}: {error}; the run cannot be resumed") from error
+        config = self.config(options)
+        return config.options, dict(config.source)
+
+    def config(self, options: type[Any] | None = None) -> RunConfig:
+        """Return all that ``config.toml`` holds; arguments and errors as :meth:`read_config`."""
+        return RunConfig.read(self._config, options)
 
     def trainer(self) -> str:
         """Return the kind of trainer, ``"zeroth_order"`` for a run that does not say."""
-        return str(self._read_tables().get("run", {}).get("trainer", "zeroth_order"))
-
-    def keeps_best(self) -> bool:
-        """Whether the run keeps the model that is best on held-out data."""
-        return bool(self._read_tables().get("run", {}).get("keep_best", False))
+        return RunConfig.read_trainer(self._config)
 
     @property
     def _config(self) -> Path:
         return self.path / "config.toml"
 
-    def _read_tables(self) -> dict[str, dict[str, Any]]:
-        try:
-            return _parse_toml(self._config.read_text())
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{self._config}: {error}; the run cannot be resumed") from error
+    @property
+    def _metrics(self) -> Metrics:
+        return Metrics(self.metrics)
 
     def append(self, record: dict[str, Any]) -> None:
-        """Append one record to the metrics."""
-        with self.metrics.open("a") as file:
-            file.write(json.dumps(record, sort_keys=True) + "\n")
+        """Append one record to the metrics; errors as of :meth:`check_there`."""
+        try:
+            self._metrics.append(record)
+        except FileNotFoundError:
+            self.check_there()
+            raise
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Return the records; a last line that a crash cut short is left out."""
-        if not self.metrics.is_file():
-            return []
-        records = []
-        for line in self.metrics.read_text().splitlines():
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
-                break
-        return records
+        """Return the records; a last line that a crash cut short is left out.
+
+        Raises
+        ------
+        ValueError
+            If another line is damaged.
+        """
+        return self._metrics.read()
 
     def keep_metrics_before(self, step: int) -> list[dict[str, Any]]:
-        """Drop records of steps from ``step`` on (a crash lost their weights); return the rest."""
-        kept = [r for r in self.read_metrics() if r["step"] < step]
-        lines = "".join(json.dumps(r, sort_keys=True) + "\n" for r in kept)
-        atomic_file.write_text(self.metrics, lines)
+        """Drop records of steps from ``step`` on (a crash lost their weights); return the rest.
+
+        Raises
+        ------
+        ValueError
+            If a line is damaged, or a step before has no record.
+        """
+        kept = [r for r in self._metrics.read() if r["step"] < step]
+        recorded = [r["step"] for r in kept if r["kind"] == "step"]
+        if recorded != list(range(step)):
+            raise ValueError(
+                f"{self.metrics}: holds records of {len(recorded)} steps, the checkpoint is of "
+                f"step {step}; the run cannot be resumed"
+            )
+        self._metrics.replace(kept)
         return kept
 
     def finish(self) -> None:
         """Mark the run as finished."""
+        self.check_there()
         atomic_file.write_text(self.path / "DONE", "")
 
 
@@ -309,36 +337,7 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _options_class(trainer: str) -> type:
-    if trainer not in _OPTIONS:
-        raise ValueError(f"trainer {trainer!r} is unknown; it may need a newer version of pmt")
-    module, name = _OPTIONS[trainer]
-    found: type = getattr(importlib.import_module(module), name)
-    return found
-
-
-def _toml(run: dict[str, Any], options: RunOptions, source: dict[str, Any]) -> str:
-    lines = ["# Written by pmt; `pmt train --resume` reads it."]
-    tables = {"run": run, "source": source, "options": dataclasses.asdict(options)}
-    for title, table in tables.items():
-        lines.append(f"[{title}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-        lines.append("")
-    return "\n".join(lines[:-1]) + "\n"
-
-
-def _parse_toml(text: str) -> dict[str, dict[str, Any]]:
-    """Read what `_toml` writes: tables of JSON scalars, which are TOML scalars as well."""
-    tables: dict[str, dict[str, Any]] = {}
-    table: dict[str, Any] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("[") and line.endswith("]"):
-            table = tables.setdefault(line[1:-1], {})
-            continue
-        key, separator, value = line.partition(" = ")
-        if not separator:
-            raise ValueError(f"line {number} is not `key = value`")
-        table[key] = json.loads(value)
-    return tables
+def _at_step(model: Model, training: dict[str, Any]) -> Model:
+    graph = model.to_graph()
+    graph.metadata = {**graph.metadata, "training": training}
+    return Model.from_graph(graph)

@@ -9,19 +9,21 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt.cost import Cost
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.progress import ProgressLine
 from pmt.result import RunResult
-from pmt.run_folder import RunFolder, RunOptions
+from pmt.run_config import RunConfig, RunOptions, contents_of
+from pmt.run_folder import RunFolder
+from pmt.run_history import RunHistory
 from pmt.schedule import Schedule
 from pmt.stepper import Stepper
 
@@ -75,10 +77,8 @@ class Trainer(ABC):
         """Return the options that the schedule of a run on a model is made of."""
         return self.options
 
-    def open_folder(
-        self, folder: RunFolder, model: Model, source: dict[str, Any], keep_best: bool
-    ) -> bool:
-        """Create the folder of a run; or see that it is there already, and this trainer's.
+    def open_folder(self, folder: RunFolder, model: Model, config: RunConfig) -> bool:
+        """Create the folder of a run; or see that it is there already, and the same run's.
 
         Returns
         -------
@@ -93,13 +93,24 @@ class Trainer(ABC):
             If it holds something else.
         """
         if not folder.exists():
-            folder.create(model, self.options, source, trainer=self.name, keep_best=keep_best)
+            folder.create(model, config)
             return False
-        there = (*folder.read_config(), folder.trainer(), folder.keeps_best())
-        if there != (self.options, source, self.name, keep_best):
+        differences = [f"trainer: there {folder.trainer()!r}, here {self.name!r}"]
+        if folder.trainer() == self.name:
+            there = folder.config(type(self.options))
+            if not there.contents:
+                raise ValueError(
+                    f"out={str(folder.path)!r} holds a run of an older version of pmt, which did "
+                    "not note which model and data it is of; start it again in another folder"
+                )
+            if folder.is_checkpoint(model):  # it came from this very run
+                model_crc = there.contents.get("model_crc32", 0)
+                config = replace(config, contents={**config.contents, "model_crc32": model_crc})
+            differences = there.differences(config)
+        if differences:
             raise ValueError(
                 f"out={str(folder.path)!r} holds a run with other options or data; choose another "
-                "folder"
+                f"folder, or give what it began with: {'; '.join(differences)}"
             )
         return True
 
@@ -109,7 +120,7 @@ class Trainer(ABC):
         data: Dataset,
         *,
         valid: Dataset | None = None,
-        out: str | Path | None = None,
+        out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
         keep_best: bool = False,
@@ -124,9 +135,10 @@ class Trainer(ABC):
             Training images and labels.
         valid : Dataset, optional
             Evaluated before training, after every epoch and at the end.
-        out : str or pathlib.Path, optional
-            Run folder. If it holds an unfinished run of the same options, that run is resumed,
-            bit for bit; a finished one is returned as it is.
+        out : str, pathlib.Path or RunFolder, optional
+            Run folder. If it holds an unfinished run of the same options, data and model (as it
+            was before training, or as the run saved it last), that run is resumed, bit for bit; a
+            finished one is returned as it is. One process at a time works in a folder.
         source : dict, optional
             Where model and data come from, for the run folder's ``config.toml``.
         progress : bool or callable
@@ -146,8 +158,12 @@ class Trainer(ABC):
         Raises
         ------
         ValueError
-            If data and model do not fit, the run folder belongs to another run, or ``keep_best``
-            has no ``valid``.
+            If data and model do not fit, the run folder belongs to another run (the error says
+            what differs) or is damaged, or ``keep_best`` has no ``valid``.
+        BlockingIOError
+            If another process works in the run folder.
+        OSError
+            If the run folder cannot be written, or is removed while the run trains in it.
         KeyboardInterrupt
             On Ctrl-C, within a second. The checkpoint in ``out`` is of a whole step, mostly of the
             last one.
@@ -155,9 +171,16 @@ class Trainer(ABC):
         if keep_best and valid is None:
             raise ValueError("keep_best=True needs valid=..., images held out to choose on")
         model.check_classes(data)
-        folder = RunFolder(out) if out is not None else None
+        folder = RunFolder.of(out) if out is not None else None
         run = _Run(self, model, data, valid, folder, progress, keep_best)
-        return run.execute(source or {})
+        if folder is None:
+            return run.execute(source or {})
+        if not folder.exists():
+            folder.check_free()
+        folder.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with folder.lock.holding(f"out={str(folder.path)!r}"):
+            folder.remove_strays()
+            return run.execute(source or {})
 
 
 class _Run:
@@ -177,7 +200,6 @@ class _Run:
         self.model = model
         self.data = data
         self.valid = valid
-        self.cost = trainer.cost(model)
         self.preparation = trainer.preparation_cost(model, len(data))
         self.schedule = trainer.schedule(model, len(data))
         model.prepare(data.images[:1])  # what does not fit is refused before a folder is made
@@ -185,12 +207,13 @@ class _Run:
         self.progress = progress
         self.keep_best = keep_best
         self.step = 0
-        self.records: list[dict[str, Any]] = []
+        self.history = RunHistory(trainer.cost(model), self.preparation)
         self.best_image: bytes | None = None
 
     def execute(self, source: dict[str, Any]) -> RunResult:
         state = self._open_folder(source)
-        if self.folder is not None and self.folder.done:
+        whole = self.step == self.schedule.steps == self.history.recorded_to
+        if self.folder is not None and self.folder.done and whole:
             return self._result(self._before())
         self.stepper = self.trainer.stepper(self.model, len(self.data))
         self._load_state(state)
@@ -207,20 +230,20 @@ class _Run:
                     self._save()
                     saved = time.monotonic()
         finally:
-            line.clear()
             self._save()
+            line.clear()
         if self.folder is not None:
             self.folder.finish()
         return self._result(before)
 
     def _result(self, before: dict[str, float]) -> RunResult:
-        best = self._best() or {}
+        best = self.history.best or {}
         image = self.best_image
         if best and image is None and self.folder is not None:
             image = self.folder.best.read_bytes()
         return RunResult(
             self.model,
-            [r for r in self.records if r["kind"] == "epoch"],
+            self.history.of_kind("epoch"),
             before,
             self.folder.path if self.folder else None,
             {"epoch": 0, **best} if best else {},
@@ -231,7 +254,14 @@ class _Run:
         """Create the run, or take the model back to its checkpoint and return the state with it."""
         if self.folder is None:
             return None
-        if not self.trainer.open_folder(self.folder, self.model, source, self.keep_best):
+        config = RunConfig(
+            self.trainer.options,
+            source,
+            contents_of(self.model, self.data, self.valid),
+            self.trainer.name,
+            self.keep_best,
+        )
+        if not self.trainer.open_folder(self.folder, self.model, config):
             return None
         saved, self.step = self.folder.load_checkpoint()
         for layer in saved.layers:
@@ -239,7 +269,8 @@ class _Run:
                 layer.index, saved.core.weights(layer.index), saved.core.bias(layer.index)
             )
             self.model.core.set_weight_scales(layer.index, saved.core.weight_scales(layer.index))
-        self.records = self.folder.keep_metrics_before(self.step)
+        for record in self.folder.keep_metrics_before(self.step):
+            self.history.add(record)
         return self.folder.load_state(saved)
 
     def _load_state(self, state: dict[str, npt.NDArray[Any]] | None) -> None:
@@ -254,7 +285,7 @@ class _Run:
     def _before(self) -> dict[str, float]:
         if self.valid is None:
             return {}
-        known = [r for r in self.records if r["kind"] == "start"]
+        known = self.history.of_kind("start")
         if known:
             return {key: known[0][key] for key in ("valid_loss", "valid_accuracy")}
         if self.step > 0:
@@ -268,7 +299,7 @@ class _Run:
         if self.step > 0 or self.preparation.macs == 0:
             return
         self.trainer.prepare(self.model, self.data)
-        if any(r["kind"] == "prepared" for r in self.records):
+        if self.history.of_kind("prepared"):
             return
         measured = self._validate()
         work = {"forwards": self.preparation.forwards, "macs": self.preparation.macs}
@@ -281,14 +312,11 @@ class _Run:
         evaluation = self.stepper.evaluate(self.model, self.valid, self.trainer.threads)
         return {"valid_loss": evaluation.loss, "valid_accuracy": evaluation.accuracy}
 
-    def _best(self) -> dict[str, Any] | None:
-        return next((r for r in reversed(self.records) if r.get("best")), None)
-
     def _compare(self, measured: dict[str, float]) -> dict[str, bool]:
         """Keep the model if it is the best so far."""
         if not self.keep_best:
             return {}
-        last = self._best()
+        last = self.history.best
         better = last is None or _rank(measured) < _rank(last)
         if better and self.folder is not None:
             self.folder.save_best(self.model, step=self.step)
@@ -317,60 +345,35 @@ class _Run:
 
     def _end_epoch(self) -> None:
         """Evaluate and record an epoch that has ended, unless that is done."""
-        if not self.schedule.ends_epoch(self.step) or self._recorded_to() == self.step:
+        if not self.schedule.ends_epoch(self.step) or self.history.recorded_to == self.step:
             return
-        steps = [r for r in self.records if r["kind"] == "step"]
-        recorded = self._recorded_to()
-        last = [r for r in steps if r["step"] >= recorded]
         measured = self._validate()
         self._record(
             {
                 "kind": "epoch",
                 "step": self.step - 1,
                 "epoch": self.schedule.epochs_after(self.step),
-                **_training_figures(last, self.trainer.options.batch),
+                **self.history.training_figures(self.trainer.options.batch),
                 **measured,
                 **self._compare(measured),
-                "changed": sum(r["changed"] for r in last),
-                "forwards": self.preparation.forwards
-                + sum(r.get("forwards", self.cost.forwards) for r in steps),
-                "macs": self.preparation.macs + sum(r.get("macs", self.cost.macs) for r in steps),
+                **self.history.totals(),
                 **self.stepper.describe(),
-                "seconds": round(sum(r["seconds"] for r in steps), 2),
             }
         )
 
-    def _recorded_to(self) -> int:
-        """Return the number of steps before the last one whose epoch is recorded; -1 for none."""
-        return max((r["step"] + 1 for r in self.records if r["kind"] == "epoch"), default=-1)
-
     def _record(self, record: dict[str, Any]) -> None:
-        self.records.append(record)
+        self.history.add(record)
         if self.folder is not None:
+            self.folder.lock.check()
             self.folder.append(record)
 
     def _save(self) -> None:
         whole = self.stepper.steps_taken == self.step - self.first
         # Before the first step the folder holds the model as it came, to be prepared again.
         if self.folder is not None and whole and self.step > 0:
+            self.folder.lock.check()
             self.folder.save_checkpoint(self.model, step=self.step, state=self.stepper.state())
 
 
 def _rank(record: Mapping[str, float]) -> tuple[float, float]:
     return record["valid_loss"], -record["valid_accuracy"]
-
-
-def _training_figures(records: list[dict[str, Any]], batch: int) -> dict[str, float]:
-    """Return mean loss and accuracy over the samples of some steps, if there are any."""
-    if not records:
-        return {}
-    seen = len(records) * batch
-    correct = sum(r["correct"] for r in records)
-    return {"train_loss": _loss_sum(records, batch) / seen, "train_accuracy": correct / seen}
-
-
-def _loss_sum(records: list[dict[str, Any]], batch: int) -> float:
-    """Sum the loss over the samples of some steps, in nats."""
-    if all("loss_sum" in r for r in records):
-        return float(sum(r["loss_sum"] for r in records) / _core.LOSS_ONE)
-    return float(sum(r["loss"] * batch for r in records))

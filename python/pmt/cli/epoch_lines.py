@@ -7,6 +7,7 @@ from typing import Any
 from pmt.cli.output import Output
 from pmt.progress import ProgressLine
 from pmt.run_folder import RunFolder
+from pmt.run_metrics import MetricsReader
 from pmt.schedule import Schedule
 
 __all__ = ["EpochLines"]
@@ -37,11 +38,11 @@ class EpochLines:
     """
 
     def __init__(self, folder: RunFolder, schedule: Schedule, output: Output) -> None:
-        self.folder = folder
+        self.metrics = MetricsReader(folder.metrics)
         self.schedule = schedule
         self.output = output
         self.progress: ProgressLine | None = None
-        self.printed = 0
+        self.titled = False
 
     def after_step(self, step: int, record: dict[str, Any]) -> None:
         """Show that ``step`` steps are done and that the last one gave ``record``."""
@@ -63,13 +64,14 @@ class EpochLines:
             self.progress.clear()
 
     def _print_new(self) -> None:
-        records = [r for r in self.folder.read_metrics() if r["kind"] in ("start", "epoch")]
-        if self.printed == 0 and records:
-            self.output.text("  ".join(title.rjust(width) for title, _, width, _ in _COLUMNS))
-        for record in records[self.printed :]:
+        for record in self.metrics.new():
+            if record["kind"] not in ("start", "epoch"):
+                continue
             self.stop()
+            if not self.titled:
+                self.output.text("  ".join(title.rjust(width) for title, _, width, _ in _COLUMNS))
+                self.titled = True
             self.output.text(_line(record))
-        self.printed = len(records)
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pmt import _core, methods
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             job.model,
             job.data,
             valid=job.valid,
-            out=job.folder.path,
+            out=job.folder,
             source=job.source,
             progress=lines.after_step,
         )
@@ -117,7 +116,7 @@ def _started(arguments: argparse.Namespace) -> Job:
     data = data_source(arguments)
     folder = RunFolder(arguments.out)
     if not folder.exists():
-        _check_empty(folder.path)
+        folder.check_free()  # before the work of loading; fit() does it as well
     model = load_model(arguments)
     model.select_layers(trainer.options.layers)
     source = {
@@ -164,14 +163,6 @@ def _resumed(arguments: argparse.Namespace) -> Job:
         )
     trainer = methods.resumed_trainer(folder, threads=arguments.threads)
     return _with_data(folder, model, trainer, source)
-
-
-def _check_empty(path: Path) -> None:
-    """Refuse a used folder before the work of loading; fit() refuses it as well."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(
-            f"--out {path} already exists and holds no run; choose another folder or empty it"
-        )
 
 
 def _with_data(folder: RunFolder, model: Model, trainer: Trainer, source: dict[str, Any]) -> Job:

@@ -147,7 +147,7 @@ def _read_source(
     """Return the model, the run's options, the first step to take, and what updates remember."""
     if isinstance(source, Model):
         return source.copy(), None, 0, None
-    folder = source if isinstance(source, RunFolder) else RunFolder(source)
+    folder = RunFolder.of(source)
     if not folder.exists():
         return load(folder.path if isinstance(source, RunFolder) else source), None, 0, None
     model, step = folder.load_checkpoint()

@@ -53,12 +53,12 @@ class _SparseTrainer(BackpropTrainer):
         bound = type(self)(self.options, threads=self.threads, chosen=text)
         return bound.fit(model, data, **arguments)
 
-    def _begun(self, out: str | Path | None) -> str | None:
+    def _begun(self, out: str | Path | RunFolder | None) -> str | None:
         """Return the choice of a run that has begun with the same options."""
-        folder = RunFolder(out) if out is not None else None
+        folder = RunFolder.of(out) if out is not None else None
         if folder is None or not folder.exists() or folder.trainer() != self.name:
             return None
-        there = folder.read_config()[0]
+        there = folder.read_config(type(self.options))[0]
         return str(there.chosen) if there.replace(chosen="") == self.options else None
 
 

@@ -17,7 +17,6 @@ from pmt.protocol import Split
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder
 from pmt.sweep.evaluation import Measured, measure, measure_with
-from pmt.sweep.lock import RunLock
 from pmt.sweep.methods import make_trainer
 from pmt.sweep.result_file import RESULT, read_result
 from pmt.sweep.run_data import at_size, checksums, load_split, pools
@@ -58,30 +57,38 @@ def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
         A run that raises an error has failed, and the sweep goes on without it.
     """
     folder = Path(out) / spec.hash
-    lock = RunLock(Path(out) / f"{spec.hash}.lock")
+    run = RunFolder(folder)
     try:
         if read_result(folder) is not None:
             return Outcome(spec.hash, "found")
-        if not lock.acquire():
-            return Outcome(spec.hash, "busy", lock.holder())
         try:
+            if not run.lock.acquire():
+                return Outcome(spec.hash, "busy", run.lock.holder())
             if read_result(folder) is not None:
                 return Outcome(spec.hash, "found")
-            _run(spec, folder, threads, lock)
+            _run(spec, run, threads)
         finally:
-            lock.release()
+            run.lock.release()
     except Exception as error:
-        return Outcome(spec.hash, "failed", f"{type(error).__name__}: {error}")
+        return Outcome(spec.hash, "failed", _described(error, folder))
     return Outcome(spec.hash, "finished")
 
 
-def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:
+def _described(error: Exception, folder: Path) -> str:
+    """Return an error as text that says where it was, which a full disk alone does not."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        return f"{text}: {str(folder)!r}"
+    return text
+
+
+def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     start = time.monotonic()
     model = load(spec.model["path"], **{k: v for k, v in spec.model.items() if k != "path"})
     _check_model(spec, model)
     images = _images(spec, model)
     before = _before(spec, model, images, threads)
-    folder.mkdir(parents=True, exist_ok=True)
+    run.path.mkdir(parents=True, exist_ok=True)
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
     if spec.trains:
@@ -90,14 +97,14 @@ def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:
             model,
             at_size(images.train, model),
             valid=at_size(images.held_out, model) if images.held_out is not None else None,
-            out=folder,
+            out=run,
             source=spec.source(),
-            progress=lambda step, record: lock.check(),
+            progress=False,
             keep_best=True,
         )
         training = _training(result, result.epochs[-1] if _in_floats(trainer) else result.best)
-        after = _tested(trainer, result, folder, images)
-        lock.check()
+        after = _tested(trainer, result, run, images)
+        run.lock.check()
     record = {
         "hash": spec.hash,
         "axes": spec.axes,
@@ -117,7 +124,7 @@ def _run(spec: RunSpec, folder: Path, threads: int, lock: RunLock) -> None:
         "threads": threads,
         "pmt": _core.__version__,
     }
-    atomic_file.write_text(folder / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    atomic_file.write_text(run.path / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
 
 
 def _check_model(spec: RunSpec, model: Model) -> None:
@@ -143,7 +150,7 @@ def _training(result: RunResult, tested: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tested(
-    trainer: Trainer, result: RunResult, folder: Path, images: Split
+    trainer: Trainer, result: RunResult, run: RunFolder, images: Split
 ) -> dict[str, Measured]:
     """Measure the chosen model; of float training the last step's float network.
 
@@ -151,7 +158,6 @@ def _tested(
     """
     if not _in_floats(trainer):
         return _measured(result.best_model(), images, trainer.threads)
-    run = RunFolder(folder)
     saved, _ = run.load_checkpoint()
     # The run's own options: some trainers add to theirs what they chose by the data.
     made: Any = type(trainer)

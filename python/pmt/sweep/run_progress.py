@@ -104,7 +104,8 @@ class RunProgress:
 
     def _steps(self, run: RunSpec) -> int:
         """Return the steps that a run has recorded."""
-        with suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+        # A damaged line is named by who reads the whole file.
+        with suppress(OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError):
             with (self.folder / run.hash / "metrics.jsonl").open("rb") as file:
                 file.seek(0, 2)
                 file.seek(max(0, file.tell() - _END_OF_METRICS))

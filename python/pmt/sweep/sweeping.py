@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pmt.run_lock import RunLock
 from pmt.sweep.execution import Outcome, execute
-from pmt.sweep.lock import RunLock
 from pmt.sweep.result_file import read_result
 from pmt.sweep.run_progress import RunProgress
 from pmt.sweep.run_spec import RunSpec
@@ -159,7 +159,7 @@ def _wait(
     progress.interrupt(say, f"waiting for {len(left)} runs that others are doing ({holders})")
     while True:
         for run in left:
-            lock = RunLock(folder / f"{run.hash}.lock")
+            lock = RunLock.of_folder(folder / run.hash)
             if read_result(folder / run.hash) is not None or not lock.holder() or lock.is_stale():
                 return
         time.sleep(_SECONDS_BETWEEN_LOOKS)

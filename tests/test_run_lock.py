@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,8 +12,9 @@ import time
 
 import pytest
 
-from pmt.sweep import lock as module
-from pmt.sweep.lock import LockLostError, RunLock
+from pmt import processes
+from pmt import run_lock as module
+from pmt.run_lock import LockLostError, RunLock
 
 
 @pytest.fixture
@@ -47,9 +49,39 @@ def test_one_holds_it_and_gives_it_back(path):
 
 
 def test_as_a_block(path):
-    with RunLock(path), pytest.raises(BlockingIOError, match="held by"), RunLock(path):
-        pass
+    with RunLock(path).holding("the run"):
+        message = f"the run is in use by {os.uname().nodename}, process {os.getpid()}: wait until "
+        with pytest.raises(BlockingIOError, match=message), RunLock(path).holding("the run"):
+            pass
+        assert path.exists()
     assert not path.exists()
+
+
+def test_a_block_within_another_gives_nothing_back(path):
+    lock = RunLock(path)
+    with lock.holding("the run"):
+        with lock.holding("the run"):
+            pass
+        assert path.exists()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_another_thread_is_no_holder(path):
+    lock = RunLock(path)
+    with lock.holding("the run"):
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(lock.held))
+        thread.start()
+        thread.join()
+        assert seen == [False]
+        assert lock.held
+
+
+def test_a_folder_has_one_lock_by_whatever_name(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")
+    names = (tmp_path / "run", tmp_path / "link", tmp_path / "run" / ".." / "run")
+    assert {RunLock.of_folder(name).path for name in names} == {tmp_path / "run.lock"}
 
 
 def test_a_dead_process_leaves_a_stale_lock(path):
@@ -69,9 +101,9 @@ def test_a_later_process_of_the_same_number_is_another(path):
 
 def test_a_zombie_is_dead(path):
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    owner(path, pid=child.pid, started=module._process_start(child.pid))
+    owner(path, pid=child.pid, started=processes.started(child.pid))
     deadline = time.monotonic() + 30
-    while module._process_start(child.pid):
+    while processes.started(child.pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert RunLock(path).is_stale()
@@ -88,11 +120,54 @@ def test_another_machine_is_believed_for_five_minutes(path):
     lock.release()
 
 
-def test_a_lock_that_is_being_written_is_held(path):
-    path.touch()
-    assert not RunLock(path).acquire()
-    age(path, 310)
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000, '{"pid": "1"}', "\xff"])
+def test_a_lock_of_nobody_is_stale_at_once(path, text):
+    path.write_text(text, encoding="latin-1")
     assert RunLock(path).is_stale()
+    lock = RunLock(path)
+    assert lock.acquire()
+    lock.release()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_lock_is_never_seen_half_written(path, monkeypatch):
+    seen = []
+    link = os.link
+
+    def looked_at(aside, destination):
+        seen.append((path.exists(), json.loads(aside.read_text())["pid"]))
+        link(aside, destination)
+
+    monkeypatch.setattr(os, "link", looked_at)
+    with RunLock(path).holding("the run"):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert seen == [(False, os.getpid())]
+
+
+def test_a_full_disk_leaves_no_lock_and_is_named(path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"could not write \d+ bytes \(No space left") as caught:
+        RunLock(path).acquire()
+    assert caught.value.filename == str(path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_where_there_are_no_links_the_lock_is_renamed(path, monkeypatch):
+    def no_links(aside, destination):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    first, second = RunLock(path), RunLock(path)
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    owner(path, started="1")
+    assert second.acquire()
+    second.release()
+    assert list(path.parent.iterdir()) == []
 
 
 def test_a_takeover_that_died_does_not_last(path):
@@ -130,7 +205,8 @@ def test_of_many_only_one_takes_over(path):
 
 def test_the_holder_gives_signs_of_life(path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_BEATS", 0.01)
-    with RunLock(path) as lock:
+    lock = RunLock(path)
+    with lock.holding("the run"):
         age(path, 1000)
         deadline = time.monotonic() + 30
         while time.time() - path.stat().st_mtime > 500:

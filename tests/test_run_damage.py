@@ -1,0 +1,265 @@
+"""Run folders that are damaged, gone, in use or full: one clear error each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import re
+import shutil
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from networks import residual_network
+from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
+
+import pmt
+from pmt.run_lock import RunLock
+
+DEEP = "[" * 100_000
+BYTES = b'{}[]"9e\n\0\xff\x01=-'
+
+
+def begun(out, stop=4):
+    with pytest.raises(Stop):
+        Toy(losses=flat(9)).fit(
+            residual_network(), data(), valid=data(5), out=out, progress=stop_at(stop)
+        )
+    return pmt.RunFolder(out)
+
+
+def resume(out, **changes):
+    return Toy(losses=flat(9), **changes).fit(
+        residual_network(), data(), valid=data(5), out=out, progress=False
+    )
+
+
+def refusal(out):
+    """What a resumption is refused with; the folder's name where it is not."""
+    try:
+        resume(out)
+    except (ValueError, FileExistsError) as error:
+        return str(error)
+    return str(out)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{}", "it has no kind"),
+        ("[]", "no JSON object"),
+        ("3", "no JSON object"),
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("\0\0\0", "no JSON"),
+        (DEEP, "no JSON"),
+        ('{"kind": ' * 100_000, "no JSON"),
+        ('{"kind": []}', "it has no kind"),
+        ('{"kind": "step"}', "it has no step"),
+        ('{"kind": "step", "step": 1}', "it has no loss"),
+        ('{"kind": "new", "step": 1e999}', "step = inf must be a whole number"),
+        ('{"kind": "new", "step": "1"}', "step = '1' must be a whole number"),
+        ('{"kind": "new", "step": true}', "step = True must be a whole number"),
+        ('{"kind": "new", "step": 1, "loss": 1e999}', "loss = inf must be finite"),
+        ('{"kind": "new", "step": 1, "rate": NaN}', "rate = nan must be finite"),
+        ('{"kind": "new", "step": 1, "seconds": null}', "seconds = None must be a number"),
+        ('{"kind": "new", "step": 1%s}' % ("0" * 400), "step is a number of more than 64 bits"),
+        ('{"kind": "new", "step": 1%s}' % ("0" * 9999), "no JSON"),
+    ],
+)  # fmt: skip
+def test_a_damaged_line_of_the_metrics_is_named(tmp_path, line, problem):
+    folder = begun(tmp_path / "run")
+    lines = folder.metrics.read_text().splitlines()
+    folder.metrics.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")
+    damaged = folder.metrics.read_bytes()
+    message = (
+        f"{folder.metrics}: line 3 is no record of a run: {problem}; restore the file, or start "
+        "the run again in another folder"
+    )
+    for read in (folder.read_metrics, lambda: resume(tmp_path / "run")):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            read()
+    assert folder.metrics.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("end", ['{"kind": "step", "st', "[[[[", "\0" * 99, '{"kind": "step"}'])
+def test_a_last_line_that_was_cut_short_is_left_out(tmp_path, end):
+    folder = begun(tmp_path / "run")
+    whole = folder.read_metrics()
+    with folder.metrics.open("a") as file:
+        file.write(end)
+    assert folder.read_metrics() == whole
+    resume(tmp_path / "run")
+    assert [r["step"] for r in folder.read_metrics() if r["kind"] == "step"] == list(range(9))
+
+
+def test_records_that_are_gone_are_missed(tmp_path):
+    folder = begun(tmp_path / "run")
+    folder.metrics.write_text("")
+    with pytest.raises(ValueError, match="records of 0 steps, the checkpoint is of step 4;"):
+        resume(tmp_path / "run")
+
+
+def test_a_figure_that_is_not_finite_ends_the_run(tmp_path):
+    def diverged(stepper):
+        step = stepper.step
+        stepper.step = lambda *arguments: {**step(*arguments), "loss": float("inf")}
+
+    with pytest.raises(ValueError, match="loss = inf must be finite"):
+        Toy(change=diverged).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert pmt.RunFolder(tmp_path / "run").read_metrics() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "holds no [source]"),
+        ("[source]\n", "holds no [options]"),
+        ("[source]\n[options]\nepochs = 1e", "line 3 is not `key = value`"),
+        (f"[source]\na = {DEEP}\n[options]", "line 2 is not `key = value`"),
+        ("[source]\na = []\n[options]", "line 2 is not text, a number, true or false"),
+        ("[source]\na\n[options]", "line 2 is not `key = value`"),
+        ('[source]\n[contents]\na = "b"\n[options]', "[contents] a = 'b' must be a whole number"),
+        ('[run]\ntrainer = "toy"\n[source]\n[options]\nnew = 1', "ToyOptions.__init__() got an "
+         "unexpected keyword argument 'new'"),
+    ],
+)  # fmt: skip
+def test_a_damaged_config_is_named(tmp_path, text, problem):
+    folder = begun(tmp_path / "run")
+    (folder.path / "config.toml").write_text(text)
+    message = f"{folder.path / 'config.toml'}: {problem}; the run cannot be resumed"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        folder.read_config(ToyOptions)
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        ("1e9", "step = 1000000000.0 must be a whole number >= 0"),
+        ("-1", "step = -1 must be a whole number >= 0"),
+        ('"1"', "step = '1' must be a whole number >= 0"),
+    ],
+)
+def test_a_checkpoint_of_no_step_is_named(tmp_path, step, problem):
+    folder = begun(tmp_path / "run")
+    graph = pmt.Model(folder.checkpoint.read_bytes()).to_graph()
+    graph.metadata = {"training": {"step": json.loads(step)}}
+    folder.checkpoint.write_bytes(pmt.Model.from_graph(graph).image())
+    message = f"{folder.checkpoint}: {problem}; the run cannot be resumed"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        folder.load_checkpoint()
+
+
+def test_flipped_bytes_of_any_file_never_escape_as_another_error(tmp_path):
+    folder = begun(tmp_path / "run")
+    generator = random.Random(0)
+    for path in sorted(folder.path.iterdir()):
+        whole = path.read_bytes()
+        for _ in range(60):
+            flipped = bytearray(whole)
+            for _ in range(generator.choice((1, 4))):
+                flipped[generator.randrange(len(flipped))] = generator.choice(
+                    b'{}[]"9e\n\0\xff\x01=-'
+                )
+            shutil.copytree(folder.path, tmp_path / "copy")
+            content = flipped if generator.random() < 0.7 else flipped[: len(flipped) // 2]
+            (tmp_path / "copy" / path.name).write_bytes(content)
+            assert str(tmp_path / "copy") in refusal(tmp_path / "copy")
+            shutil.rmtree(tmp_path / "copy")
+
+
+def test_a_state_that_claims_to_be_huge_is_refused(tmp_path):
+    folder = begun(tmp_path / "run")
+    state = folder.path / "checkpoint-4.npz"
+    claims = {"descr": "<i8", "fortran_order": False, "shape": (10**15,)}
+    with zipfile.ZipFile(state, "w") as archive, archive.open("velocity.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, claims)
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
+        resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize("left", ["nothing", "folder"])
+@pytest.mark.parametrize("step", [1, 5, 9])
+def test_a_folder_that_vanishes_in_mid_run_is_an_error(tmp_path, left, step):
+    out = tmp_path / "run"
+
+    def vanish(done, record):
+        if done == step:
+            shutil.rmtree(out)
+            if left == "folder":
+                out.mkdir()
+
+    with pytest.raises(FileNotFoundError) as caught:
+        Toy().fit(residual_network(), data(), out=out, progress=vanish)
+    assert caught.value.filename == str(out)
+    assert caught.value.strerror == (
+        "the run folder was removed or emptied while the run trained in it; start the run again"
+    )
+    assert not out.exists() or list(out.iterdir()) == []
+    assert not (tmp_path / "run.lock").exists()
+
+
+def test_a_full_disk_in_mid_run_names_the_file(tmp_path, monkeypatch):
+    real = os.open
+
+    def full(path, flags, *more):
+        if str(path).endswith("metrics.jsonl") and flags & os.O_APPEND:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*metrics\.jsonl'"):
+        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    monkeypatch.undo()
+    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+
+
+def test_two_runs_in_one_folder_are_one_too_many(tmp_path):
+    out = tmp_path / "run"
+    first, second = threading.Event(), threading.Event()
+
+    def wait(step, record):
+        first.set()
+        assert second.wait(60)
+
+    thread = threading.Thread(
+        target=lambda: Toy().fit(residual_network(), data(), out=out, progress=wait)
+    )
+    thread.start()
+    assert first.wait(60)
+    try:
+        with pytest.raises(BlockingIOError) as caught:
+            Toy().fit(residual_network(), data(), out=out, progress=False)
+    finally:
+        second.set()
+        thread.join()
+    assert str(caught.value) == (
+        f"out='{out}' is in use by {os.uname().nodename}, process {os.getpid()}: wait until it has "
+        f"ended, or choose another folder (the lock is {out}.lock)"
+    )
+    steps = [r["step"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] == "step"]
+    assert steps == list(range(9))
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_that_lost_its_lock_saves_no_more(tmp_path):
+    out = tmp_path / "run"
+    folder = pmt.RunFolder(out)
+
+    def lose(step, record):
+        folder.lock._lost = step == 4
+
+    with pytest.raises(OSError, match="another process took this run"):
+        Toy().fit(residual_network(), data(), out=folder, progress=lose)
+    assert folder.load_checkpoint()[1] == 0
+
+
+def test_a_lock_that_is_held_outside_stays_held(tmp_path):
+    folder = pmt.RunFolder(tmp_path / "run")
+    with folder.lock.holding("the sweep's run"):
+        Toy().fit(residual_network(), data(), out=folder, progress=False)
+        assert not RunLock.of_folder(folder.path).acquire()
+    assert RunLock.of_folder(folder.path).holder() == ""
