@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +40,19 @@ def write_data(folder: Path, *, train: int = 60, test: int = 20, size: int = 8) 
     return path
 
 
-def program(*arguments: object, code: str | None = None) -> subprocess.Popen[str]:
-    """Start ``pmt`` as a process of its own, or a Python program that calls it."""
+def program(
+    *arguments: object, code: str | None = None, ignored: Container[signal.Signals] = ()
+) -> subprocess.Popen[str]:
+    """Start ``pmt`` as a process of its own, or a Python program that calls it.
+
+    It starts with the signals of a terminal as a shell sets them in the foreground, whatever this
+    process does with them, and ignores those given, as in the background or under nohup.
+    """
+
+    def set_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
     start = [sys.executable, "-c", code] if code else [sys.executable, "-m", "pmt"]
     package = str(Path(pmt.__file__).parents[1])
     return subprocess.Popen(
@@ -47,6 +60,7 @@ def program(*arguments: object, code: str | None = None) -> subprocess.Popen[str
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=set_signals,
         env={**os.environ, "PYTHONPATH": package, "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
     )
 

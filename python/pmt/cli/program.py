@@ -73,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit code: 0 on success, 1 for what a command found wrong, 2 for bad input, 130 after
-        Ctrl-C or SIGTERM, 141 if the reader of the output went away. With the environment variable
-        ``PMT_TRACEBACK=1`` errors are raised.
+        Ctrl-C, SIGTERM or SIGHUP, 141 if the reader of the output went away. With the environment
+        variable ``PMT_TRACEBACK=1`` errors are raised.
     """
     closed = prepare_streams()
     try:
