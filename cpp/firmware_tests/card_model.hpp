@@ -20,6 +20,7 @@ struct CardFaults {
   std::set<uint32_t> missing_blocks;    // the card never sends them, or never says that it took them
   std::set<uint32_t> protected_blocks;  // the card refuses to write them
   bool always_busy = false;             // after a write
+  uint32_t busy_looks = 0;              // after each block of a write, before the next is taken
   bool write_protected = false;         // in the CSD
 };
 

@@ -157,6 +157,10 @@ void SdmmcModel::send_block() {
 void SdmmcModel::take_block() {
   static_assert(sizeof(Block) == 512, "the card's block");
   thread_local Block block;
+  if (busy_ > 0) {
+    --busy_;
+    return;
+  }
   while (!fifo_.empty() && sent_words_ < 128) {
     std::memcpy(block.data() + 4 * sent_words_++, &fifo_.front(), 4);
     fifo_.pop_front();
@@ -168,6 +172,7 @@ void SdmmcModel::take_block() {
     return;
   }
   card_->receive_block(block);
+  busy_ = card_->faults.busy_looks;
   remaining_ -= 512;
 }
 

@@ -43,6 +43,7 @@ class SdmmcModel : public Peripheral {
   uint32_t remaining_ = 0;   // bytes between card and controller
   uint32_t silence_ = 0;     // looks without data
   uint32_t sent_words_ = 0;  // of the card's block
+  uint32_t busy_ = 0;        // looks until the card takes the next block
   std::deque<uint32_t> fifo_;
 };
 

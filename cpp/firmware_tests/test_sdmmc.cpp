@@ -202,6 +202,19 @@ TEST_CASE("a card that never gets ready again is a timeout") {
   }
 }
 
+TEST_CASE("many blocks at once take a slow card longer than one may, and are written") {
+  for (const auto& setup : {f7, h7}) {
+    Slot slot(setup);
+    REQUIRE(slot.open() == CardStatus::ok);
+    slot.card.faults.busy_looks = 100'000;
+    const auto words = numbered(16);
+    const uint32_t before = slot.bus.milliseconds();
+    CHECK(slot.driver.write(5, 16, words.data()) == CardStatus::ok);
+    CHECK(slot.bus.milliseconds() - before > 2000);
+    CHECK(slot.card.log.substr(slot.card.log.size() - 9) == "25 12 13 ");
+  }
+}
+
 TEST_CASE("a card can be changed") {
   Slot slot(f7);
   REQUIRE(slot.open() == CardStatus::ok);

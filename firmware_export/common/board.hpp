@@ -37,7 +37,8 @@ StackUse stack_use();
 // Time since init(), for the log alone: training never depends on it.
 uint32_t milliseconds();
 
-// Called between steps and between the layers of a step. A board's watchdog resets it otherwise.
+// Called between the layers of a step, and before every transfer of the card. A board's watchdog resets it
+// otherwise.
 void feed_watchdog();
 
 // On while a step runs.

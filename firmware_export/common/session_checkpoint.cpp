@@ -25,6 +25,8 @@ CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
 bool Session::resume() {
   const CardHeader& h = card_.header();
   slots_.open(&storage_, h.first_slot, h.slot_blocks, h.model_crc32);
+  // A step begins with activations of its own.
+  slots_.use(trainer_.workspace(0).activations, static_cast<size_t>(trainer_.plan().bytes()));
   if (checkpoint_bytes(checkpoint_parts()) > slots_.capacity())
     return fail("card", "a checkpoint does not fit its slot");
   if (!slots_.find()) return fail("card", slots_.problem());

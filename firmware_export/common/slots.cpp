@@ -58,6 +58,12 @@ void Slots::open(Storage* storage, uint32_t first, uint32_t blocks, uint32_t mod
   model_crc32_ = model_crc32;
 }
 
+void Slots::use(void* memory, size_t bytes) {
+  memory_ = static_cast<Block*>(memory);
+  const size_t blocks = bytes / sizeof(Block);
+  memory_blocks_ = blocks < most_blocks_at_once ? static_cast<uint32_t>(blocks) : most_blocks_at_once;
+}
+
 uint32_t Slots::first_block(int32_t slot) const { return first_ + static_cast<uint32_t>(slot) * blocks_; }
 
 bool Slots::is_plausible(const SlotHeader& header) const {
@@ -135,10 +141,29 @@ bool Slots::load(const CheckpointParts& parts) {
 }
 
 bool Slots::write_header(int32_t slot, const SlotHeader& header) {
-  uint8_t* payload = storage_->payload();
-  for (size_t i = 0; i < payload_bytes; ++i) payload[i] = 0;
-  __builtin_memcpy(payload, &header, sizeof header);
-  return storage_->write(first_block(slot), header_generation);
+  Block block = {};
+  __builtin_memcpy(block.payload, &header, sizeof header);
+  return storage_->write(first_block(slot), header_generation, &block, 1);
+}
+
+bool Slots::write_payload(const CheckpointParts& parts, uint32_t first, const SlotHeader& header) {
+  Block one;
+  Block* blocks = memory_blocks_ > 0 ? memory_ : &one;
+  const uint32_t most = memory_blocks_ > 0 ? memory_blocks_ : 1;
+  PartWalk walk(parts);
+  uint32_t rest = header.bytes;
+  while (rest > 0) {
+    uint32_t filled = 0;
+    for (; filled < most && rest > 0; ++filled) {
+      const size_t count = rest < payload_bytes ? rest : payload_bytes;
+      walk.copy_to(blocks[filled].payload, count);
+      for (size_t i = count; i < payload_bytes; ++i) blocks[filled].payload[i] = 0;
+      rest -= static_cast<uint32_t>(count);
+    }
+    if (!storage_->write(first, header.sequence, blocks, filled)) return false;
+    first += filled;
+  }
+  return true;
 }
 
 bool Slots::save(const CheckpointParts& parts, uint32_t steps, uint32_t image_crc32) {
@@ -147,17 +172,7 @@ bool Slots::save(const CheckpointParts& parts, uint32_t steps, uint32_t image_cr
   SlotHeader header = {{}, highest_ + 1, steps, 0, model_crc32_, image_crc32};
   __builtin_memcpy(header.magic, slot_magic, sizeof header.magic);
   header.bytes = static_cast<uint32_t>(checkpoint_bytes(parts));
-  PartWalk walk(parts);
-  for (uint32_t done = 0, block = first_block(slot) + 1; done < header.bytes; ++block) {
-    const size_t rest = header.bytes - done;
-    const size_t count = rest < payload_bytes ? rest : payload_bytes;
-    uint8_t* payload = storage_->payload();
-    walk.copy_to(payload, count);
-    for (size_t i = count; i < payload_bytes; ++i) payload[i] = 0;
-    if (!storage_->write(block, header.sequence)) return false;
-    done += static_cast<uint32_t>(count);
-  }
-  if (!write_header(slot, header)) return false;
+  if (!write_payload(parts, first_block(slot) + 1, header) || !write_header(slot, header)) return false;
   newest_ = header;
   highest_ = header.sequence;
   slot_ = slot;

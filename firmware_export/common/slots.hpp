@@ -23,6 +23,9 @@ class Slots {
  public:
   // The slots stand one behind the other from block `first`.
   void open(Storage* storage, uint32_t first, uint32_t blocks, uint32_t model_crc32);
+  // What save() may put blocks together in, to write several at once: memory that nothing is kept in between
+  // steps. Without it they are written one by one.
+  void use(void* memory, size_t bytes);
 
   // Finds the newest whole checkpoint: newest().sequence is 0 where none was ever written. False when
   // the card fails, or when both are damaged, which no power cut can do: see problem().
@@ -47,7 +50,11 @@ class Slots {
   uint32_t first_block(int32_t slot) const;
   bool write_header(int32_t slot, const SlotHeader& header);
 
+  bool write_payload(const CheckpointParts& parts, uint32_t first, const SlotHeader& header);
+
   Storage* storage_ = nullptr;
+  Block* memory_ = nullptr;
+  uint32_t memory_blocks_ = 0;
   uint32_t first_ = 0;
   uint32_t blocks_ = 0;
   uint32_t model_crc32_ = 0;

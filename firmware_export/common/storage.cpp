@@ -27,26 +27,36 @@ uint32_t checksum(const Block& block, uint32_t number, uint32_t generation) {
   return crc32(block.payload, payload_bytes, crc);
 }
 
+CardStatus read_block(uint32_t number, Block* to) {
+  board::feed_watchdog();
+  return board::read_blocks(number, 1, to);
+}
+
 }  // namespace
 
 static_assert(board::block_bytes == sizeof(Block), "a block of the format is a block of the card");
 
 void CardFault::describe(Line& line) const {
-  if (verb != nullptr) line.text("block ").number(block).text(" cannot be ").text(verb).text(": ");
+  if (verb != nullptr) {
+    line.text(blocks == 1 ? "block " : "blocks ").number(block);
+    if (blocks > 1) line.text(" to ").number(int64_t{block} + blocks - 1);
+    line.text(" cannot be ").text(verb).text(": ");
+  }
   line.text(why);
   line.text(" (").number(tries).text(tries == 1 ? " try)" : " tries)");
 }
 
 // True when there is nothing more to try; else the card is set up anew, which wakes one that hangs.
-bool Storage::gives_up(const char* verb, uint32_t block, CardStatus status, int32_t tries) {
+bool Storage::gives_up(const CardFault& fault, CardStatus status) {
   board::feed_watchdog();
-  if (tries < most_tries && !is_final(status)) {
+  if (fault.tries < most_tries && !is_final(status)) {
     ++retries_;
     if (status != CardStatus::ok) board::open_card(&blocks_);
     return false;
   }
-  const bool damaged = status == CardStatus::ok;
-  fault_ = {damaged ? "it does not hold what it should" : text_of(status), verb, block, tries, damaged};
+  fault_ = fault;
+  fault_.damaged = status == CardStatus::ok;
+  fault_.why = fault_.damaged ? "it does not hold what it should" : text_of(status);
   holds_ = false;
   return true;
 }
@@ -55,50 +65,53 @@ bool Storage::open() {
   for (int32_t tries = 1;; ++tries) {
     const CardStatus status = board::open_card(&blocks_);
     if (status == CardStatus::ok) return true;
-    if (gives_up(nullptr, 0, status, tries)) return false;
+    if (gives_up({nullptr, nullptr, 0, 1, tries}, status)) return false;
   }
 }
 
-bool Storage::is_whole(const Block& block, uint32_t number, uint32_t generation) const {
-  return checksum(block, number, generation) == block.crc32;
-}
-
-bool Storage::transfer_read(uint32_t block, uint32_t generation, Block* to) {
+bool Storage::transfer_read(uint32_t block, uint32_t generation) {
   for (int32_t tries = 1;; ++tries) {
-    const CardStatus status = board::read_blocks(block, 1, to);
-    if (status == CardStatus::ok && is_whole(*to, block, generation)) return true;
-    if (gives_up("read", block, status, tries)) return false;
+    const CardStatus status = read_block(block, &block_);
+    if (status == CardStatus::ok && checksum(block_, block, generation) == block_.crc32) return true;
+    if (gives_up({nullptr, "read", block, 1, tries}, status)) return false;
   }
 }
 
 const uint8_t* Storage::read(uint32_t block, uint32_t generation) {
   if (fault_.why != nullptr) return nullptr;
   if (holds_ && held_ == block && held_generation_ == generation) return block_.payload;
-  holds_ = transfer_read(block, generation, &block_);
+  holds_ = transfer_read(block, generation);
   held_ = block;
   held_generation_ = generation;
   return holds_ ? block_.payload : nullptr;
 }
 
-uint8_t* Storage::payload() {
-  holds_ = false;
-  return block_.payload;
+// How many of the blocks, from the first on, the card holds as they were written.
+uint32_t Storage::read_back(uint32_t first, const Block* blocks, uint32_t count, CardStatus* status) {
+  for (uint32_t i = 0; i < count; ++i) {
+    *status = read_block(first + i, &block_);
+    if (*status != CardStatus::ok || __builtin_memcmp(&block_, &blocks[i], sizeof block_) != 0) return i;
+  }
+  return count;
 }
 
-// Reading back finds a card that took the block and did not keep it, before an older checkpoint is
-// given up for this one.
-bool Storage::write(uint32_t block, uint32_t generation) {
+// Reading back finds a card that took a block and did not keep it, before an older checkpoint is given up for
+// this one.
+bool Storage::write(uint32_t first, uint32_t generation, Block* blocks, uint32_t count) {
   if (fault_.why != nullptr) return false;
   holds_ = false;
-  block_.crc32 = checksum(block_, block, generation);
+  for (uint32_t i = 0; i < count; ++i) blocks[i].crc32 = checksum(blocks[i], first + i, generation);
   for (int32_t tries = 1;; ++tries) {
-    CardStatus status = board::write_blocks(block, 1, &block_);
+    board::feed_watchdog();
+    CardStatus status = board::write_blocks(first, count, blocks);
+    CardFault fault = {nullptr, "written", first, count, tries};
     if (status == CardStatus::ok) {
-      Block back;
-      status = board::read_blocks(block, 1, &back);
-      if (status == CardStatus::ok && back.crc32 == block_.crc32 && is_whole(back, block, generation)) return true;
+      const uint32_t kept = read_back(first, blocks, count, &status);
+      if (kept == count) return true;
+      fault.block = first + kept;
+      fault.blocks = 1;
     }
-    if (gives_up("written", block, status, tries)) return false;
+    if (gives_up(fault, status)) return false;
   }
 }
 

@@ -9,11 +9,15 @@
 namespace pmt::firmware {
 
 constexpr int32_t most_tries = 4;
+// Of one write. A card may be busy for half a second with each, and the watchdog waits 22 s at least (an F7's
+// oscillator runs at 47 kHz at most).
+constexpr uint32_t most_blocks_at_once = 16;
 
 struct CardFault {
   const char* why = nullptr;   // nullptr: none
   const char* verb = nullptr;  // what the block could not be; nullptr: the card does not open
-  uint32_t block = 0;
+  uint32_t block = 0;          // the first of them
+  uint32_t blocks = 1;
   int32_t tries = 0;
   bool damaged = false;  // the card works, and the block does not hold what it should
 
@@ -27,9 +31,9 @@ class Storage {
 
   // The payload of a block, until the next call; nullptr on a fault.
   const uint8_t* read(uint32_t block, uint32_t generation);
-  // Fills the block through payload() first. True once it reads back as it was written.
-  uint8_t* payload();
-  bool write(uint32_t block, uint32_t generation);
+  // Writes blocks whose payloads are filled, most_blocks_at_once at most. True once they read back as they
+  // were written.
+  bool write(uint32_t first, uint32_t generation, Block* blocks, uint32_t count);
 
   const CardFault& fault() const { return fault_; }
   // For a caller that can do without a block that is damaged.
@@ -38,9 +42,9 @@ class Storage {
   int32_t retries() const { return retries_; }
 
  private:
-  bool transfer_read(uint32_t block, uint32_t generation, Block* to);
-  bool is_whole(const Block& block, uint32_t number, uint32_t generation) const;
-  bool gives_up(const char* verb, uint32_t block, board::CardStatus status, int32_t tries);
+  bool transfer_read(uint32_t block, uint32_t generation);
+  uint32_t read_back(uint32_t first, const Block* blocks, uint32_t count, board::CardStatus* status);
+  bool gives_up(const CardFault& fault, board::CardStatus status);
 
   Block block_ = {};
   // Of what block_ holds.

@@ -1,5 +1,7 @@
 #include "tests/card/counting_run.hpp"
 
+#include <algorithm>
+
 namespace pmt::tests {
 
 using namespace pmt::firmware;
@@ -8,9 +10,9 @@ void CountingRun::format() {
   SimulatedCard::instance().reset(2 * counting_slot_blocks);
   Storage storage;
   for (const uint32_t first : {0u, counting_slot_blocks}) {
-    uint8_t* payload = storage.payload();
-    for (size_t i = 0; i < payload_bytes; ++i) payload[i] = i < 4 ? slot_magic[i] : 0;
-    storage.write(first, 0);
+    Block block = {};
+    std::copy_n(slot_magic, 4, block.payload);
+    storage.write(first, 0, &block, 1);
   }
 }
 
@@ -42,6 +44,7 @@ CheckpointPart CountingRun::part(const void* context, int32_t index) {
 bool CountingRun::start() {
   if (!storage_.open()) return false;
   slots_.open(&storage_, 0, counting_slot_blocks, counting_model);
+  slots_.use(memory_.data(), memory_.size() * sizeof memory_[0]);
   if (!slots_.find()) return false;
   if (slots_.newest().sequence == 0) return true;
   if (!slots_.load(parts())) return false;

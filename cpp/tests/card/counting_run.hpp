@@ -14,7 +14,11 @@ constexpr uint32_t counting_slot_blocks = 6;
 // Three parts, one of them empty: 4 blocks of payload, the last one partly used.
 class CountingRun {
  public:
-  CountingRun() : parts_{std::vector<uint8_t>(700), {}, std::vector<uint8_t>(1001)} { set(0); }
+  // `blocks_at_once`: what the slots get to put blocks together in.
+  explicit CountingRun(size_t blocks_at_once = 3)
+      : memory_(blocks_at_once), parts_{std::vector<uint8_t>(700), {}, std::vector<uint8_t>(1001)} {
+    set(0);
+  }
 
   // A card for it, with blank slots.
   static void format();
@@ -37,6 +41,7 @@ class CountingRun {
   void set(uint32_t steps);
   firmware::CheckpointParts parts() const { return {this, 3, part}; }
 
+  std::vector<firmware::Block> memory_;
   std::vector<uint8_t> parts_[3];
   uint32_t steps_ = 0;
   uint32_t safe_steps_ = 0;

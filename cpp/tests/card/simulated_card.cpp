@@ -37,6 +37,11 @@ void SimulatedCard::misbehave(Misdeed misdeed, int64_t count) {
   misdeeds_left_ = count;
 }
 
+void SimulatedCard::take_time(uint32_t blocks) {
+  unfed_milliseconds += blocks * block_milliseconds;
+  longest_unfed = std::max(longest_unfed, unfed_milliseconds);
+}
+
 Misdeed SimulatedCard::next_misdeed(bool writing) {
   if (misdeed_ == Misdeed::none || misdeeds_left_ == 0) return Misdeed::none;
   const bool of_writes = misdeed_ == Misdeed::lost_write || misdeed_ == Misdeed::short_write;
@@ -56,6 +61,7 @@ CardStatus SimulatedCard::open(uint32_t* blocks) const {
 
 CardStatus SimulatedCard::read(uint32_t first, uint32_t count, uint8_t* to) {
   ++reads;
+  take_time(count);
   if (!present) return CardStatus::absent;
   if (!is_inside(first, count)) return CardStatus::out_of_range;
   const Misdeed misdeed = next_misdeed(false);
@@ -80,6 +86,10 @@ CardStatus SimulatedCard::write(uint32_t first, uint32_t count, const uint8_t* f
   if (!is_inside(first, count)) return CardStatus::out_of_range;
   if (write_protected) return CardStatus::write_protected;
   uint8_t* to = bytes.data() + size_t{first} * block_bytes;
+  take_time(count);
+  ++write_transfers;
+  const Misdeed misdeed = next_misdeed(true);
+  if (misdeed == Misdeed::no_answer) return CardStatus::timeout;
   for (uint32_t i = 0; i < count; ++i, to += block_bytes, from += block_bytes) {
     if (cut_after_ == 0) {
       tear(to, from);
@@ -87,13 +97,10 @@ CardStatus SimulatedCard::write(uint32_t first, uint32_t count, const uint8_t* f
     }
     if (cut_after_ > 0) --cut_after_;
     ++writes;
-    switch (next_misdeed(true)) {
-      case Misdeed::bad_transfer: return CardStatus::checksum;
-      case Misdeed::no_answer: return CardStatus::timeout;
-      case Misdeed::lost_write: break;
-      case Misdeed::short_write: std::copy_n(from, block_bytes / 4, to); break;
-      default: std::copy_n(from, block_bytes, to);
-    }
+    const bool last = i + 1 == count;
+    if (last && misdeed == Misdeed::bad_transfer) return CardStatus::checksum;
+    if (misdeed == Misdeed::lost_write) continue;
+    std::copy_n(from, last && misdeed == Misdeed::short_write ? block_bytes / 4 : block_bytes, to);
   }
   return CardStatus::ok;
 }
@@ -108,7 +115,7 @@ void init() {}
 void print(const char* text) { SimulatedCard::instance().log += text; }
 StackUse stack_use() { return {1, 2}; }
 uint32_t milliseconds() { return 0; }
-void feed_watchdog() {}
+void feed_watchdog() { SimulatedCard::instance().unfed_milliseconds = 0; }
 void set_led(bool on) { SimulatedCard::instance().led = on; }
 
 CardStatus open_card(uint32_t* blocks) { return SimulatedCard::instance().open(blocks); }

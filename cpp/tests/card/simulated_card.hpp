@@ -22,7 +22,7 @@ enum class Misdeed {
   bad_transfer,  // reports a wrong CRC
   no_answer,     // reports a timeout
   lost_write,    // says it is written, and nothing is
-  short_write,   // says it is written, and only the first part is
+  short_write,   // says it is written, and only the first part of the last block is
   flipped_read,  // delivers a wrong byte and reports nothing
 };
 
@@ -41,7 +41,12 @@ class SimulatedCard {
   bool present = true;
   bool write_protected = false;
   int64_t reads = 0;
-  int64_t writes = 0;
+  int64_t writes = 0;           // blocks
+  int64_t write_transfers = 0;  // of one block or several
+  uint32_t block_milliseconds = 0;
+  // Since the watchdog was fed; and the longest that it has waited.
+  uint32_t unfed_milliseconds = 0;
+  uint32_t longest_unfed = 0;
 
   // The power goes in the write that begins after `after` more whole ones.
   void cut_power(int64_t after, Torn torn, RandomSource* random);
@@ -53,6 +58,7 @@ class SimulatedCard {
   board::CardStatus write(uint32_t first, uint32_t count, const uint8_t* from);
 
  private:
+  void take_time(uint32_t blocks);
   Misdeed next_misdeed(bool writing);
   void tear(uint8_t* block, const uint8_t* from);
   bool is_inside(uint32_t first, uint32_t count) const;

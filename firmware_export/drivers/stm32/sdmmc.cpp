@@ -160,7 +160,7 @@ CardStatus Sdmmc::start_transfer(uint32_t first, uint32_t count, Direction direc
 // Either `in` or `out` is given.
 CardStatus Sdmmc::move_words(uint32_t count, uint32_t* in, const uint32_t* out) {
   const uint32_t ready = in != nullptr ? SDMMC_STA_RXFIFOHF : SDMMC_STA_TXFIFOHE;
-  const uint32_t start = board::milliseconds();
+  uint32_t start = board::milliseconds();
   uint32_t moved = 0;
   for (;;) {
     const uint32_t state = read_register(SDMMC_STA);
@@ -175,12 +175,12 @@ CardStatus Sdmmc::move_words(uint32_t count, uint32_t* in, const uint32_t* out) 
           write_register(SDMMC_FIFO, out[moved]);
         }
       }
+      start = board::milliseconds();
     } else if (moved == count && (state & SDMMC_STA_DATAEND) != 0) {
       return CardStatus::ok;
     }
-    // A block takes 43 us at 24 MHz; the rest is the card's.
-    const uint32_t most = 2 * data_milliseconds + count / 1000;
-    if (board::milliseconds() - start > most) return CardStatus::timeout;
+    // A block takes 43 us at 24 MHz; the rest is the card's, which has data_milliseconds for each.
+    if (board::milliseconds() - start > 2 * data_milliseconds) return CardStatus::timeout;
   }
 }
 
