@@ -126,7 +126,7 @@ def test_the_first_byte_outside_faults(tmp_path, firmware_objects, like, region,
     run = make(folder, "qemu")
     assert run.returncode != 0
     assert run.stdout.startswith("inside\nerror: memory management fault (exception 4, pc ")
-    assert f"status 00000082, address {address})" in run.stdout
+    assert f", cfsr 00000082, hfsr 00000000, mmfar {address}, bfar 00000000)\n" in run.stdout
     assert "outside" not in run.stdout
 
 

@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "common/board.hpp"
+#include <cstddef>
+
 #include "drivers/io.hpp"
 
 namespace pmt::test {
@@ -11,6 +12,8 @@ namespace {
 SimulatedBus* current = nullptr;
 
 }  // namespace
+
+uint32_t bus_milliseconds() { return current->milliseconds(); }
 
 SimulatedBus::SimulatedBus() {
   REQUIRE(current == nullptr);
@@ -24,8 +27,8 @@ void SimulatedBus::attach(uint32_t base, uint32_t bytes, Peripheral* peripheral)
 }
 
 const SimulatedBus::Range& SimulatedBus::range_of(uint32_t address) const {
-  for (const Range& range : ranges_) {
-    if (address - range.base < range.bytes) return range;
+  for (size_t i = ranges_.size(); i-- > 0;) {
+    if (address - ranges_[i].base < ranges_[i].bytes) return ranges_[i];
   }
   INFO("address ", address);
   REQUIRE_MESSAGE(false, "nothing is attached there");
@@ -52,5 +55,3 @@ uint32_t read(uint32_t address) { return test::current->read(address); }
 void write(uint32_t address, uint32_t value) { test::current->write(address, value); }
 
 }  // namespace pmt::io
-
-uint32_t pmt::board::milliseconds() { return test::current->milliseconds(); }

@@ -1,4 +1,4 @@
-// Stands in for drivers/cortex_m/memory_mapped.cpp and for the clock: peripherals are models.
+// Stands in for drivers/cortex_m/memory_mapped.cpp: peripherals are models.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ class SimulatedBus {
   SimulatedBus(const SimulatedBus&) = delete;
   SimulatedBus& operator=(const SimulatedBus&) = delete;
 
+  // Over what was attached there before.
   void attach(uint32_t base, uint32_t bytes, Peripheral* peripheral);
   uint32_t read(uint32_t address);
   void write(uint32_t address, uint32_t value);
@@ -38,5 +39,7 @@ class SimulatedBus {
   std::vector<Range> ranges_;
   uint64_t microseconds_ = 0;
 };
+
+uint32_t bus_milliseconds();  // of the one that lives
 
 }  // namespace pmt::test

@@ -4,6 +4,7 @@
 #include "drivers/io.hpp"
 #include "drivers/stm32f7/clocks.hpp"
 #include "drivers/stm32f7/registers.hpp"
+#include "drivers/stm32f7/reset.hpp"
 
 namespace pmt::stm32 {
 namespace {
@@ -31,11 +32,12 @@ extern const Description description = {
     {GPIOA, 9},  // VCP_TX
     7,
     {GPIOI, 1},  // LD1, green
-    IWDG,
+    watchdog,
+    reset_flags,
     {SDMMC1, sdmmc_hz, SdmmcGeneration::f7},
     {{GPIOC, 12}, {GPIOD, 2}, {GPIOC, 8}, {GPIOC, 9}, {GPIOC, 10}, {GPIOC, 11}},
     12,
-    {GPIOC, 13},  // uSD_Detect
+    {GPIOC, 13, Active::low},  // uSD_Detect
 };
 
 }  // namespace pmt::stm32

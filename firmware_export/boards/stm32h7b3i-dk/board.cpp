@@ -1,9 +1,10 @@
-// STM32H7B3I-DK: pins from UM2569, clocks from its 24 MHz crystal.
+// STM32H7B3I-DK: pins from UM2569, clocks from its 24 MHz crystal; the lamp as ST's stm32h7b3i_discovery.c drives it.
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"
 #include "drivers/stm32h7/clocks.hpp"
 #include "drivers/stm32h7/registers.hpp"
+#include "drivers/stm32h7/reset.hpp"
 
 namespace pmt::stm32 {
 namespace {
@@ -31,12 +32,13 @@ extern const Description description = {
     apb2_hz,
     {GPIOA, 9},  // VCP_TX
     7,
-    {GPIOG, 11},  // LD1, red
-    IWDG1,
+    {GPIOG, 11, Active::low},  // LD1, red
+    watchdog,
+    reset_flags,
     {SDMMC1, sdmmc_hz, SdmmcGeneration::h7},
     {{GPIOC, 12}, {GPIOD, 2}, {GPIOC, 8}, {GPIOC, 9}, {GPIOC, 10}, {GPIOC, 11}},
     12,
-    {GPIOI, 8},  // uSD_Detect
+    {GPIOI, 8, Active::low},  // uSD_Detect
 };
 
 }  // namespace pmt::stm32

@@ -6,6 +6,8 @@
 namespace pmt::cortex_m {
 namespace {
 
+constexpr uint32_t line_bytes = 32;
+
 void barrier() { asm volatile("dsb\n isb" ::: "memory"); }
 
 uint32_t leading_zeros(uint32_t value) { return static_cast<uint32_t>(__builtin_clz(value)); }
@@ -30,9 +32,19 @@ void enable_caches() {
   io::write(ICIALLU, 0);
   barrier();
   io::set_bits(CCR, CCR_IC);
+  barrier();
+  if ((io::read(CCR) & CCR_DC) != 0) return;
   invalidate_data_cache();
   barrier();
   io::set_bits(CCR, CCR_DC);
+  barrier();
+}
+
+void clean_data_cache(const void* begin, size_t bytes) {
+  const auto first = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(begin)) / line_bytes * line_bytes;
+  const auto end = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(begin) + bytes);
+  barrier();
+  for (uint32_t line = first; line < end; line += line_bytes) io::write(DCCMVAC, line);
   barrier();
 }
 

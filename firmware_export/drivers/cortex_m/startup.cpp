@@ -1,7 +1,9 @@
-// From reset to main: FPU, stack, .data, .bss, arena, MPU; faults end the program with a message.
+// From reset, or from the jump of a boot loader, to main: vectors, FPU, stack, .data, .bss, arena, MPU. Faults
+// are kept over the reset that follows, and told.
 #include "common/board.hpp"
 #include "common/high_water.hpp"
 #include "common/log.hpp"
+#include "drivers/cortex_m/fault.hpp"
 #include "drivers/cortex_m/memory_protection.hpp"
 #include "drivers/cortex_m/registers.hpp"
 #include "drivers/io.hpp"
@@ -22,9 +24,15 @@ void reset_handler();
 void fault_handler();
 void tick_handler();  // tick.cpp
 
+using Handler = void (*)();
+extern const Handler vectors[16];
+
 }  // extern "C"
 
 namespace {
+
+using namespace pmt;
+using namespace pmt::cortex_m;
 
 uint32_t exception_number() {
   uint32_t number;
@@ -32,31 +40,29 @@ uint32_t exception_number() {
   return number & 0x1FFu;
 }
 
-const char* exception_name(uint32_t number) {
-  switch (number) {
-    case 2: return "non-maskable interrupt";
-    case 3: return "hard fault";
-    case 4: return "memory management fault";
-    case 5: return "bus fault";
-    case 6: return "usage fault";
-    default: return "unexpected interrupt";
-  }
-}
-
 }  // namespace
 
 extern "C" {
 
-// The FPU is off after reset, and the compiler may use its registers in any function but this one.
-// Everything below the stack pointer is painted, so that the deepest use can be read off later.
+// A boot loader may have left interrupts masked and a stack of its own. The FPU is off after reset, and the
+// compiler may use its registers in any function but this one. Everything below the stack pointer is painted,
+// so that the deepest use can be read off later.
 __attribute__((naked, used)) void reset_handler() {
   asm volatile(
+      "cpsid i             \n"
+      "movs r0, #0         \n"
+      "msr control, r0     \n"
+      "msr basepri, r0     \n"
+      "isb                 \n"
+      "ldr r0, =stack_top  \n"
+      "mov sp, r0          \n"
       "ldr r0, =%c1        \n"
       "ldr r1, [r0]        \n"
       "orr r1, r1, %2      \n"
       "str r1, [r0]        \n"
       "dsb                 \n"
       "isb                 \n"
+      "bl take_over        \n"
       "ldr r0, =stack_limit \n"
       "ldr r1, =stack_top  \n"
       "ldr r2, =%c0        \n"
@@ -64,55 +70,63 @@ __attribute__((naked, used)) void reset_handler() {
       "itt lo              \n"
       "strlo r2, [r0], #4  \n"
       "blo 1b              \n"
-      "b start             \n" ::"i"(pmt::firmware::paint_word),
-      "i"(pmt::cortex_m::CPACR), "i"(pmt::cortex_m::CPACR_FPU));
+      "b start             \n" ::"i"(firmware::paint_word),
+      "i"(CPACR), "i"(CPACR_FPU));
+}
+
+// Exceptions come here from now on, and none that a boot loader has asked for.
+__attribute__((used)) void take_over() {
+  io::write(MPU_CTRL, 0);
+  io::write(SYST_CSR, 0);
+  for (uint32_t i = 0; i < NVIC_registers; ++i) {
+    io::write(NVIC_ICER + 4 * i, 0xFFFFFFFFu);
+    io::write(NVIC_ICPR + 4 * i, 0xFFFFFFFFu);
+  }
+  io::write(ICSR, ICSR_PENDSTCLR | ICSR_PENDSVCLR);
+  io::write(VTOR, reinterpret_cast<uint32_t>(vectors));
+  asm volatile("dsb\n isb" ::: "memory");
 }
 
 __attribute__((used, noreturn)) void start() {
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to < data_end;) *to++ = *from++;
   for (uint32_t* to = bss_begin; to < bss_end;) *to++ = 0;
-  pmt::firmware::paint(arena_begin, static_cast<size_t>(arena_end - arena_begin));
-  using namespace pmt::cortex_m;
-  pmt::io::set_bits(SHCSR, SHCSR_MEMFAULTENA | SHCSR_BUSFAULTENA | SHCSR_USGFAULTENA);
+  firmware::paint(arena_begin, static_cast<size_t>(arena_end - arena_begin));
+  io::set_bits(SHCSR, SHCSR_MEMFAULTENA | SHCSR_BUSFAULTENA | SHCSR_USGFAULTENA);
   protect_memory();
+  asm volatile("cpsie i\n cpsie f" ::: "memory");
   for (auto* init = init_begin; init < init_end; ++init) (*init)();
-  pmt::board::exit(main());
+  board::exit(main());
 }
 
 // A stack that overflowed cannot hold the handler's frame: it goes back to the top first. That overwrites
-// the frame, so the program counter is taken out before.
+// the frame, so the return address and the program counter are taken out before.
 __attribute__((naked, used)) void fault_handler() {
   asm volatile(
       "mov r0, sp           \n"
-      "ldr r1, =stack_limit \n"
-      "cmp r0, r1           \n"
-      "ite hs               \n"
+      "movs r1, #0          \n"
+      "movs r2, #0          \n"
+      "ldr r3, =stack_limit \n"
+      "cmp r0, r3           \n"
+      "itt hs               \n"
       "ldrhs r1, [r0, #24]  \n"
-      "movlo r1, #0         \n"
-      "ldr r2, =stack_top   \n"
-      "mov sp, r2           \n"
+      "ldrhs r2, [r0, #20]  \n"
+      "ldr r3, =stack_top   \n"
+      "mov sp, r3           \n"
       "b report_fault       \n");
 }
 
-__attribute__((used, noreturn)) void report_fault(const uint32_t* frame, uint32_t program_counter) {
-  const uint32_t number = exception_number();
-  pmt::firmware::Line line;
-  line.text("error: ").text(exception_name(number)).text(" (exception ").number(number);
-  if (frame >= stack_limit) {
-    line.text(", pc ").hex(program_counter);
-  } else {
-    line.text(", the stack overflowed: export with a larger one");
-  }
-  const uint32_t status = pmt::io::read(pmt::cortex_m::CFSR);
-  const bool by_mpu = (status & pmt::cortex_m::CFSR_MMARVALID) != 0;
-  line.text(", status ").hex(status).text(", address ");
-  line.hex(pmt::io::read(by_mpu ? pmt::cortex_m::MMFAR : pmt::cortex_m::BFAR));
-  line.text(")").print();
-  pmt::board::exit(1);
+// Kept first: what follows may fault again.
+__attribute__((used, noreturn)) void report_fault(const uint32_t* frame, uint32_t program_counter, uint32_t link) {
+  Fault fault = {exception_number(), program_counter, link,           io::read(CFSR),
+                 io::read(HFSR),     io::read(MMFAR), io::read(BFAR), 0};
+  fault.stack_overflowed = frame < stack_limit ? 1 : 0;
+  keep(fault);
+  firmware::Line line;
+  describe(fault, line.text("error: "));
+  after_fault(line);
 }
 
-using Handler = void (*)();
 // Initial stack pointer, reset, then faults and interrupts.
 __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
     reinterpret_cast<Handler>(stack_top),
@@ -134,3 +148,8 @@ __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
 };
 
 }  // extern "C"
+
+__attribute__((weak)) void pmt::cortex_m::after_fault(firmware::Line& report) {
+  report.print();
+  board::exit(1);
+}

@@ -8,6 +8,11 @@ namespace {
 
 volatile uint32_t ticks = 0;
 
+// Reading clears the flag: a millisecond is counted once, by whoever looks first.
+void count() {
+  if ((io::read(SYST_CSR) & SYST_CSR_COUNTFLAG) != 0) ticks = ticks + 1;
+}
+
 }  // namespace
 
 void start_tick(uint32_t core_hz) {
@@ -17,8 +22,11 @@ void start_tick(uint32_t core_hz) {
   io::write(SYST_CSR, SYST_CSR_ENABLE | SYST_CSR_TICKINT | SYST_CSR_CLKSOURCE);
 }
 
-uint32_t milliseconds() { return ticks; }
+uint32_t milliseconds() {
+  count();
+  return ticks;
+}
 
-extern "C" __attribute__((used)) void tick_handler() { ticks = ticks + 1; }
+extern "C" __attribute__((used)) void tick_handler() { count(); }
 
 }  // namespace pmt::cortex_m

@@ -1,4 +1,5 @@
-// Milliseconds, counted by SysTick.
+// Milliseconds, counted by SysTick: by its interrupt, and by whoever asks for the time, so that waiting ends
+// where the interrupt cannot be taken, too.
 #pragma once
 
 #include <cstdint>

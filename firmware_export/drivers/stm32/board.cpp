@@ -3,10 +3,10 @@
 
 #include "common/log.hpp"
 #include "drivers/cortex_m/cache.hpp"
+#include "drivers/cortex_m/fault.hpp"
 #include "drivers/cortex_m/marks.hpp"
 #include "drivers/cortex_m/tick.hpp"
 #include "drivers/stm32/usart.hpp"
-#include "drivers/stm32/watchdog.hpp"
 #include "model/config.hpp"
 
 namespace pmt::board {
@@ -16,6 +16,9 @@ using stm32::description;
 
 constexpr uint32_t baud = 115200;
 constexpr uint32_t settle_milliseconds = 10;  // of the card's switch
+constexpr uint32_t most_restarts = 3;         // by the watchdog, since power-on or the reset button
+constexpr uint32_t seconds_after_fault = 5;
+constexpr uint32_t fast = 100, slow = 1000;  // half a period of the lamp, in milliseconds
 
 // Not zeroed at the start: a computation that reads what it did not write shows in the comparison.
 alignas(16) __attribute__((section(".arena"))) uint8_t memory[exported::arena_bytes];
@@ -30,9 +33,28 @@ void connect_pins() {
   }
 }
 
+void light(uint32_t half_period) { set_led(milliseconds() / half_period % 2 == 0); }
+
+// What stopped the run before; a board that the watchdog restarts again and again stays here.
+void report_start(stm32::ResetCause cause, const cortex_m::Kept& before) {
+  firmware::Line line;
+  line.text(description.name).text(": ").number(description.core_hz / 1000000).text(" MHz, started by ");
+  line.text(stm32::name_of(cause)).print();
+  if (before.fault.exception != 0) {
+    cortex_m::describe(before.fault, line.text("last run: "));
+    line.print();
+  }
+  if (before.restarts < most_restarts) return;
+  line.text("error: the watchdog had to restart the board ").number(before.restarts);
+  line.text(" times: press its reset button to try again").print();
+  exit(1);
+}
+
 }  // namespace
 
 void init() {
+  const stm32::ResetCause cause = stm32::take_reset_cause(description.reset);
+  const cortex_m::Kept before = cortex_m::take_kept(cause == stm32::ResetCause::watchdog);
   cortex_m::enable_caches();
   const bool clocks = description.start_clocks();
   connect_pins();
@@ -42,8 +64,7 @@ void init() {
     print("error: the crystal or the PLL did not start\n");
     exit(1);
   }
-  firmware::Line line;
-  line.text(description.name).text(": ").number(description.core_hz / 1000000).text(" MHz").print();
+  report_start(cause, before);
   stm32::start_watchdog(description.watchdog);
 }
 
@@ -53,10 +74,9 @@ void print(const char* text) { stm32::send(description.usart, text); }
 void exit(int status) {
   firmware::Line().text("exit: ").number(status).print();
   stm32::flush_usart(description.usart);
-  const uint32_t half_period = status == 0 ? 1000 : 100;
   for (;;) {
     feed_watchdog();
-    set_led(milliseconds() / half_period % 2 == 0);
+    light(status == 0 ? slow : fast);
   }
 }
 
@@ -75,7 +95,7 @@ CardStatus open_card(uint32_t* blocks) {
   const uint32_t start = milliseconds();
   while (milliseconds() - start < settle_milliseconds) {
   }
-  if (stm32::is_high(description.card_detect)) return CardStatus::absent;
+  if (!stm32::is_on(description.card_detect)) return CardStatus::absent;
   return card.open(blocks);
 }
 
@@ -84,3 +104,10 @@ CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) { return car
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) { return card.write(first, count, bytes); }
 
 }  // namespace pmt::board
+
+// The watchdog may not run yet. It is not fed any more: it resets the board.
+void pmt::cortex_m::after_fault(firmware::Line& report) {
+  stm32::start_watchdog(board::description.watchdog, board::seconds_after_fault);
+  report.print();
+  for (;;) board::light(board::fast);
+}

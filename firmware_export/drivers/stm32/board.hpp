@@ -2,7 +2,9 @@
 #pragma once
 
 #include "drivers/stm32/gpio.hpp"
+#include "drivers/stm32/reset_cause.hpp"
 #include "drivers/stm32/sdmmc.hpp"
+#include "drivers/stm32/watchdog.hpp"
 
 namespace pmt::stm32 {
 
@@ -16,11 +18,12 @@ struct Description {
   Pin transmit;
   uint32_t transmit_function;
   Pin led;
-  uint32_t watchdog;
+  Watchdog watchdog;
+  ResetFlags reset;
   Sdmmc::Setup sdmmc;
   Pin sdmmc_pins[6];  // CK, CMD, D0 to D3
   uint32_t sdmmc_function;
-  Pin card_detect;  // low where a card is in
+  Pin card_detect;  // on where a card is in
 };
 
 // boards/NAME/board.cpp defines it.

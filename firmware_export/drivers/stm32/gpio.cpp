@@ -39,8 +39,14 @@ void make_alternate(const Pin& pin, uint32_t function, Pull pull) {
   two_bits(pin, GPIO_MODER, alternate);
 }
 
-bool is_high(const Pin& pin) { return (io::read(pin.port + GPIO_IDR) >> pin.number & 1) != 0; }
+bool is_on(const Pin& pin) {
+  const bool high = (io::read(pin.port + GPIO_IDR) >> pin.number & 1) != 0;
+  return high == (pin.active == Active::high);
+}
 
-void set(const Pin& pin, bool high) { io::write(pin.port + GPIO_BSRR, 1u << (pin.number + (high ? 0 : 16))); }
+void set(const Pin& pin, bool on) {
+  const bool high = on == (pin.active == Active::high);
+  io::write(pin.port + GPIO_BSRR, 1u << (pin.number + (high ? 0 : 16)));
+}
 
 }  // namespace pmt::stm32

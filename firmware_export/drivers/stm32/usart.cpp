@@ -15,11 +15,15 @@ constexpr uint32_t USART_CR1_UE = 1u << 0;
 constexpr uint32_t USART_CR1_TE = 1u << 3;
 constexpr uint32_t USART_ISR_TC = 1u << 6;
 constexpr uint32_t USART_ISR_TXE = 1u << 7;
-constexpr uint32_t patience = 10'000'000;  // reads: a second and more
+constexpr uint32_t USART_CR1_sends = USART_CR1_UE | USART_CR1_TE;
+constexpr uint32_t patience = 200'000;  // reads: several milliseconds; a character takes 87 us
 
-void put(uint32_t base, char character) {
-  io::wait_for(base + USART_ISR, USART_ISR_TXE, USART_ISR_TXE, patience);
+bool is_open(uint32_t base) { return (io::read(base + USART_CR1) & USART_CR1_sends) == USART_CR1_sends; }
+
+bool put(uint32_t base, char character) {
+  if (!io::wait_for(base + USART_ISR, USART_ISR_TXE, USART_ISR_TXE, patience)) return false;
   io::write(base + USART_TDR, static_cast<uint8_t>(character));
+  return true;
 }
 
 }  // namespace
@@ -29,16 +33,19 @@ void open_usart(uint32_t base, uint32_t kernel_hz, uint32_t baud) {
   io::write(base + USART_CR2, 0);
   io::write(base + USART_CR3, 0);
   io::write(base + USART_BRR, (kernel_hz + baud / 2) / baud);
-  io::write(base + USART_CR1, USART_CR1_UE | USART_CR1_TE);
+  io::write(base + USART_CR1, USART_CR1_sends);
 }
 
 void send(uint32_t base, const char* text) {
+  if (!is_open(base)) return;
   for (; *text != 0; ++text) {
-    if (*text == '\n') put(base, '\r');
-    put(base, *text);
+    if (*text == '\n' && !put(base, '\r')) return;
+    if (!put(base, *text)) return;
   }
 }
 
-void flush_usart(uint32_t base) { io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, patience); }
+void flush_usart(uint32_t base) {
+  if (is_open(base)) io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, patience);
+}
 
 }  // namespace pmt::stm32

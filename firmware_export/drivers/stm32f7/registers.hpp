@@ -47,9 +47,20 @@ constexpr uint32_t RCC_APB2ENR = 0x40023844;
 constexpr uint32_t RCC_APB2ENR_USART1EN = 1u << 4;
 constexpr uint32_t RCC_APB2ENR_SDMMC1EN = 1u << 11;
 
+constexpr uint32_t RCC_CSR = 0x40023874;
+constexpr uint32_t RCC_CSR_RMVF = 1u << 24;
+constexpr uint32_t RCC_CSR_BORRSTF = 1u << 25;
+constexpr uint32_t RCC_CSR_PINRSTF = 1u << 26;
+constexpr uint32_t RCC_CSR_PORRSTF = 1u << 27;
+constexpr uint32_t RCC_CSR_SFTRSTF = 1u << 28;
+constexpr uint32_t RCC_CSR_IWDGRSTF = 1u << 29;
+
 constexpr uint32_t FLASH_ACR = 0x40023C00;
 constexpr uint32_t FLASH_ACR_LATENCY = 15u;
 constexpr uint32_t FLASH_ACR_PRFTEN = 1u << 8;
 constexpr uint32_t FLASH_ACR_ARTEN = 1u << 9;
+
+constexpr uint32_t DBGMCU_APB1_FZ = 0xE0042008;
+constexpr uint32_t DBGMCU_APB1_FZ_IWDG_STOP = 1u << 12;
 
 }  // namespace pmt::stm32f7

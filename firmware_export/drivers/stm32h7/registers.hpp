@@ -36,6 +36,7 @@ constexpr uint32_t RCC_CDCFGR2_CDPPRE2_DIV2 = 4u << 8;
 constexpr uint32_t RCC_SRDCFGR = 0x58024420;
 constexpr uint32_t RCC_SRDCFGR_SRDPPRE_DIV2 = 4u << 4;
 constexpr uint32_t RCC_PLLCKSELR = 0x58024428;
+constexpr uint32_t RCC_PLLCKSELR_PLLSRC_HSI = 0u << 0;
 constexpr uint32_t RCC_PLLCKSELR_PLLSRC_HSE = 2u << 0;
 constexpr uint32_t RCC_PLLCFGR = 0x5802442C;
 constexpr uint32_t RCC_PLLCFGR_PLL1VCOSEL = 1u << 1;  // 0: wide range, 128 to 560 MHz
@@ -46,6 +47,13 @@ constexpr uint32_t RCC_PLLCFGR_DIVQ1EN = 1u << 17;
 constexpr uint32_t RCC_PLL1DIVR = 0x58024430;
 constexpr uint32_t RCC_CDCCIPR = 0x5802444C;
 constexpr uint32_t RCC_CDCCIPR_SDMMCSEL = 1u << 16;  // 0: pll1_q_ck
+constexpr uint32_t RCC_RSR = 0x58024530;
+constexpr uint32_t RCC_RSR_RMVF = 1u << 16;
+constexpr uint32_t RCC_RSR_BORRSTF = 1u << 21;
+constexpr uint32_t RCC_RSR_PINRSTF = 1u << 22;
+constexpr uint32_t RCC_RSR_PORRSTF = 1u << 23;
+constexpr uint32_t RCC_RSR_SFTRSTF = 1u << 24;
+constexpr uint32_t RCC_RSR_IWDGRSTF = 1u << 26;
 constexpr uint32_t RCC_AHB3ENR = 0x58024534;
 constexpr uint32_t RCC_AHB3ENR_SDMMC1EN = 1u << 16;
 constexpr uint32_t RCC_AHB4ENR = 0x58024540;  // bit x: GPIOx
@@ -60,8 +68,13 @@ constexpr uint32_t PWR_CR3_LDOEN = 1u << 1;
 constexpr uint32_t PWR_CR3_SMPSEN = 1u << 2;
 constexpr uint32_t PWR_CR3_SMPSEXTHP = 1u << 3;
 constexpr uint32_t PWR_CR3_SMPSLEVEL = 3u << 4;
+constexpr uint32_t PWR_CR3_SMPSLEVEL_1V8 = 1u << 4;
+constexpr uint32_t PWR_CR3_SMPSLEVEL_2V5 = 2u << 4;
 constexpr uint32_t PWR_SRDCR = 0x58024818;
 constexpr uint32_t PWR_SRDCR_VOSRDY = 1u << 13;
 constexpr uint32_t PWR_SRDCR_VOS = 3u << 14;  // 3: scale 0
+
+constexpr uint32_t DBGMCU_APB4FZ1 = 0x5C001054;
+constexpr uint32_t DBGMCU_APB4FZ1_IWDG1 = 1u << 18;
 
 }  // namespace pmt::stm32h7

@@ -1,0 +1,5 @@
+// Stands in for a board's clock, where drivers are tested alone.
+#include "common/board.hpp"
+#include "simulated_bus.hpp"
+
+uint32_t pmt::board::milliseconds() { return test::bus_milliseconds(); }
