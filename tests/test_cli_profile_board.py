@@ -99,7 +99,8 @@ def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, 
     monkeypatch.setenv("PATH", str(tmp_path))  # nothing is built
     board = tmp_path / "tiny.toml"
     board.write_text(
-        'board = "stm32f746g-disco"\n[ram]\norigin = 0x2001_0000\nbytes = 0x1800\n'
+        'board = "stm32f746g-disco"\nsupply = "ldo"\ncrystal_hz = 25000000\n'
+        "[ram]\norigin = 0x2001_0000\nbytes = 0x1800\n"
         "[flash]\norigin = 0x0800_0000\nbytes = 0x1_0000\n"
     )
     arguments = [str(write_model(tmp_path)), *BOTH, "--target", str(board), "--link"]

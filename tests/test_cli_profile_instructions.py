@@ -78,7 +78,8 @@ def test_errors_are_one_line(tmp_path, capsys, arguments, message):
 def test_the_clock_is_that_of_the_target(tmp_path, target, mhz):
     if target.endswith(".toml"):
         file = tmp_path / target
-        file.write_text('board = "stm32f746g-disco"\nclock_hz = 120_000_000\n')
+        wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
+        file.write_text(f'board = "stm32f746g-disco"\n{wiring}clock_hz = 120_000_000\n')
         target = str(file)
     latency = project_latency(target, None, 2.0)
     assert latency.clock_mhz == mhz

@@ -108,6 +108,17 @@ def test_a_board_builds_within_its_regions(tmp_path, firmware_objects, board, ra
     assert int.from_bytes(vectors[4:], "little") >> 16 in range(0x0800, 0x0810)
 
 
+@pytest.mark.parametrize(("supply", "crystal_hz"), [("ldo", 0), ("smps_2v5_ldo", 16_000_000)])
+def test_the_wiring_reaches_the_firmware(tmp_path, firmware_objects, supply, crystal_hz):
+    target = tmp_path / "mine.toml"
+    target.write_text(f'board = "stm32h7b3i-dk"\nsupply = "{supply}"\ncrystal_hz = {crystal_hz}\n')
+    folder = project(tmp_path / "fw", firmware_objects, str(target))
+    wiring = (folder / "model" / "wiring.hpp").read_text()
+    assert f"wiring = {{stm32::Supply::{supply}, {crystal_hz}}};\n" in wiring
+    built = make(folder, "build/board/mine/board.o", "build/drivers/stm32h7/clocks.o")
+    assert built.returncode == 0, built.stdout
+
+
 @pytest.mark.parametrize(
     ("like", "region", "access", "address"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 from pmt.export import sources, targets
 from pmt.export.target import Region
+from pmt.export.wiring import Wiring
 from pmt.parsing import parse_toml
 from pmt.plain_toml import parse_plain_toml
 
@@ -55,7 +56,7 @@ def test_a_users_board_of_known_sources(tmp_path):
     """A board with the same chip: the entries given replace the known board's."""
     path = write(
         tmp_path,
-        'board = "stm32f746g-disco"\ndescription = "mine"\n'
+        'board = "stm32f746g-disco"\ndescription = "mine"\nsupply = "ldo"\ncrystal_hz = 8000000\n'
         "[ram]\norigin = 0x20000000\nbytes = 0x50000\n",
     )
     target = sources.find_target(path)
@@ -63,6 +64,7 @@ def test_a_users_board_of_known_sources(tmp_path):
     assert target.ram == Region(0x20000000, 327680)
     assert target.flash == Region(0x08000000, 1048576)
     assert target.folder == BOARDS / "stm32f746g-disco"
+    assert target.wiring == Wiring("ldo", 8_000_000)
 
 
 def test_a_users_board_of_own_sources(tmp_path):
@@ -77,18 +79,79 @@ def test_a_users_board_of_own_sources(tmp_path):
         ("clock_hz = 216_000_000", "", "mine.toml: clock_hz is missing"),
         ("clock_hz = 216_000_000", "clock_hz = 0", "clock_hz = 0 must be above 0"),
         ("clock_hz = 216_000_000", "clock_hz = true", "clock_hz = True must be of type int"),
-        ("clock_hz", "clokc_hz", "clokc_hz is unknown; known are board, clock_hz, description"),
+        ("clock_hz", "clokc_hz", "clokc_hz is unknown; known are board, clock_hz, crystal_hz"),
         ("bytes = 0x4_0000", "bytes = 1000", "ram.bytes = 1000 must be a multiple of 1024"),
         ("bytes = 0x4_0000", "", "ram.bytes is missing"),
         ('["cortex_m",', "[1,", "drivers = .* must be a list of strings"),
         ("[flash]", 'board = "nucleo"\n[flash]', "board = 'nucleo' is none of generic, qemu-mps2"),
         ("[flash]", "[flash", "mine.toml: "),
+        (
+            'supply = "ldo"',
+            "",
+            'mine.toml: supply is missing: add supply = "ldo", as the stm32f7\'s core is supplied '
+            "on this board; with another one it does not run$",
+        ),
+        ('"ldo"', '"smps"', "mine.toml: supply = 'smps' must be \"ldo\" on an stm32f7$"),
+        (
+            "crystal_hz = 25_000_000",
+            "",
+            "crystal_hz is missing: add the frequency of this board's crystal \\(4_000_000 to "
+            "26_000_000, a multiple of 1_000_000\\), or 0 where it has none$",
+        ),
+        *(
+            (
+                "crystal_hz = 25_000_000",
+                f"crystal_hz = {hz}",
+                f"crystal_hz = {hz} must be 4_000_000 to 26_000_000, a multiple of 1_000_000, on "
+                "an stm32f7, or 0: none$",
+            )
+            for hz in (-25000000, 1000000, 24500000, 27000000)
+        ),
+        (
+            '["cortex_m", "stm32", "stm32f7", "sd"]',
+            '["cortex_m"]',
+            "supply is for the drivers stm32f7, stm32h7 alone: remove it$",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
     assert old in DISCO
     with pytest.raises(ValueError, match=message):
         sources.find_target(write(tmp_path, DISCO.replace(old, new, 1)))
+
+
+def test_the_wiring_of_a_known_board_is_not_taken_over(tmp_path):
+    """Another board with the chip may be supplied otherwise: its core would not run."""
+    text = 'board = "stm32h7b3i-dk"\n'
+    with pytest.raises(
+        ValueError, match=r'supply is missing: add supply = "ldo" or "smps" or "smps_1v8'
+    ):
+        sources.find_target(write(tmp_path, text))
+    text += 'supply = "ldo"\n'
+    with pytest.raises(
+        ValueError, match=r"crystal_hz is missing: .* a multiple of 2_000_000\), or 0"
+    ):
+        sources.find_target(write(tmp_path, text))
+    text += "crystal_hz = 0\n"
+    assert sources.find_target(write(tmp_path, text)).wiring == Wiring("ldo", 0)
+    for hz in (25_000_000, 52_000_000):
+        with pytest.raises(ValueError, match=f"crystal_hz = {hz} must be 4_000_000 to 50_000_000"):
+            sources.find_target(
+                write(tmp_path, text.replace("crystal_hz = 0", f"crystal_hz = {hz}"))
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "wiring"),
+    [
+        ("stm32f746g-disco", Wiring("ldo", 25_000_000)),
+        ("stm32h7b3i-dk", Wiring("smps", 24_000_000)),
+        ("qemu-mps2-an500", None),
+        ("generic", None),
+    ],
+)
+def test_the_wiring_of_the_boards(name, wiring):
+    assert sources.find_target(name).wiring == wiring
 
 
 @pytest.mark.parametrize(
@@ -124,6 +187,7 @@ def test_which_processors_have_kernels_of_their_own(
     tmp_path: Path, flags: list[str], dsp: bool
 ) -> None:
     file = tmp_path / "board.toml"
-    file.write_text(f'board = "stm32f746g-disco"\nflags = {flags}\n')
+    wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
+    file.write_text(f'board = "stm32f746g-disco"\n{wiring}flags = {flags}\n')
     assert sources.find_target(str(file)).has_dsp == dsp
     assert sources.find_target("stm32h7b3i-dk").has_dsp

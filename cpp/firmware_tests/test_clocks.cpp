@@ -1,58 +1,18 @@
 // The clock trees: what is written, in which order, and what happens where an oscillator does not start.
 #include <doctest/doctest.h>
 
+#include "chip_models.hpp"
 #include "drivers/stm32f7/clocks.hpp"
-#include "drivers/stm32f7/registers.hpp"
 #include "drivers/stm32h7/clocks.hpp"
-#include "drivers/stm32h7/registers.hpp"
-#include "register_model.hpp"
 
-using pmt::test::RegisterModel;
-using pmt::test::SimulatedBus;
-
-namespace {
-
-struct F7 {
-  F7() {
-    using namespace pmt::stm32f7;
-    chip.at(RCC_PLLCFGR) = 0x24003010;  // after a reset
-    chip.at(PWR_CR1) = 0xC000;
-    chip.reactions = {{RCC_CR, RCC_CR_HSEON, RCC_CR, RCC_CR_HSERDY},
-                      {RCC_CR, RCC_CR_PLLON, RCC_CR, RCC_CR_PLLRDY},
-                      {PWR_CR1, PWR_CR1_ODEN, PWR_CSR1, PWR_CSR1_ODRDY},
-                      {PWR_CR1, PWR_CR1_ODSWEN, PWR_CSR1, PWR_CSR1_ODSWRDY},
-                      {RCC_CFGR, RCC_CFGR_SW_PLL, RCC_CFGR, RCC_CFGR_SWS_PLL}};
-    bus.attach(0x40000000, 0x100000, &chip);
-  }
-  SimulatedBus bus;
-  RegisterModel chip{0x40000000};
-};
-
-struct H7 {
-  H7() {
-    using namespace pmt::stm32h7;
-    chip.at(PWR_CR3) = 0x6;  // after a reset
-    chip.at(RCC_PLLCFGR) = 0x01FF0000;
-    chip.at(RCC_PLLCKSELR) = 0x02020200;
-    chip.at(RCC_PLL1DIVR) = 0x01010280;
-    chip.at(FLASH_ACR) = 0x13;
-    chip.reactions = {{PWR_CR3, PWR_CR3_SMPSEN, PWR_CSR1, PWR_CSR1_ACTVOSRDY},
-                      {PWR_SRDCR, PWR_SRDCR_VOS, PWR_SRDCR, PWR_SRDCR_VOSRDY},
-                      {RCC_CR, RCC_CR_HSEON, RCC_CR, RCC_CR_HSERDY},
-                      {RCC_CR, RCC_CR_PLL1ON, RCC_CR, RCC_CR_PLL1RDY},
-                      {RCC_CFGR, RCC_CFGR_SW_PLL1, RCC_CFGR, RCC_CFGR_SWS_PLL1}};
-    bus.attach(0x50000000, 0x10000000, &chip);
-  }
-  SimulatedBus bus;
-  RegisterModel chip{0x50000000};
-};
-
-}  // namespace
+using pmt::stm32::Supply;
+using pmt::test::F7;
+using pmt::test::H7;
 
 TEST_CASE("STM32F746: 25 MHz / 25 * 432 / 2 = 216 MHz, 7 wait states before the switch") {
   using namespace pmt::stm32f7;
   F7 f7;
-  REQUIRE(start_216_mhz(25));
+  REQUIRE(start_216_mhz(25'000'000));
   const uint32_t pll = f7.chip.at(RCC_PLLCFGR);
   CHECK((pll & 0x3F) == 25);
   CHECK((pll >> 6 & 0x1FF) == 432);
@@ -72,7 +32,7 @@ TEST_CASE("STM32F746: without crystal, PLL or overdrive the clock stays as it wa
   for (size_t missing = 0; missing < 4; ++missing) {
     F7 f7;
     f7.chip.reactions.erase(f7.chip.reactions.begin() + static_cast<int>(missing));
-    CHECK_FALSE(start_216_mhz(25));
+    CHECK_FALSE(start_216_mhz(25'000'000));
     CHECK((f7.chip.at(RCC_CFGR) & RCC_CFGR_SW) == 0);
   }
 }
@@ -80,7 +40,7 @@ TEST_CASE("STM32F746: without crystal, PLL or overdrive the clock stays as it wa
 TEST_CASE("STM32H7B3: 24 MHz / 12 * 280 / 2 = 280 MHz, from the step-down converter at scale 0") {
   using namespace pmt::stm32h7;
   H7 h7;
-  REQUIRE(start_280_mhz(24));
+  REQUIRE(start_280_mhz({Supply::smps, 24'000'000}));
   CHECK(h7.chip.at(PWR_CR3) == 0x4);
   CHECK(h7.chip.at(PWR_SRDCR) == 0xC000);
   CHECK(h7.chip.at(RCC_PLLCKSELR) == (12 << 4 | 2));
@@ -102,7 +62,39 @@ TEST_CASE("STM32H7B3: without supply, crystal or PLL the clock stays as it was")
   for (size_t missing = 0; missing < 4; ++missing) {
     H7 h7;
     h7.chip.reactions.erase(h7.chip.reactions.begin() + static_cast<int>(missing));
-    CHECK_FALSE(start_280_mhz(24));
+    CHECK_FALSE(start_280_mhz({Supply::smps, 24'000'000}));
     CHECK((h7.chip.at(RCC_CFGR) & RCC_CFGR_SW) == 0);
+  }
+}
+
+TEST_CASE("STM32F746: without a crystal its own 16 MHz make 216") {
+  using namespace pmt::stm32f7;
+  F7 f7;
+  REQUIRE(start_216_mhz(0));
+  CHECK((f7.chip.at(RCC_CR) & RCC_CR_HSEON) == 0);
+  CHECK((f7.chip.at(RCC_PLLCFGR) & 0x3F) == 16);
+  CHECK((f7.chip.at(RCC_PLLCFGR) >> 6 & 0x1FF) == 432);
+  CHECK((f7.chip.at(RCC_PLLCFGR) & 1u << 22) == 0);
+}
+
+TEST_CASE("STM32H7B3: without a crystal its own 64 MHz make 280") {
+  using namespace pmt::stm32h7;
+  H7 h7;
+  REQUIRE(start_280_mhz({Supply::smps, 0}));
+  CHECK((h7.chip.at(RCC_CR) & RCC_CR_HSEON) == 0);
+  CHECK(h7.chip.at(RCC_PLLCKSELR) == (32 << 4 | 0));
+}
+
+TEST_CASE("STM32H7B3: the supply is the one that the board has") {
+  using namespace pmt::stm32h7;
+  const struct {
+    Supply supply;
+    uint32_t bits;
+  } supplies[] = {
+      {Supply::ldo, 0x02}, {Supply::smps, 0x04}, {Supply::smps_1v8_ldo, 0x16}, {Supply::smps_2v5_ldo, 0x26}};
+  for (const auto& [supply, bits] : supplies) {
+    H7 h7;
+    REQUIRE(start_280_mhz({supply, 24'000'000}));
+    CHECK(h7.chip.at(PWR_CR3) == bits);
   }
 }

@@ -1,10 +1,11 @@
-// 32F746GDISCOVERY: pins from UM1907, clocks from its 25 MHz oscillator.
+// 32F746GDISCOVERY: pins from UM1907.
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"
 #include "drivers/stm32f7/clocks.hpp"
 #include "drivers/stm32f7/registers.hpp"
 #include "drivers/stm32f7/reset.hpp"
+#include "model/wiring.hpp"
 
 namespace pmt::stm32 {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using namespace stm32f7;
 
 bool start_clocks() {
-  const bool started = start_216_mhz(25);
+  const bool started = start_216_mhz(exported::wiring.crystal_hz);
   constexpr uint32_t ports_a_c_d_i = 1u << 0 | 1u << 2 | 1u << 3 | 1u << 8;
   io::set_bits(RCC_AHB1ENR, ports_a_c_d_i);
   io::set_bits(RCC_APB2ENR, RCC_APB2ENR_USART1EN | RCC_APB2ENR_SDMMC1EN);

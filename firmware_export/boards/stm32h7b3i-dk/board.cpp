@@ -1,10 +1,11 @@
-// STM32H7B3I-DK: pins from UM2569, clocks from its 24 MHz crystal; the lamp as ST's stm32h7b3i_discovery.c drives it.
+// STM32H7B3I-DK: pins from UM2569; the lamp as ST's stm32h7b3i_discovery.c drives it.
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"
 #include "drivers/stm32h7/clocks.hpp"
 #include "drivers/stm32h7/registers.hpp"
 #include "drivers/stm32h7/reset.hpp"
+#include "model/wiring.hpp"
 
 namespace pmt::stm32 {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using namespace stm32h7;
 
 bool start_clocks() {
-  const bool started = start_280_mhz(24);
+  const bool started = start_280_mhz(exported::wiring);
   constexpr uint32_t ports_a_c_d_g_i = 1u << 0 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 8;
   io::set_bits(RCC_AHB4ENR, ports_a_c_d_g_i);
   io::set_bits(RCC_AHB3ENR, RCC_AHB3ENR_SDMMC1EN);

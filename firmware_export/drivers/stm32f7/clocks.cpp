@@ -16,15 +16,17 @@ bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, fl
 }  // namespace
 
 // The order is that of RM0385, 4.1.4: overdrive is entered while the PLL runs and is not yet used.
-bool start_216_mhz(uint32_t crystal_mhz) {
+bool start_216_mhz(uint32_t crystal_hz) {
+  const bool crystal = crystal_hz != 0;
   io::set_bits(RCC_APB1ENR, RCC_APB1ENR_PWREN);
-  io::set_bits(RCC_CR, RCC_CR_HSEON);
-  if (!wait_for(RCC_CR, RCC_CR_HSERDY)) return false;
+  if (crystal) io::set_bits(RCC_CR, RCC_CR_HSEON);
+  if (crystal && !wait_for(RCC_CR, RCC_CR_HSERDY)) return false;
 
   io::set_bits(PWR_CR1, PWR_CR1_VOS);
   // PLLP = 0 divides by 2.
   io::replace_bits(RCC_PLLCFGR, RCC_PLLCFGR_fields,
-                   crystal_mhz | multiplier << 6 | RCC_PLLCFGR_PLLSRC_HSE | sdmmc_divider << 24);
+                   (crystal ? crystal_hz : reset_hz) / 1'000'000 | multiplier << 6 |
+                       (crystal ? RCC_PLLCFGR_PLLSRC_HSE : 0) | sdmmc_divider << 24);
   io::set_bits(RCC_CR, RCC_CR_PLLON);
   io::set_bits(PWR_CR1, PWR_CR1_ODEN);
   if (!wait_for(PWR_CSR1, PWR_CSR1_ODRDY)) return false;

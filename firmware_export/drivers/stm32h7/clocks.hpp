@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "drivers/stm32/wiring.hpp"
+
 namespace pmt::stm32h7 {
 
 constexpr uint32_t reset_hz = 64'000'000;  // HSI
@@ -10,9 +12,8 @@ constexpr uint32_t core_hz = 280'000'000;
 constexpr uint32_t apb2_hz = core_hz / 2;
 constexpr uint32_t sdmmc_hz = 560'000'000 / 12;
 
-// 280 MHz from a crystal of `crystal_mhz` (even), supplied by the step-down converter alone as on the
-// board STM32H7B3I-DK, voltage scale 0, 6 wait states; every APB at 140 MHz. False if supply, crystal or
-// PLL do not start: the clock stays 64 MHz.
-bool start_280_mhz(uint32_t crystal_mhz);
+// 280 MHz from a crystal of even MHz, 4 to 50, or without one from the chip's own oscillator; voltage scale 0,
+// 6 wait states; every APB at 140 MHz. False if supply, crystal or PLL do not start: the clock stays 64 MHz.
+bool start_280_mhz(const stm32::Wiring& wiring);
 
 }  // namespace pmt::stm32h7

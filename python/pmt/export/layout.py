@@ -17,6 +17,8 @@ _EVERY_PROJECT = {
     "model/image.S": "image.S",
     "model/config.hpp": "config.hpp.in",
 }
+# Where the chip must be told how the board is wired.
+_WIRED = {"model/wiring.hpp": "wiring.hpp.in"}
 # Where the board chooses a block first.
 _SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
 _FIRMWARE = {
@@ -69,6 +71,8 @@ def build_files(
     firmware = sources.firmware_folder()
     template = firmware / "template"
     templates = _FIRMWARE if target.linked else _LIBRARY
+    if target.wiring is not None:
+        templates = {**templates, **_WIRED}
     if selects:
         templates = {**templates, **_SELECTING}
     origins = {name: template / path for name, path in templates.items()}
@@ -84,7 +88,9 @@ def build_files(
 
 def values_of(target: Target) -> dict[str, object]:
     """Return what templates take from a target."""
+    wiring = {} if target.wiring is None else target.wiring.values()
     return {
+        **wiring,
         "TARGET": target.name,
         "DESCRIPTION": target.description,
         "RUN": target.run,

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pmt.export.wiring import Wiring, read_wiring
 from pmt.parsing import parse_toml
 
 __all__ = ["Region", "Target", "read_target"]
 
 _REGION = {"origin": int, "bytes": int}
-_OPTIONAL = {"board": str, "drivers": list, "flags": list, "macs_per_second": int}
+_WIRING = {"supply": str, "crystal_hz": int}
+_OPTIONAL = {"board": str, "drivers": list, "flags": list, "macs_per_second": int, **_WIRING}
 _REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
 _TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
 
@@ -59,6 +61,8 @@ class Target:
         QEMU's name of the board; empty for a real one.
     openocd : str
         OpenOCD's script of the board; empty where it has none.
+    wiring : Wiring or None
+        What the chip must be told of the board; None where no driver asks.
     like : str
         The board whose sizes limit this one, see :meth:`limited_to`.
     """
@@ -76,6 +80,7 @@ class Target:
     macs_per_second: int = 10_000_000
     machine: str = ""
     openocd: str = ""
+    wiring: Wiring | None = None
     like: str = ""
 
     @property
@@ -120,7 +125,8 @@ def read_target(path: Path, boards: Path) -> Target:
     ----------
     path : pathlib.Path
         ``target.toml`` in a board's folder, or a file of the user's. ``board = "NAME"`` in it takes
-        the sources of a known board; without it they lie beside the file.
+        the sources of a known board, and what the file does not say itself, but for its wiring;
+        without it they lie beside the file.
     boards : pathlib.Path
         Folder of the known boards.
 
@@ -136,7 +142,8 @@ def read_target(path: Path, boards: Path) -> Target:
             raise ValueError(f"board = {board!r} is none of {', '.join(_names(boards))}")
         if board:
             known = boards / str(board) / "target.toml"
-            values = {**parse_toml(known.read_bytes(), known), **values}
+            base = parse_toml(known.read_bytes(), known)
+            values = {**{k: v for k, v in base.items() if k not in _WIRING}, **values}
         return _target(path, boards / str(board) if board else path.parent, values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -171,6 +178,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
         flags=tuple(values.get("flags", ())),
         machine=values.get("emulator", {}).get("machine", ""),
         openocd=values.get("flashing", {}).get("openocd", ""),
+        wiring=read_wiring(values),
         macs_per_second=values.get("macs_per_second", 10_000_000),
         flash=regions["flash"],
         ram=regions["ram"],
