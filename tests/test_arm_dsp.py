@@ -37,8 +37,7 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
         *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
         *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),
         *("-T", script),
-        *(ROOT / "tests" / "arm_dsp_comparison.cpp", CORE / "crc32.cpp"),
-        CORE / "random.cpp",
+        *(ROOT / "tests" / "arm_dsp_comparison.cpp", CORE / "crc32.cpp", CORE / "random.cpp"),
         *sorted((CORE / "kernels").glob("*.cpp")),
         *(*common, *start, "-lgcc", "-o", firmware),
     )

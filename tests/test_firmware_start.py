@@ -162,6 +162,17 @@ def test_exceptions_come_to_the_firmware_and_not_to_its_boot_loader(behind: Path
     assert re.fullmatch(f"error: {FAULT}", log[2]), log
 
 
+def test_vectors_that_no_processor_takes_do_not_link(
+    tmp_path: Path, firmware_objects: Path
+) -> None:
+    target = tmp_path / "odd.toml"
+    target.write_text(BEHIND_A_LOADER.replace(f"{ORIGIN:#x}", "0x10040"))
+    done = make(project(tmp_path / "fw", str(target), firmware_objects))
+    assert done.returncode != 0
+    reason = "flash.origin must be a multiple of 128: the vector table stands there\n"
+    assert reason in done.stdout
+
+
 def test_a_fault_outlives_the_reset(tmp_path: Path, firmware_objects: Path) -> None:
     folder = built(project(tmp_path / "fw", TARGET, firmware_objects), FAULTS)
     run = make(folder, "qemu")
