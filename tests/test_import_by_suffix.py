@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,13 @@ def test_load_refuses_options_that_the_format_does_not_take(
     with pytest.raises(TypeError) as caught:
         pmt.load(path, foo=3, bar=None)
     assert str(caught.value) == f"options ['bar', 'foo'] are unknown for {rest}"
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+def test_a_file_whose_name_is_not_utf8_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9\x1b." + suffix.encode())
+    smooth_network().save(path)
+    assert pmt.load(path).metadata["source"] == rf"{suffix} caf\udce9\x1b.{suffix}"
 
 
 def test_a_bundled_model_keeps_its_classes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,7 @@ from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
+from pmt.printable import printable
 from pmt.progress import ProgressLine
 from pmt.sheets import Sheet, corruption_sheet, dataset_sheet
 from pmt.sheets.drawing import png
@@ -84,7 +85,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         sheet = _corruption_sheet(arguments)
     data = png(sheet)
     atomic_file.write_bytes(path, data)
-    output.text(f"{sheet.title}\n{len(sheet.rows)} rows of {sheet.columns} images, in {path}")
+    output.text(
+        f"{printable(sheet.title)}\n{len(sheet.rows)} rows of {sheet.columns} images, in {path}"
+    )
     output.figures(
         {"out": str(path), "rows": [row.label for row in sheet.rows], "columns": sheet.columns}
     )

@@ -11,6 +11,7 @@ from pmt.importers.onnx_draft import OPEN, Bounds, Draft, DraftOp
 from pmt.importers.onnx_file import read_file
 from pmt.importers.onnx_input import input_formula, layer_blocks, per_channel
 from pmt.importers.onnx_lowering import QUANTISED_INPUTS, lower
+from pmt.printable import printable
 from pmt.quantization.consistency import check_float_graph
 from pmt.quantization.float_graph import (
     ACTIVATION_BOUNDS,
@@ -113,4 +114,4 @@ def _activation(bounds: Bounds) -> Activation | Bounds:
 
 
 def _metadata(draft: Draft, source: str) -> dict[str, object]:
-    return {"source": f"onnx {source}", "dropped_operators": draft.dropped}
+    return {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped}

@@ -28,6 +28,7 @@ from pmt.importers.onnx_draft import (
 from pmt.importers.onnx_file import FileModel, read_file
 from pmt.importers.onnx_input import input_formula, layer_blocks, per_channel
 from pmt.importers.onnx_lowering import lower
+from pmt.printable import printable
 from pmt.quantization.float_graph import LAYER_KINDS
 
 __all__ = ["read"]
@@ -90,7 +91,7 @@ def read(
         input_mean=mean,
         input_std=std,
         blocks=layer_blocks(draft),
-        metadata={"source": f"onnx {path.name}", "dropped_operators": draft.dropped},
+        metadata={"source": f"onnx {printable(path.name)}", "dropped_operators": draft.dropped},
     )
     try:
         check_graph(graph)

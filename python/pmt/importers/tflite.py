@@ -23,6 +23,7 @@ from pmt.importers.tflite_operators import check_kind, convert
 from pmt.importers.tflite_problems import Problems, Unsupported
 from pmt.importers.tflite_rewrites import Rewritten, readers_of, rewrite
 from pmt.importers.tflite_tensors import check_types, is_shape_value
+from pmt.printable import printable
 
 __all__ = ["Lowered", "lower", "read"]
 
@@ -255,7 +256,7 @@ class _Lowering:
         # Without these, (pixel - mean) / std / scale + zero_point is exactly pixel - 128.
         scale, zero_point = parts.pixels or (source.scale, 128 + source.zero_point)
         metadata: dict[str, Any] = {
-            "source": f"tflite {self._source}",
+            "source": f"tflite {printable(self._source)}",
             "dropped_operators": [
                 f"op {number} {self._model.ops[number].kind}" for number in sorted(parts.dropped)
             ],

@@ -27,6 +27,7 @@ from pmt.importers.layer_blocks import consecutive_blocks
 from pmt.importers.requantisation import matching_weight_scales
 from pmt.importers.safe_pickle import loads
 from pmt.importers.torch_archive import read_pickle_bytes
+from pmt.printable import printable
 
 # The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
 _PAPER_LAYERS = 14
@@ -134,7 +135,7 @@ class _NetworkBuilder:
             input_mean=(128.0 + zero_point,) * channels,
             input_std=(1.0 / scale,) * channels,
             blocks=self._blocks(),
-            metadata={"source": f"tiny-training archive {source}"},
+            metadata={"source": f"tiny-training archive {printable(source)}"},
         )
 
     def _block(self, name: str, block: Node, source: int) -> int:
