@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pmt.export import sources
 from pmt.export.target import Target
+from pmt.export.target_fields import check_word
 
 __all__ = ["build_files", "fill_in", "link_script", "source_files", "values_of"]
 
@@ -57,7 +58,11 @@ def source_files(target: Target) -> dict[str, bytes]:
         files.update(_sources(drivers / name, f"drivers/{name}"))
     if target.drivers:
         files.update({f"drivers/{p.name}": p.read_bytes() for p in drivers.glob("*.hpp")})
-    files.update(_sources(target.folder, f"board/{target.name}"))
+    own = _sources(target.folder, f"board/{target.name}")
+    for name in own:
+        for part in name.split("/"):
+            check_word(f"{target.folder}: the name of a source,", part)
+    files.update(own)
     if not target.linked:
         for name in _NOT_IN_A_LIBRARY:
             files.pop(name, None)

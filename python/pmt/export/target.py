@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pmt.export.target_fields import check_value, check_word
 from pmt.export.wiring import Wiring, read_wiring
 from pmt.parsing import parse_toml
 
@@ -15,9 +16,12 @@ __all__ = ["Region", "Target", "read_target"]
 
 _REGION = {"origin": int, "bytes": int}
 _WIRING = {"supply": str, "crystal_hz": int}
-_OPTIONAL = {"board": str, "drivers": list, "flags": list, "macs_per_second": int, **_WIRING}
+_OPTIONAL = {"board": str, "chip": str, "drivers": list, "flags": list, **_WIRING}
 _REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
 _TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
+_EMULATOR = {"machine": str, "instructions_per_second": int}
+
+_ADDRESSES = 2**32
 
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
@@ -53,12 +57,14 @@ class Target:
         Clock of the core.
     stack_bytes : int
         Reserved for the stack by default.
-    macs_per_second : int
-        Rough speed, to say how long a run takes.
     run : str
         Command that builds and runs, inside the exported folder.
+    chip : str
+        The processor's part number; empty where nothing takes it.
     machine : str
         QEMU's name of the board; empty for a real one.
+    emulated_per_second : int
+        Instructions that QEMU executes in a second, roughly; 0 where that is not known.
     openocd : str
         OpenOCD's script of the board; empty where it has none.
     wiring : Wiring or None
@@ -77,8 +83,9 @@ class Target:
     run: str
     drivers: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-    macs_per_second: int = 10_000_000
+    chip: str = ""
     machine: str = ""
+    emulated_per_second: int = 0
     openocd: str = ""
     wiring: Wiring | None = None
     like: str = ""
@@ -87,6 +94,11 @@ class Target:
     def linked(self) -> bool:
         """Whether the export links a program; otherwise it makes a library."""
         return "cortex_m" in self.drivers
+
+    @property
+    def kernels(self) -> str:
+        """The core's kernels for the processor."""
+        return "arm_dsp" if self.has_dsp else "portable"
 
     @property
     def has_dsp(self) -> bool:
@@ -138,7 +150,7 @@ def read_target(path: Path, boards: Path) -> Target:
     values = parse_toml(path.read_bytes(), path)
     try:
         board = values.get("board", "")
-        if board and not (boards / str(board) / "target.toml").is_file():
+        if board and board not in _names(boards):
             raise ValueError(f"board = {board!r} is none of {', '.join(_names(boards))}")
         if board:
             known = boards / str(board) / "target.toml"
@@ -154,32 +166,31 @@ def _names(boards: Path) -> list[str]:
 
 
 def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
+    name = path.parent.name if path.name == "target.toml" else path.stem
+    check_word("the target's name, that of its file or folder,", name)
     _check(values, {**_REQUIRED, "flash": dict, "ram": dict}, {**_OPTIONAL, **_TABLES}, "")
-    for name in ("drivers", "flags"):
-        if not all(isinstance(item, str) for item in values.get(name, [])):
-            raise ValueError(f"{name} = {values[name]!r} must be a list of strings")
     regions = {}
-    for name in ("flash", "ram"):
-        _check(values[name], _REGION, {}, f"{name}.")
-        regions[name] = Region(**values[name])
-        if regions[name].bytes < 1024 or regions[name].bytes % 1024:
+    for memory in ("flash", "ram"):
+        _check(values[memory], _REGION, {}, f"{memory}.")
+        regions[memory] = Region(**values[memory])
+        if regions[memory].origin + regions[memory].bytes > _ADDRESSES:
             raise ValueError(
-                f"{name}.bytes = {regions[name].bytes} must be a multiple of 1024 above 0"
+                f"{memory}.origin = {regions[memory].origin} and {memory}.bytes = "
+                f"{regions[memory].bytes} must end within 32 bits of address"
             )
-    _check(values.get("emulator", {}), {}, {"machine": str}, "emulator.")
-    _check(values.get("flashing", {}), {}, {"openocd": str}, "flashing.")
-    for name in ("clock_hz", "stack_bytes", "macs_per_second"):
-        if values.get(name, 1) < 1:
-            raise ValueError(f"{name} = {values[name]} must be above 0")
+    emulator, flashing = values.get("emulator", {}), values.get("flashing", {})
+    _check(emulator, {}, _EMULATOR, "emulator.")
+    _check(flashing, {}, {"openocd": str}, "flashing.")
     return Target(
-        name=path.parent.name if path.name == "target.toml" else path.stem,
+        name=name,
         folder=folder,
         drivers=tuple(values.get("drivers", ())),
         flags=tuple(values.get("flags", ())),
-        machine=values.get("emulator", {}).get("machine", ""),
-        openocd=values.get("flashing", {}).get("openocd", ""),
+        chip=values.get("chip", ""),
+        machine=emulator.get("machine", ""),
+        emulated_per_second=emulator.get("instructions_per_second", 0),
+        openocd=flashing.get("openocd", ""),
         wiring=read_wiring(values),
-        macs_per_second=values.get("macs_per_second", 10_000_000),
         flash=regions["flash"],
         ram=regions["ram"],
         **{name: values[name] for name in _REQUIRED},
@@ -195,9 +206,11 @@ def _check(
     known = {**required, **optional}
     for key, value in values.items():
         if key not in known:
-            raise ValueError(f"{where}{key} is unknown; known are {', '.join(sorted(known))}")
+            shown = key if key.isidentifier() else repr(key)
+            raise ValueError(f"{where}{shown} is unknown; known are {', '.join(sorted(known))}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise ValueError(f"{where}{key} = {value!r} must be of type {known[key].__name__}")
+        check_value(f"{where}{key}", value)
     for key in required:
         if key not in values:
             raise ValueError(f"{where}{key} is missing")
