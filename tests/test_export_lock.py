@@ -15,6 +15,8 @@ from networks import residual_network
 import pmt
 from pmt.cli import main
 from pmt.export import export, read_lock
+from pmt.export.lock import inputs_of
+from pmt.export.task import make_task
 
 SMALL = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]
 NOISE = ["--corruption", "gaussian_noise", "--severity", "2", "--limit", "40"]
@@ -147,6 +149,44 @@ def test_other_options_are_refused(
     )
 
 
+def test_other_steps_than_a_card_holds_are_refused(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = json.loads((made / "fw" / "pmt.lock").read_text())["arguments"]
+    lock = changed_lock(made, tmp_path / "pmt.lock", arguments={**arguments, "steps": 2**63})
+    error = refused(["--from", str(lock)], tmp_path / "b", capsys)
+    assert error == (
+        "pmt: error: steps=9223372036854775808 must be a whole number of steps, 1..100000; a "
+        "longer training is exported again from where the board has come\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [{"mu_weight": 2}, {"rounding": "nearest"}, {"pairs": "antithetic"}]
+)
+def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
+    """Also those that leave steps, layers and their settings as they are."""
+    options = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+    first, other = (
+        make_task(
+            residual_network(),
+            dataset=random_dataset(residual_network(), 9),
+            options=chosen,
+            layers=None,
+            steps=2,
+            batch=None,
+            learning_rates=None,
+            inferences=None,
+        )
+        for chosen in (options, options.replace(**change))
+    )
+    assert (first.steps, first.layers, first.batch) == (other.steps, other.layers, other.batch)
+    if "mu_weight" not in change:
+        assert [s.pack() for s in first.settings] == [s.pack() for s in other.settings]
+    different = {name for name, hash in inputs_of(first).items() if hash != inputs_of(other)[name]}
+    assert different == {"training"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -164,6 +204,10 @@ def test_other_options_are_refused(
             '{"version": 1, "pmt": "0.1.0", "arguments": [1], "inputs": {}, "files": {}}',
             "this is no pmt.lock of `pmt export`",
         ),
+        (
+            '{"version": 1, "pmt": "", "arguments": null, "inputs": {}, "files": []}',
+            "this is no pmt.lock of `pmt export`",
+        ),
         ("[]", "this is no pmt.lock of `pmt export`"),
         ('{"version": 1}', "this is no pmt.lock of `pmt export`"),
     ],
@@ -173,7 +217,7 @@ def test_what_is_no_lock(
 ) -> None:
     (tmp_path / "pmt.lock").write_text(text)
     error = refused(["--from", str(tmp_path / "pmt.lock")], tmp_path / "b", capsys)
-    assert error == f"pmt: error: {tmp_path / 'pmt.lock'}: {message}\n"
+    assert error.startswith(f"pmt: error: {tmp_path / 'pmt.lock'}: {message}")
 
 
 def test_a_lock_of_a_later_version(

@@ -13,11 +13,13 @@ from pmt import _core
 from pmt.export.task import Task
 from pmt.parsing import parse_json
 
-__all__ = ["LOCK_NAME", "Lock", "check_inputs", "inputs_of", "make_lock", "read_lock"]
+__all__ = [
+    "APPLICATION", "LOCK_NAME", "Lock", "check_inputs", "inputs_of", "make_lock", "read_lock",
+]  # fmt: skip
 
 LOCK_NAME = "pmt.lock"
 _VERSION = 1
-_FREE = "app"  # the user's own folder
+APPLICATION = "app"  # the user's own folder
 
 _REMEDIES = {
     "model": "give the model that it was exported from, as MODEL",
@@ -149,7 +151,7 @@ def make_lock(
 
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
-    names = (name for name in sorted(files) if not name.startswith(f"{_FREE}/"))
+    names = (name for name in sorted(files) if not name.startswith(f"{APPLICATION}/"))
     return {name: _sha256(files[name]) for name in names}
 
 

@@ -1,0 +1,220 @@
+"""What an export may replace: what an earlier one wrote, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pmt.export.folder import check_folder, write_folder
+from pmt.export.lock import make_lock
+
+
+def project(**files: str) -> dict[str, bytes]:
+    """A project of some files, with its lock; ``_`` in a name is a slash."""
+    named = {name.replace("_", "/"): text.encode() for name, text in files.items()}
+    return {**named, "pmt.lock": make_lock(named, None, {}).to_bytes()}
+
+
+def write(out: Path, force: bool = False, **files: str) -> None:
+    check_folder(out, force)
+    write_folder(out, project(**files))
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "pmt.lock"
+    }
+
+
+def refused(out: Path, force: bool = False, **files: str) -> str:
+    before = contents(out) if out.is_dir() else {}
+    with pytest.raises(FileExistsError) as error:
+        write(out, force, **(files or {"Makefile": "new"}))
+    assert (contents(out) if out.is_dir() else {}) == before
+    return str(error.value)
+
+
+def test_an_export_is_replaced_and_nothing_is_left_beside(tmp_path: Path) -> None:
+    write(tmp_path / "fw", Makefile="old", core_gone="x")
+    write(tmp_path / "fw", Makefile="new")
+    assert contents(tmp_path / "fw") == {"Makefile": "new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["fw"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_no_export_wrote_is_kept_and_the_build_removed(tmp_path: Path, force: bool) -> None:
+    out = tmp_path / "fw"
+    write(out, Makefile="old", core_a="x")
+    (out / "notes.txt").write_text("mine")
+    (out / "core" / "mine").write_text("mine, too")
+    (out / "link").symlink_to("notes.txt")
+    (out / "build").mkdir()
+    (out / "build" / "fw.elf").write_text("made")
+    write(out, force, Makefile="new")
+    assert contents(out) == {
+        "Makefile": "new",
+        "notes.txt": "mine",
+        "core/mine": "mine, too",
+        "link": "mine",
+    }
+    assert os.readlink(out / "link") == "notes.txt"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_that_no_export_wrote_is_left_alone(tmp_path: Path, force: bool) -> None:
+    out = tmp_path / "fw"
+    out.mkdir()
+    (out / "letter.txt").write_text("dear")
+    assert refused(out, force) == (
+        f"out='{out}' exists and is no earlier export: it has no pmt.lock that says what may be "
+        "replaced; choose another folder, or empty this one"
+    )
+    (out / "export.json").write_text("{}")
+    (out / "pmt.lock").write_text("{}")
+    assert "is no earlier export" in refused(out, force)
+    assert "is no earlier export" in refused(out / "letter.txt", force)
+
+
+def test_changed_files_are_replaced_by_force_alone(tmp_path: Path) -> None:
+    out = tmp_path / "fw"
+    write(out, Makefile="old", core_a="x", core_b="y", core_c="z")
+    (out / "Makefile").write_text("mine")
+    (out / "core" / "b").write_text("mine")
+    (out / "core" / "c").unlink()
+    assert refused(out) == (
+        f"out='{out}' has files that were changed since they were exported: Makefile, core/b; "
+        "choose another folder, or replace them with --force (force=True)"
+    )
+    write(out, True, Makefile="new")
+    assert contents(out) == {"Makefile": "new"}
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("mine", "new"), [("a", "a"), ("a", "a_b"), ("a/b", "a")])
+def test_a_file_of_the_users_in_the_way_is_named(
+    tmp_path: Path, force: bool, mine: str, new: str
+) -> None:
+    out = tmp_path / "fw"
+    write(out, Makefile="old")
+    (out / mine).parent.mkdir(exist_ok=True)
+    (out / mine).write_text("mine")
+    assert refused(out, force, **{new: "x"}) == (
+        f"out='{out}' has files that no export wrote, in the place of the project's: {mine}; move "
+        "them away, or choose another folder"
+    )
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_places_of_more_than_a_project_are_refused(
+    tmp_path: Path, force: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, here = tmp_path / "users" / "me", tmp_path / "work" / "here"
+    for folder in (home, here):
+        write(folder, Makefile="old")  # even with a manifest
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    assert refused(home, force) == (
+        f"out='{home}' is the home folder; name a folder of its own for the project"
+    )
+    assert "is the home folder, or above it" in refused(home.parent, force)
+    assert refused(Path("."), force) == (
+        "out='.' is the working folder; name a folder of its own for the project"
+    )
+    assert "is the working folder, or above it" in refused(here.parent, force)
+    with pytest.raises(FileExistsError, match="out='/' is the working folder, or above it"):
+        check_folder(Path("/"), force)
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "fw").symlink_to("real")
+    (tmp_path / "next").symlink_to("later")
+    for text in ("old", "new"):
+        for name in ("fw", "next"):
+            write(tmp_path / name, Makefile=text)
+    assert contents(tmp_path / "real") == contents(tmp_path / "later") == {"Makefile": "new"}
+    assert os.readlink(tmp_path / "fw") == "real"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fw", "later", "next", "real"]
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FileExistsError):
+        check_folder(tmp_path / "loop", True)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from pmt.export.folder import write_folder
+renames = []
+rename = Path.rename
+def dying(self, target):
+    renames.append(target)
+    if len(renames) == int(sys.argv[2]):
+        os._exit(9)
+    return rename(self, target)
+Path.rename = dying
+write_folder(Path(sys.argv[1]), {"Makefile": b"new"})
+"""
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_export_killed_at_a_rename_is_taken_back_by_the_next(tmp_path: Path, at: int) -> None:
+    out = tmp_path / "fw"
+    write(out, Makefile="old", app_main="mine")
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(out), str(at)], check=False)
+    assert killed.returncode == 9
+    assert out.exists() == (at == 1)
+    check_folder(out, False)
+    assert contents(out) == {"Makefile": "old", "app/main": "mine"}
+    assert [path.name for path in tmp_path.iterdir()] == ["fw"]
+
+
+def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> None:
+    out, alive = tmp_path / "fw", f".fw.{os.getppid()}.part"
+    write(out, Makefile="old")
+    for name in (".fw.4194305.part", ".fw.4194305.old", alive, ".fw.notes.old", ".fw2.4194305.old"):
+        (tmp_path / name).mkdir()
+    write(out, Makefile="new")
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted([".fw.notes.old", ".fw2.4194305.old", alive, "fw"])
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_between_the_renames_leaves_the_old_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    write(tmp_path / "fw", Makefile="old")
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.suffix == ".part":
+            raise error
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(type(error)):
+        write(tmp_path / "fw", Makefile="new")
+    monkeypatch.undo()
+    assert contents(tmp_path / "fw") == {"Makefile": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["fw"]
+
+
+def test_a_full_disk_leaves_the_old_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "fw", Makefile="old", card_img="old")
+    write_bytes = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if path.name == "img":
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="what was there is unchanged; free some space"):
+        write(tmp_path / "fw", Makefile="new", card_img="new")
+    assert contents(tmp_path / "fw") == {"Makefile": "old", "card/img": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["fw"]
