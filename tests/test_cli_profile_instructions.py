@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 from cli_files import write_model
-from firmware_tools import EMULATOR, need_firmware_tools
+from firmware_tools import EMULATOR, need_firmware_tools, random_dataset
 
 import pmt
-from pmt.board.instructions import count_instructions
-from pmt.board.latency import project_latency
+from pmt.board.instructions import KERNELS, count_instructions
 from pmt.cli import main
+from pmt.costs.instruction_estimate import INSTRUCTIONS_OF_A_MAC, estimated_instructions
+from pmt.export import export
+from pmt.export.latency import project_latency
+from pmt.export.sources import find_target
 
 
 def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
@@ -81,11 +84,60 @@ def test_the_clock_is_that_of_the_target(tmp_path, target, mhz):
         wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
         file.write_text(f'board = "stm32f746g-disco"\n{wiring}clock_hz = 120_000_000\n')
         target = str(file)
-    latency = project_latency(target, None, 2.0)
+    latency = project_latency(find_target(target), None, 2.0)
     assert latency.clock_mhz == mhz
     assert latency.clock_source == f"that of {Path(target).stem}"
     assert latency.seconds(3_000_000) == 6.0 / mhz
-    assert project_latency(target, 50.0, None).clock_mhz == 50.0
+    assert project_latency(find_target(target), 50.0, None).clock_mhz == 50.0
+
+
+def test_an_emulated_board_has_the_emulators_speed():
+    board = find_target("qemu-mps2-an500")
+    latency = project_latency(board)
+    assert latency.seconds(200_000_000) == 1.0
+    assert latency.factors() == (
+        "instructions x 1 cycles an instruction / 200 MHz (QEMU's speed, roughly)"
+    )
+    assert project_latency(board, None, 2.0).clock_mhz == 25.0
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"),
+    [("cifar10_mcunet", "B3"), ("cifar10_mcunet", "B1"), ("cifar10_small", "B2")],
+)
+def test_an_export_estimates_what_is_counted(tmp_path, name, layers):
+    """One model of latency: an export estimates the instructions that a profile counts."""
+    need_firmware_tools(EMULATOR, "make")
+    model = pmt.load(name)
+    options = pmt.preset("default", layers=layers, batch=4, queries=10, align_images=0)
+    (count,) = count_instructions(model, options=options)
+    report = export(
+        model,
+        target="stm32f746g-disco",
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 4),
+        options=options,
+        steps=1,
+        inferences=0,
+    )
+    assert report.instructions == pytest.approx(4 * count.step_total, rel=0.15)
+    latency = project_latency(find_target("stm32f746g-disco"))
+    assert report.seconds == latency.seconds(report.instructions)
+    assert f"projected: {latency.factors()}" in str(report)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_the_estimate_of_a_forward_is_what_is_counted(kernels):
+    need_firmware_tools(EMULATOR, "make")
+    model = pmt.load("cifar10_mcunet")
+    (count,) = count_instructions(model, kernels=[kernels])
+    for kind in ("conv2d", "depthwise_conv2d"):
+        ops = [op for op in count.ops if op.kind == kind]
+        counted = sum(op.instructions for op in ops) / sum(op.macs for op in ops)
+        assert INSTRUCTIONS_OF_A_MAC[kernels][kind] == pytest.approx(counted, rel=0.05)
+    assert sum(estimated_instructions(model.core, kernels)) == pytest.approx(
+        count.forward, rel=0.05
+    )
 
 
 def test_a_method_or_instructions_must_be_asked_for(tmp_path, capsys):

@@ -19,12 +19,13 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.export import export
+from pmt.export import ExportReport, export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 ZEPHYR = {
     "zephyr/kernel.h": "#include <cerrno>\n#include <cstdint>\n"
-    "int32_t k_msleep(int32_t);\nuint32_t k_uptime_get_32();\n",
+    "struct k_timeout_t { int64_t ticks; };\n#define K_TICKS(count) (k_timeout_t{count})\n"
+    "int32_t k_sleep(k_timeout_t);\nint32_t k_msleep(int32_t);\nuint32_t k_uptime_get_32();\n",
     "zephyr/sys/printk.h": "void printk(const char*, ...);\n",
     "zephyr/storage/disk_access.h": "#include <cstdint>\n"
     "constexpr int DISK_IOCTL_GET_SECTOR_COUNT = 1, DISK_IOCTL_GET_SECTOR_SIZE = 2;\n"
@@ -33,6 +34,23 @@ ZEPHYR = {
     "int disk_access_read(const char*, uint8_t*, uint32_t, uint32_t);\n"
     "int disk_access_write(const char*, const uint8_t*, uint32_t, uint32_t);\n",
 }
+# Zephyr's functions that a training calls between layers, and a program that counts them.
+SLEEPER = """
+#include "port.cpp"
+int64_t slept = 0;
+int32_t k_sleep(k_timeout_t timeout) { slept += timeout.ticks; return 0; }
+int32_t k_msleep(int32_t) { return 0; }
+uint32_t k_uptime_get_32() { return 0; }
+void printk(const char*, ...) {}
+int disk_access_init(const char*) { return 0; }
+int disk_access_ioctl(const char*, uint8_t, void*) { return 0; }
+int disk_access_read(const char*, uint8_t*, uint32_t, uint32_t) { return 0; }
+int disk_access_write(const char*, const uint8_t*, uint32_t, uint32_t) { return 0; }
+int main() {
+  for (int i = 0; i < 3; ++i) pmt::board::feed_watchdog();
+  return static_cast<int>(slept);
+}
+"""
 ARDUINO = {
     "Arduino.h": "#include <cstdint>\n#define LED_BUILTIN 13\n#define OUTPUT 1\n#define HIGH 1\n"
     "#define LOW 0\n#define SS 10\nvoid pinMode(int, int);\nvoid digitalWrite(int, int);\n"
@@ -45,13 +63,16 @@ ARDUINO = {
 }
 
 
-def write(out: Path, target: str, build_system: str) -> Path:
+def report_of(out: Path, target: str, build_system: str) -> ExportReport:
     model = residual_network()
     data = random_dataset(model, 9)
-    export(
+    return export(
         model, target=target, out=out, dataset=data, options=OPTIONS, steps=2, format=build_system
     )
-    return out
+
+
+def write(out: Path, target: str, build_system: str) -> Path:
+    return report_of(out, target, build_system).path
 
 
 def check_syntax(source: Path, include: Path, headers: dict[str, str], fakes: Path) -> None:
@@ -80,7 +101,7 @@ def test_platformio(tmp_path: Path) -> None:
         "+<core/>", "+<common/>", "+<drivers/>", "+<board/>", "+<model/>", "+<app/>",
     ]  # fmt: skip
     board = json.loads((folder / "platformio" / "stm32f746g-disco.json").read_text())
-    assert board["build"]["f_cpu"] == "216000000L"
+    assert board["build"] == {"cpu": "cortex-m7", "f_cpu": "216000000L", "mcu": "stm32f746ngh6"}
     assert board["upload"]["maximum_size"] == 1048576
     assert board["upload"]["maximum_ram_size"] == 262144
     assert board["debug"]["openocd_board"] == "stm32f7discovery"
@@ -122,6 +143,40 @@ def test_zephyr(tmp_path: Path) -> None:
     check_syntax(folder / "port" / "port.cpp", folder, ZEPHYR, tmp_path / "fakes")
 
 
+def test_the_port_to_zephyr_lets_every_other_thread_run(tmp_path: Path) -> None:
+    """A yield would let threads of the same priority run, and none below."""
+    folder = write(tmp_path / "fw", "generic", "zephyr")
+    program = folder / "port" / "sleeper.cpp"
+    program.write_text(SLEEPER)
+    check_syntax(program, folder, ZEPHYR, tmp_path / "fakes")
+    flags = ["-std=c++17", f"-I{tmp_path / 'fakes'}", f"-I{folder}"]
+    subprocess.run(["g++", *flags, str(program), "-o", str(tmp_path / "sleeper")], check=True)
+    assert subprocess.run([str(tmp_path / "sleeper")], check=False).returncode == 3
+
+
+def test_every_format_has_its_own_commands(tmp_path: Path) -> None:
+    out = tmp_path / "my fw"
+    flags = "compiler.cpp.extra_flags=-std=gnu++17 -ffp-contract=off -fno-math-errno"
+    for target, name, outside, inside in (
+        ("generic", "make", f"make -C '{out}' run", "make run"),
+        ("generic", "zephyr", f"west build -b BOARD '{out}'", "west build -b BOARD ."),
+        (
+            *("generic", "arduino"),
+            f"arduino-cli compile -b FQBN --library '{out}' --build-property '{flags}' "
+            f"'{out}/examples/Train'",
+            f"arduino-cli compile -b FQBN --library . --build-property '{flags}' examples/Train",
+        ),
+        (
+            *("stm32f746g-disco", "platformio"),
+            f"pio run -d '{out}' -t upload -t monitor",
+            "pio run -t upload -t monitor",
+        ),
+    ):
+        report = report_of(out, target, name)
+        assert str(report).splitlines()[-1] == f"next: {outside}"
+        assert json.loads((out / "export.json").read_text())["run"] == inside
+
+
 def test_arduino(tmp_path: Path) -> None:
     folder = write(tmp_path / "fw", "generic", "arduino")
     lines = (folder / "library.properties").read_text().splitlines()
@@ -156,6 +211,10 @@ def test_arduino(tmp_path: Path) -> None:
             "format='zephyr' brings its own start-up code: take --target generic, not stm32f746g",
         ),
         (("generic", "platformio"), "format='platformio' links a program: take a board such as"),
+        (
+            ("qemu-mps2-an500", "platformio"),
+            "format='platformio' needs the processor's part number: add chip = ",
+        ),
     ],
 )
 def test_a_format_that_does_not_suit_is_refused(

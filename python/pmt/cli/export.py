@@ -15,7 +15,7 @@ from pmt.cli.training_arguments import (
 )
 from pmt.datasets import Dataset
 from pmt.export import export
-from pmt.export.card import SAVE_INTERVAL
+from pmt.export.card import MOST_STEPS, SAVE_INTERVAL
 from pmt.export.formats import FORMATS
 from pmt.export.lock import Lock, read_lock
 from pmt.loading import BUNDLED_MODELS
@@ -76,22 +76,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder to write: new, empty, or an earlier export, whose app/ is kept",
+        help="folder to write: new, empty, or an earlier export; its app/, and what no export "
+        "wrote, is kept, its build/ is removed",
     )
     parser.add_argument(
-        "--force", action="store_true", help="overwrite a folder that is no earlier export"
+        "--force",
+        action="store_true",
+        help="replace files of an earlier export that were changed since; what no export wrote is "
+        "never replaced",
     )
     parser.add_argument(
         "--steps",
         metavar="N",
-        type=integer(1),
+        type=integer(1, MOST_STEPS),
         default=5,
         help="training steps of the firmware (default: 5)",
     )
     parser.add_argument(
         "--save-interval",
         metavar="N",
-        type=integer(1),
+        type=integer(1, MOST_STEPS),
         default=SAVE_INTERVAL,
         help=f"steps from one checkpoint on the card to the next (default: {SAVE_INTERVAL})",
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pmt.board.instructions import Instructions
-from pmt.board.latency import Latency
 from pmt.cli.tables import table
+from pmt.export.latency import Latency
 
 __all__ = ["latency_lines", "op_table", "step_table"]
 
@@ -74,8 +74,7 @@ def step_table(counts: Sequence[Instructions]) -> str:
 def latency_lines(counts: Sequence[Instructions], latency: Latency) -> str:
     """Say what the instructions would take, with every factor."""
     lines = [
-        f"projected: instructions x {latency.cycles_per_instruction:g} cycles an instruction / "
-        f"{latency.clock_mhz:g} MHz ({latency.clock_source})",
+        f"projected: {latency.factors()}",
         f"the cycles an instruction are {latency.cycles_source}",
     ]
     for count in counts:

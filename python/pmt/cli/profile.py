@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from pmt.board.instructions import KERNELS, count_instructions
-from pmt.board.latency import project_latency
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.board_report import report_board
 from pmt.cli.instruction_report import latency_lines, op_table, step_table
@@ -15,6 +14,8 @@ from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers
 from pmt.costs import methods
 from pmt.costs.profile import Profile
+from pmt.export.latency import project_latency
+from pmt.export.sources import find_target
 from pmt.model import Model
 
 USAGE = """\
@@ -174,9 +175,8 @@ def _plan(model: Model, profile: Profile) -> str:
 
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
-    factors = project_latency(
-        arguments.target or _PROJECTED, arguments.clock, arguments.cycles_per_instruction
-    )
+    board = find_target(arguments.target or _PROJECTED)
+    factors = project_latency(board, arguments.clock, arguments.cycles_per_instruction)
     options = None
     if arguments.method is not None:
         options = methods.zeroth_order_options(

@@ -17,6 +17,8 @@ def device_restarts(
     device: _core.DeviceMemory,
     batch: int,
     settings: Sequence[_core.LayerSettings] = (),
+    *,
+    of_ops: Sequence[int] | None = None,
 ) -> int:
     """Count what a device does beyond :func:`pmt.costs.zeroth_order_work.zeroth_order_work`.
 
@@ -38,13 +40,15 @@ def device_restarts(
         Images of a step.
     settings : sequence of _core.LayerSettings, optional
         One for each layer; by default the options'.
+    of_ops : sequence of int, optional
+        What each op takes, of another measure than its multiply-accumulates.
 
     Returns
     -------
     int
         Multiply-accumulates for one image.
     """
-    macs = [int(op["macs"]) for op in model.ops()]
+    macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     begins = {op: begin for begin, end, _ in device.segments() for op in range(begin, end + 1)}
     trained = _core.Trainer(model, options, list(layers), 1, 1, list(settings)).layers()
     again = 0

@@ -30,9 +30,14 @@ from pmt.export.card_format import (
     SlotHeader,
 )
 
-__all__ = ["SAVE_INTERVAL", "Expected", "Step", "build_card", "compute_expected"]
+__all__ = [
+    "MOST_STEPS", "SAVE_INTERVAL", "Expected", "Step", "build_card", "check_steps",
+    "compute_expected",
+]  # fmt: skip
 
 SAVE_INTERVAL = 10  # steps
+# The card lists every step and what the host, which trains them all, has computed.
+MOST_STEPS = 100_000
 _MOST_BLOCKS = 2**32 // BLOCK  # section sizes, and offsets of QEMU's file, have 32 bits
 
 
@@ -65,6 +70,21 @@ class Expected:
     results: list[dict[str, float]]
     parameters: list[list[tuple[int, int]]]
     image: bytes
+
+
+def check_steps(name: str, value: int) -> None:
+    """Refuse a number of steps that a card cannot have.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number within 1..:data:`MOST_STEPS`.
+    """
+    if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
+        raise ValueError(
+            f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
+            "is exported again from where the board has come"
+        )
 
 
 def compute_expected(
@@ -149,7 +169,7 @@ def build_card(
     Parameters
     ----------
     save_interval : int
-        Steps from one checkpoint to the next, at least 1.
+        Steps from one checkpoint to the next, 1..:data:`MOST_STEPS`.
 
     Returns
     -------
@@ -159,10 +179,9 @@ def build_card(
     Raises
     ------
     ValueError
-        If ``save_interval`` is below 1, or the samples do not fit a card of 4 GB.
+        If ``save_interval`` is out of range, or the samples do not fit a card of 4 GB.
     """
-    if save_interval < 1:
-        raise ValueError(f"save_interval={save_interval!r} must be at least 1 step")
+    check_steps("save_interval", save_interval)
     model = _core.Model(image)
     contents = {
         **_trained(model, options, layers, settings, batch),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pmt.export.layout import fill_in
 from pmt.export.sources import firmware_folder
 from pmt.export.target import Target
 
-__all__ = ["FORMATS", "arrange", "check_format"]
+__all__ = ["FORMATS", "arrange", "check_format", "run_command"]
 
 FORMATS = ("make", "platformio", "zephyr", "arduino")
 _OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
@@ -37,6 +38,38 @@ def check_format(name: str, target: Target) -> None:
             f"format={name!r} links a program: take a board such as stm32f746g-disco, not "
             f"{target.name}"
         )
+    if name == "platformio" and not target.chip:
+        raise ValueError(
+            f'format={name!r} needs the processor\'s part number: add chip = "..." to the file of '
+            f"{target.name}"
+        )
+
+
+def run_command(name: str, target: Target, folder: Path | None = None) -> str:
+    """Return what builds the project with its build system, and runs it where that is possible.
+
+    Parameters
+    ----------
+    name : str
+        One of ``FORMATS``.
+    target : Target
+        The board.
+    folder : pathlib.Path, optional
+        Where the project is, for a command to be typed outside of it.
+    """
+    here = folder or Path(".")
+    where = shlex.quote(str(here))
+    if name == "zephyr":
+        return f"west build -b BOARD {where}"
+    if name == "arduino":
+        flags = (firmware_folder() / "template" / name / "platform.local.txt").read_text()
+        sketch = shlex.quote(str(here / "examples" / "Train"))
+        build = shlex.quote(flags.splitlines()[-1])
+        return f"arduino-cli compile -b FQBN --library {where} --build-property {build} {sketch}"
+    if name == "platformio":
+        goals = "" if target.machine else " -t upload -t monitor"
+        return f"pio run -d {where}{goals}" if folder else f"pio run{goals}"
+    return target.run.replace("make", f"make -C {where}", 1) if folder else target.run
 
 
 def arrange(
@@ -84,7 +117,11 @@ def _platformio(template: Path, target: Target, values: Mapping[str, object]) ->
         "name": target.description,
         "vendor": "pmt export",
         "url": "https://docs.platformio.org/en/latest/platforms/creating_board.html",
-        "build": {"cpu": "cortex-m7", "f_cpu": f"{target.clock_hz}L", "mcu": target.name},
+        "build": {
+            "cpu": next((f[6:] for f in target.flags if f.startswith("-mcpu=")), ""),
+            "f_cpu": f"{target.clock_hz}L",
+            "mcu": target.chip,
+        },
         "debug": {"openocd_board": Path(target.openocd).stem},
         "upload": {
             "maximum_size": values["FLASH_BYTES"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pmt.export.sources import find_target
+from pmt.export.target import Target
 
 __all__ = ["Latency", "project_latency"]
 
@@ -23,7 +23,7 @@ class Latency:
     Attributes
     ----------
     clock_mhz : float
-        The core's clock.
+        The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
     clock_source : str
         Where it is from.
     cycles_per_instruction : float
@@ -41,14 +41,23 @@ class Latency:
         """Return what so many instructions would take."""
         return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
 
+    def factors(self) -> str:
+        """Return what instructions are multiplied by, and where the clock is from."""
+        return (
+            f"instructions x {self.cycles_per_instruction:g} cycles an instruction / "
+            f"{self.clock_mhz:g} MHz ({self.clock_source})"
+        )
 
-def project_latency(target: str, clock_mhz: float | None, cycles: float | None) -> Latency:
+
+def project_latency(
+    board: Target, clock_mhz: float | None = None, cycles: float | None = None
+) -> Latency:
     """Choose the factors.
 
     Parameters
     ----------
-    target : str
-        A board's name, or the path of its TOML file: ``clock_hz`` there is its clock.
+    board : Target
+        Its clock counts; of an emulated board the emulator's speed, unless a number is given.
     clock_mhz : float, optional
         Another clock, > 0.
     cycles : float, optional
@@ -62,12 +71,14 @@ def project_latency(target: str, clock_mhz: float | None, cycles: float | None) 
     Raises
     ------
     ValueError
-        If the target is unknown or its file is wrong, or a number is not positive.
+        If a number is not positive.
     """
-    board = find_target(target)
     for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
         if value is not None and not 0.0 < value < float("inf"):
             raise ValueError(f"{name}={value!r} must be a finite number above 0")
+    if board.emulated_per_second and clock_mhz is None and cycles is None:
+        source = "QEMU's speed, roughly"
+        return Latency(board.emulated_per_second / 1e6, source, 1.0, "one for QEMU's instructions")
     return Latency(
         clock_mhz=board.clock_hz / 1e6 if clock_mhz is None else clock_mhz,
         clock_source=f"that of {board.name}" if clock_mhz is None else "as given",

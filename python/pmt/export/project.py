@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt.costs.instruction_estimate import estimated_instructions
 from pmt.costs.restarts import device_restarts
 from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
@@ -17,9 +18,10 @@ from pmt.export import layout, sources
 from pmt.export.application import with_kept_application
 from pmt.export.block_selection import BlockSelection, select_blocks, with_held_out
 from pmt.export.budgets import check_budgets
-from pmt.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
-from pmt.export.folder import MANIFEST, check_folder, write_folder
-from pmt.export.formats import arrange, check_format
+from pmt.export.card import SAVE_INTERVAL, Expected, build_card, check_steps, compute_expected
+from pmt.export.folder import check_folder, is_export, write_folder
+from pmt.export.formats import arrange, check_format, run_command
+from pmt.export.latency import project_latency
 from pmt.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
 from pmt.export.memory_parts import arena_parts, fixed_memory, peak_op
 from pmt.export.planned import planned_arena
@@ -50,7 +52,7 @@ def export(
     learning_rates: Sequence[float] | None = None,
     candidates: Sequence[str] | None = None,
     held_out: Dataset | None = None,
-    inferences: int = 2,
+    inferences: int | None = None,
     save_interval: int = SAVE_INTERVAL,
     format: str = "make",
     ram: str | int | None = None,
@@ -78,7 +80,8 @@ def export(
         Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
         and by the memory protection unit.
     out : str or pathlib.Path
-        Folder to write: a new or empty one, or an earlier export, whose ``app/`` is kept.
+        Folder to write: a new or empty one, or an earlier export. Its ``app/``, and what no
+        export wrote, is kept; ``build/`` is removed.
     dataset : Dataset
         Training data, of the model's input size; the card gets the samples that the steps use.
     options : TrainingOptions, optional
@@ -86,7 +89,7 @@ def export(
     layers : str or sequence, optional
         Layers to train, see :meth:`pmt.Model.select_layers`; by default the options'.
     steps : int
-        Number of steps, at least 1.
+        Number of steps, 1..100,000.
     batch : int, optional
         Samples of a step; by default the options'.
     learning_rates : sequence of float, optional
@@ -96,10 +99,11 @@ def export(
         trains the one with the smallest loss on ``held_out``, in place of ``layers``.
     held_out : Dataset, optional
         Samples to choose on; none of ``dataset``.
-    inferences : int
-        Samples whose activations are compared op by op, before training.
+    inferences : int, optional
+        Samples whose activations are compared op by op, before training; by default two, or the
+        one that is used.
     save_interval : int
-        Steps from one checkpoint to the next, at least 1; there is one after the last step, too.
+        Steps from one checkpoint to the next, 1..100,000; there is one after the last step, too.
     format : str
         Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
         ``"arduino"`` for the target ``generic``.
@@ -108,7 +112,7 @@ def export(
         more where the board chooses a block. They become regions of the linker script: what does
         not fit does not link.
     force : bool
-        Overwrite a folder that is no earlier export.
+        Replace files of an earlier export that were changed since.
     arguments : mapping, optional
         What the command line said, for the folder's ``pmt.lock``.
     lock : Lock, optional
@@ -125,7 +129,7 @@ def export(
         If an argument is outside its range, the training cannot fit the budgets, or an input or a
         file is not the one of ``lock``.
     FileExistsError
-        If the folder holds something else.
+        If the folder holds what no export wrote, or changed files of one.
     OSError
         If the folder cannot be written; what was there is unchanged.
     """
@@ -133,6 +137,7 @@ def export(
     if like is not None:
         board = board.limited_to(sources.find_target(like))
     check_format(format, board)
+    check_steps("save_interval", save_interval)
     out = Path(out)
     check_folder(out, force)
     task_of = partial(
@@ -163,6 +168,7 @@ def export(
         flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
         ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
         stack_bytes=None if stack is None else parse_size("stack", stack),
+        build_system=format,
     )
     check_budgets(report, board)
     expected, card = _expected_and_card(task, save_interval)
@@ -171,13 +177,13 @@ def export(
         "card.img": card,
         "model/model.pmt": task.model.image(),
         "expected.json": _json(_readable(task, expected, report)),
-        MANIFEST: _json(_manifest(report, board)),
+        "export.json": _json(_manifest(report, board, format)),
     }
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
     project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
-    if (out / MANIFEST).is_file():
+    if is_export(out):
         project = with_kept_application(out, project)
     write_folder(out, project)
     return report
@@ -192,15 +198,19 @@ def _plan(
     flash_bytes: int,
     ram_bytes: int,
     stack_bytes: int | None,
+    build_system: str,
 ) -> ExportReport:
     """Count what the firmware takes; of the card only, nothing is known yet."""
-    macs = _task_macs(task)
+    of_ops = estimated_instructions(task.model.core, board.kernels)
+    macs, instructions = _task_work(task), _task_work(task, of_ops)
+    latency = project_latency(board)
     names = {layer.index: layer.name for layer in task.model.layers}
     arena = _arena_bytes(task, board, task.layers, task.settings)
     parts = arena_parts(task, arena)
     if selection is not None:
         trials = selection.trials(task)
-        macs += sum(_task_macs(trial) for trial in trials)
+        macs += sum(_task_work(trial) for trial in trials)
+        instructions += sum(_task_work(trial, of_ops) for trial in trials)
         largest = max(_arena_bytes(trial, board, trial.layers) for trial in trials)
         parts["larger candidates"] = max(0, largest - arena)
         arena = max(arena, largest)
@@ -223,8 +233,10 @@ def _plan(
         variable_bytes=fixed.variables,
         card_bytes=0,
         macs=macs,
-        seconds=macs / board.macs_per_second,
-        run=board.run.replace("make", f"make -C {path}"),
+        instructions=instructions,
+        seconds=latency.seconds(instructions),
+        speed=latency.factors(),
+        run=run_command(build_system, board, path),
         selection="" if selection is None else selection.describe(),
     )
 
@@ -260,11 +272,11 @@ def _expected_and_card(task: Task, save_interval: int) -> tuple[Expected, bytes]
     return expected, card
 
 
-def _manifest(report: ExportReport, board: Target) -> dict[str, Any]:
+def _manifest(report: ExportReport, board: Target, build_system: str) -> dict[str, Any]:
     """Return what export.json says: nothing about where the folder is."""
     figures = report.to_json()
     del figures["path"]
-    return {"pmt": _core.__version__, **figures, "run": board.run}
+    return {"pmt": _core.__version__, **figures, "run": run_command(build_system, board)}
 
 
 def _arena_bytes(
@@ -273,15 +285,15 @@ def _arena_bytes(
     return planned_arena(board, task.model.core, task.options, layers, task.batch, settings)
 
 
-def _task_macs(task: Task) -> int:
-    """Count the multiply-accumulates of all steps and of the inferences that are compared."""
-    work = zeroth_order_work(task.model.core, task.options, task.layers, task.settings)
-    device = _core.DeviceMemory(
-        task.model.core, task.options, task.layers, task.batch, task.settings
-    )
-    restarts = device_restarts(
-        task.model.core, task.options, task.layers, device, task.batch, task.settings
-    )
+def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
+    """Count the multiply-accumulates of all steps and of the inferences that are compared.
+
+    With ``of_ops``, what each op takes, they are counted in that measure.
+    """
+    given = (task.model.core, task.options, task.layers)
+    work = zeroth_order_work(*given, task.settings, of_ops=of_ops)
+    device = _core.DeviceMemory(*given, task.batch, task.settings)
+    restarts = device_restarts(*given, device, task.batch, task.settings, of_ops=of_ops)
     images = len(task.steps) * task.batch
     return images * (work.macs + restarts) + task.inferences * work.forward
 

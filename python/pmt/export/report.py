@@ -45,8 +45,12 @@ class ExportReport:
         The data file.
     macs : int
         Multiply-accumulates of the whole run on the target.
+    instructions : int
+        Instructions that they take, estimated.
     seconds : float
-        Rough time that they take on the target (under QEMU: on the emulating machine).
+        What those would take on the target (under QEMU: on the emulating machine), a projection.
+    speed : str
+        The factors of the projection.
     run : str
         Command that builds, runs and compares.
     selection : str
@@ -70,7 +74,9 @@ class ExportReport:
     variable_bytes: int
     card_bytes: int
     macs: int
+    instructions: int
     seconds: float
+    speed: str
     run: str
     selection: str = ""
 
@@ -127,12 +133,16 @@ class ExportReport:
             f"{self.path}: {self.target}, {self.steps} steps of {self.batch} samples, "
             f"{self.queries} queries, {len(self.layers)} layers"
         )
-        work = f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about {self._time()}"
+        work = (
+            f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about "
+            f"{self.instructions / 1e6:,.0f} million instructions"
+        )
+        time = f"time: about {self._time()}, projected: {self.speed}"
         if self.seconds > _LONG_RUN:
-            work += "; a smaller batch, fewer queries or fewer steps take less"
+            time += "; a smaller batch, fewer queries or fewer steps take less"
         if self.selection:
             head += f"\nselect: {self.selection}"
-        return f"{head}\n{self.memory_table()}\n{self.verdict()}\n{work}\nnext: {self.run}"
+        return f"{head}\n{self.memory_table()}\n{self.verdict()}\n{work}\n{time}\nnext: {self.run}"
 
     def _time(self) -> str:
         return f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} min"

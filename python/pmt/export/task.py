@@ -14,7 +14,7 @@ from pmt import _core
 from pmt.clean_statistics import without_statistics
 from pmt.costs.arena import device_options
 from pmt.datasets import Dataset
-from pmt.export.card import Step
+from pmt.export.card import Step, check_steps
 from pmt.layer_settings import settings_for_step
 from pmt.loading import load
 from pmt.model import Model
@@ -24,6 +24,8 @@ from pmt.schedule import Schedule
 from pmt.trainer import ZOTrainer
 
 __all__ = ["Task", "make_task"]
+
+_INFERENCES = 2
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def make_task(
     steps: int,
     batch: int | None,
     learning_rates: Sequence[float] | None,
-    inferences: int,
+    inferences: int | None,
     selects: bool = False,
 ) -> Task:
     """Resolve the arguments of :func:`pmt.export.export`; see there.
@@ -73,6 +75,7 @@ def make_task(
     ValueError
         If an argument is outside its range or does not fit the others.
     """
+    check_steps("steps", steps)
     model, run_options, first, memories = _read_source(source)
     image = model.image()
     chosen = options or run_options or TrainingOptions()
@@ -83,8 +86,6 @@ def make_task(
         chosen = chosen.replace(head_epochs=0)
     if layers is not None:  # what is prepared is what is trained
         chosen = chosen.replace(layers=_names(model, trained))
-    if steps < 1:
-        raise ValueError(f"steps={steps!r} must be at least 1")
     model.check_classes(dataset)
     if first == 0:
         model = model.copy()
@@ -95,6 +96,8 @@ def make_task(
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
     rows = positions.reshape(steps, chosen.batch)
+    if inferences is None:
+        inferences = min(_INFERENCES, len(used))
     if not 0 <= inferences <= len(used):
         raise ValueError(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
