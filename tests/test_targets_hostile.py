@@ -127,7 +127,7 @@ def test_flags_that_a_board_may_need(tmp_path: Path, flag: str) -> None:
     ("field", "value", "rule"),
     [
         ("clock_hz", 999, "1000..4000000000"),
-        ("clock_hz", 9 * 10**21, "1000..4000000000"),
+        ("clock_hz", 9 * 10**18, "1000..4000000000"),
         ("stack_bytes", 0, "1024..16777216 and a multiple of 8"),
         ("stack_bytes", 1028, "1024..16777216 and a multiple of 8"),
         ("stack_bytes", 2**40, "1024..16777216 and a multiple of 8"),
@@ -145,7 +145,8 @@ def test_numbers_have_ranges(tmp_path: Path, field: str, value: int, rule: str) 
         sources.find_target(path)
 
 
-@pytest.mark.parametrize("field", fields(int))
+# Where a board's drivers ask for a crystal, its rule is the chip's: tests/test_targets.py.
+@pytest.mark.parametrize("field", [name for name in fields(int) if name != "crystal_hz"])
 @pytest.mark.parametrize("value", [-(2**63), -1, 2**63, 9e21, True, "1"])
 def test_every_number_has_a_range(tmp_path: Path, field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"mine\.toml: {field.replace('.', '[.]')} = .* must be "):
