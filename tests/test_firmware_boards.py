@@ -151,6 +151,30 @@ def test_a_stack_that_overflows_faults(tmp_path, firmware_objects):
     assert "the stack overflowed: export with a larger one" in run.stdout
 
 
+@pytest.mark.parametrize("goal", ["qemu", "verify", "resume"])
+def test_a_program_with_fused_multiply_adds_is_refused(tmp_path, firmware_objects, goal):
+    folder = project(tmp_path / "fw", firmware_objects, TARGET)
+    makefile = folder / "Makefile"
+    text = makefile.read_text()
+    assert text.count("-fno-math-errno -ffp-contract=off") == 1
+    makefile.write_text(text.replace("errno -ffp-contract=off", "errno -ffp-contract=fast"))
+    # Of all objects, newer than the Makefile, one is compiled again.
+    for path in (folder / "build").rglob("*.o"):
+        path.touch()
+    (folder / "build" / "core" / "update.o").unlink()
+    run = make(folder, goal)
+    assert run.returncode != 0
+    assert "error: build/fw.elf fuses multiplications and additions, in <pmt::" in run.stdout
+    assert ">: build with -ffp-contract=off" in run.stdout
+    assert "verify: ok" not in run.stdout
+
+
+def test_a_board_without_them_goes_on_to_the_serial_line(disco):
+    run = make(disco, "verify", "PORT=/dev/none")
+    assert "fuses" not in run.stdout
+    assert make(disco, "unfused").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from firmware_tools import make, random_dataset
+from firmware_tools import make, need_firmware_tools, random_dataset
 from networks import residual_network
 from required import need_tools
 
@@ -52,6 +53,42 @@ def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None
     }  # fmt: skip
     assert not {"malloc", "free", "printf"} & missing
     assert not {name for name in missing if name.startswith("operator ")}
+
+
+def test_the_documents_list_what_it_takes_of_a_c_library(
+    tmp_path: Path,
+) -> None:
+    """Compiled for a processor with an FPU and for one without."""
+    need_firmware_tools("make")
+    text = (Path(__file__).parents[1] / "docs" / "firmware.md").read_text()
+    told = re.search(
+        r"and calls (`.*?) and the\s+compiler's run-time; without an\s+FPU also (`\w+`)", text
+    )
+    assert told is not None
+    functions, without_fpu = (set(re.findall(r"`(\w+)`", part)) for part in told.groups())
+    for flags, expected in (
+        ("-mcpu=cortex-m7 -mthumb -mfpu=fpv5-sp-d16 -mfloat-abi=hard", functions),
+        ("-mcpu=cortex-m0plus -mthumb", functions | without_fpu),
+    ):
+        out = tmp_path / flags.split()[0]
+        model = residual_network()
+        data = random_dataset(model, 9)
+        export(model, target="generic", out=out, dataset=data, options=OPTIONS)
+        tools = ("CXX=arm-none-eabi-g++", "AR=arm-none-eabi-ar", f"TARGET_FLAGS={flags}")
+        built = make(out, "build/libpmt.a", *tools)
+        assert built.returncode == 0, built.stdout
+        listed = subprocess.run(
+            ["arm-none-eabi-nm", "--format=posix", str(out / "build" / "libpmt.a")],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        symbols = [line.split()[:2] for line in listed.splitlines() if len(line.split()) > 1]
+        defined = {name for name, kind in symbols if kind not in "Uw"}
+        missing = {name for name, kind in symbols if kind == "U"} - defined
+        board = {name for name in missing if name.startswith("_ZN3pmt5board")}
+        run_time = {name for name in missing if name.startswith("__aeabi_")}
+        assert missing - board - run_time == expected
 
 
 def test_it_has_neither_start_up_code_nor_a_c_library(folder: Path) -> None:
