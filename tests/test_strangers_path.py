@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+from firmware_tools import EMULATOR, need_firmware_tools
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "strangers_path.md").read_text()
 SCRIPT = (ROOT / "scripts" / "strangers_path.sh").read_text()
+
+
+# What differs from run to run, and what pip finds on the day.
+VARIES = re.compile(r"\d+ ms|^(?:numpy|pip|setuptools) .*$", re.MULTILINE)
 
 
 def typed(page: str) -> list[str]:
@@ -29,3 +38,23 @@ def test_the_page_ends_well() -> None:
 
 def test_the_page_names_no_place_on_a_machine() -> None:
     assert not re.search(r"/(tmp|root|home|work|usr)\b", PAGE)
+
+
+def test_the_page_is_what_the_script_prints(tmp_path: Path) -> None:
+    """With PMT_UPDATE_GOLDEN=1 the page is written instead."""
+    need_firmware_tools(EMULATOR, "make")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    done = subprocess.run(
+        [str(ROOT / "scripts" / "strangers_path.sh")],
+        env={**os.environ, "WHEEL": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    page = ROOT / "docs" / "strangers_path.md"
+    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
+        page.write_text(done.stdout)
+    assert VARIES.sub("...", page.read_text()) == VARIES.sub("...", done.stdout)
