@@ -13,6 +13,8 @@ from required import need
 import pmt
 from pmt.export import export
 
+pytest_plugins = ["workers"]
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:

@@ -131,6 +131,7 @@ def test_a_run_killed_in_mid_epoch_ends_with_the_same_bytes(files, tmp_path, cap
     assert [line.split()[0] for line in printed.splitlines()[-6:-3]] == ["start", "1", "2"]
 
 
+@pytest.mark.alone
 def test_ctrl_c_stops_soon_and_the_same_command_goes_on(files, tmp_path, capsys):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     long = ["--queries", "4096", "--epochs", "1"]

@@ -334,6 +334,7 @@ def test_wrong_options(options: dict[str, object], error: type[Exception], messa
         corrupt(IMAGE, "fog", 1, **options)  # type: ignore[call-overload]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", [*NOISES, *STILL, "fog", "frost", "speckle_noise", "saturate"])
 def test_two_thousand_images_a_second(name: str) -> None:
     # 2,000 a second are 0.25 s here. In yardsticks, because a machine's neighbours make it slower
