@@ -16,6 +16,9 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wild
 export PYTHON
 export CMAKE_GENERATOR := Ninja
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Where ccache is installed, what was compiled is not compiled again, also in another folder.
+export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
+export CCACHE_BASEDIR := $(CURDIR)/cpp
 
 .PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test fuzz clean
 
@@ -50,20 +53,24 @@ tidy: $(VENV)/ready-for-test
 cpp-test: $(VENV)/ready-for-test
 	cmake --preset asan --log-level=WARNING
 	cmake --build --preset asan -j $(JOBS)
-	ctest --preset asan
+	ctest --preset asan -j $(JOBS)
 
 aarch64-test: $(VENV)/ready-for-test
 	cmake --preset aarch64 --log-level=WARNING
 	cmake --build --preset aarch64 -j $(JOBS)
-	ctest --preset aarch64
+	ctest --preset aarch64 -j $(JOBS)
 
 cortex-m7: $(VENV)/ready-for-test
 	cmake --preset cortex-m7 --log-level=WARNING
 	cmake --build --preset cortex-m7 -j $(JOBS)
 
-# Tests call make themselves: they shall find it as a user's shell does.
+# Tests call make and compilers themselves: they shall find make as a user's shell does, and compilers
+# that ask ccache. All tests run in a process for each processor, with a thread each, file by file;
+# those that ARGS chooses run in one process.
 python-test: $(VENV)/ready-for-test
-	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python -m pytest $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CMAKE_CXX_COMPILER_LAUNCHER \
+	  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) \
+	  $(VENV)/bin/python -m pytest $(or $(ARGS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris

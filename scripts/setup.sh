@@ -39,6 +39,7 @@ find_missing() {
   if [ "$purpose" = test ]; then
     need libxtensor-dev has_header xtensor/xarray.hpp
     need doctest-dev has_header doctest/doctest.h
+    need ccache has ccache
     need clang-14 has clang++-14
     need clang-format-14 has clang-format-14
     need clang-tidy-14 has clang-tidy-14

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from email.parser import HeaderParser
 from pathlib import Path
@@ -17,11 +18,11 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **(variables or {})},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -34,7 +35,11 @@ def run(*command: str | Path, cwd: Path) -> str:
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist, and the wheel that was built from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, cwd=ROOT)
+    # The sdist is unpacked and compiled in the system's temporary folder; where ccache is there, it
+    # knows the objects from the set-up, whose sources are the same.
+    base = {"CCACHE_BASEDIR": tempfile.gettempdir()}
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+    run(*build, cwd=ROOT, variables=base)
     return folder
 
 
