@@ -21,7 +21,7 @@ def weights(*values: float) -> np.ndarray:
 @given(update=FLOATS, bits=st.integers(0, 65535))
 def test_stochastic_and_nearest_are_the_cores(update, bits):
     for name in ("stochastic", "nearest"):
-        expected = np.clip(-_core.round_update(update, _core.Rounding[name], bits), -127, 127)
+        expected = np.clip(-_core.round_update(update, name, bits), -127, 127)
         found = updated_weights(weights(0), weights(update), name, np.array([bits], np.int32))
         assert found[0] == expected
 

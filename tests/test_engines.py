@@ -129,7 +129,7 @@ def test_rounding_bits_are_the_cores():
     from pmt import _core
     from pmt.engines.directions import random_bits
 
-    signs = _core.signs(_core.Generator.philox, 3, 1, 2, 0, 0, 3, 48).reshape(3, 16)
+    signs = _core.signs("philox", 3, 1, 2, 0, 0, 3, 48).reshape(3, 16)
     expected = [sum(1 << i for i in range(16) if row[i] < 0) for row in signs]
     found = random_bits(3, 1, 2, 3)
     assert found.tolist() == expected

@@ -136,9 +136,9 @@ KNOWN_CRCS = [
 
 
 def test_philox_signs_are_the_counter_s_bits():
-    signs = _core.signs(_core.Generator.philox, 1, 2, 3, 4, 5, 0, 300)
+    signs = _core.signs("philox", 1, 2, 3, 4, 5, 0, 300)
     assert set(np.unique(signs)) == {-1, 1}
-    again = _core.signs(_core.Generator.philox, 1, 2, 3, 4, 5, 0, 100)
+    again = _core.signs("philox", 1, 2, 3, 4, 5, 0, 100)
     np.testing.assert_array_equal(signs[:100], again)
-    other = _core.signs(_core.Generator.philox, 1, 2, 3, 4, 6, 0, 300)
+    other = _core.signs("philox", 1, 2, 3, 4, 6, 0, 300)
     assert abs(int(signs.astype(int) @ other)) < 70  # 4 sigma of 300 independent signs

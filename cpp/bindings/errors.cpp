@@ -10,8 +10,9 @@ namespace {
 
 std::string describe(const Status& status) {
   std::string text = message(status.code);
-  if (status.op >= 0) text += " (index " + std::to_string(status.op) + ")";
-  return text;
+  if (status.op < 0) return text;
+  if (status.code == Code::option_value) return text + " (" + option_name(status.op) + ")";
+  return text + " (index " + std::to_string(status.op) + ")";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/update.hpp"
 #include "host/kernels/kernel_choice.hpp"
 #include "register.hpp"
+#include "words.hpp"
 
 namespace pmt::bindings {
 namespace {

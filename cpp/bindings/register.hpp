@@ -4,7 +4,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
+#include <string>
+
 namespace pmt::bindings {
+
+// The name at a place of for_each_option().
+std::string option_name(int32_t index);
 
 void register_errors(pybind11::module_& module);
 void register_options(pybind11::module_& module);
@@ -15,5 +21,6 @@ void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);
 void register_statistics(pybind11::module_& module);
+void register_card_format(pybind11::module_& module);
 
 }  // namespace pmt::bindings

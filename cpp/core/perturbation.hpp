@@ -5,10 +5,11 @@
 
 #include "core/kernels.hpp"
 #include "core/random.hpp"
+#include "core/words.hpp"
 
 namespace pmt {
 
-enum class Generator : uint32_t { philox = 0, xorshift32 = 1 };
+PMT_WORDS(Generator, philox, xorshift32);
 
 // Reads a stream of signs in order.
 class SignStream {

@@ -36,13 +36,11 @@ const char* option_message(Code code) {
     case Code::option_index: return "a running index needs Hadamard directions, per sample";
     case Code::option_coordinate:
       return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
-    case Code::option_sparsity: return "the sparsity must be 0 <= sparsity < 1, the mask interval at least 1";
     case Code::option_nothing_trained: return "neither weights nor biases are trained";
     case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
-    case Code::option_memory: return "momentum, beta 2 and the shrinkage's memory must be 0 <= x < 1";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
-    case Code::option_probe: return "probe_samples must be at least 1, probe_queries 2..4096";
+    case Code::option_probe: return "a layer is probed with 2 queries at least, probe_queries at most";
     default: return nullptr;
   }
 }

@@ -25,20 +25,18 @@ enum class Code : int32_t {
   name_range,              // a name lies outside the name section or is not terminated
   arena_alignment,         // the arena does not start at a 16-byte boundary
   arena_too_small,         // the memory handed over is smaller than the plan
-  option_queries,          // queries outside 1..4096 (leave-one-out needs 2)
-  option_mu,               // perturbation size outside 1..64
+  option_queries,          // leave-one-out needs two
+  option_mu,               // a layer's perturbation size is out of range
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative
   option_nothing_trained,  // neither weights nor biases
   option_measured,         // biases alone, with settings that are measured on weights
-  option_memory,           // momentum, Adam's beta 2 or the shrinkage's memory outside 0..1 (excluded)
   option_pairs,            // antithetic pairs with odd or allocated queries, or coordinate directions
   option_index,            // a running index without Hadamard directions of each sample
   option_coordinate,       // coordinate directions model-wise, or with something measured
-  option_sparsity,         // a sparsity outside 0..1 (excluded), or a mask interval below 1
-  option_value,            // an enumeration outside its range
+  option_value,            // outside its own range; the index is the place in for_each_option()
   option_scope,            // what is measured layer by layer needs the scope layer_wise
-  option_probe,            // probe_samples below 1, or probe_queries outside 2..4096
+  option_probe,            // a layer's probe takes fewer than two queries, or more than probe_queries
   layer_not_trainable,     // the op has no weights
   layer_settings,          // not as many settings as layers
   layer_queries,           // a layer's own queries are out of range, or differ model-wise
@@ -55,7 +53,7 @@ enum class Code : int32_t {
 
 struct Status {
   Code code = Code::ok;
-  int32_t op = -1;  // index of the op or layer concerned, -1 if none
+  int32_t op = -1;  // index of the op, layer or option concerned, -1 if none
   constexpr bool ok() const { return code == Code::ok; }
 };
 

@@ -8,72 +8,10 @@ import numpy.typing as npt
 
 __version__: str
 LOSS_ONE: int
-
-class Generator(IntEnum):
-    philox = 0
-    xorshift32 = 1
-
-class Directions(IntEnum):
-    rademacher = 0
-    hadamard = 1
-    coordinate = 2
-
-class Pairs(IntEnum):
-    one_sided = 0
-    antithetic = 1
-
-class HadamardIndex(IntEnum):
-    per_sample = 0
-    running = 1
-
-class Scope(IntEnum):
-    layer_wise = 0
-    model_wise = 1
-
-class Baseline(IntEnum):
-    clean = 0
-    leave_one_out = 1
-
-class EstimatorRule(IntEnum):
-    by_dimension = 0
-    weight = 1
-    node = 2
-    measured = 3
-
-class NodeDimension(IntEnum):
-    output = 0
-    input = 1
-
-class Sharing(IntEnum):
-    per_sample = 0
-    batch = 1
-
-class GradientNormScaling(IntEnum):
-    none = 0
-    queries_and_samples = 1
-    queries = 2
-    measured = 3
-
-class Optimiser(IntEnum):
-    sgd = 0
-    momentum = 1
-    adam = 2
-
-class Rounding(IntEnum):
-    nearest = 0
-    stochastic = 1
-
-class Step(IntEnum):
-    gradient = 0
-    normalised = 1
-
-class Allocation(IntEnum):
-    uniform = 0
-    variance = 1
-
-class MuRule(IntEnum):
-    fixed = 0
-    calibrated = 1
+CARD_TYPES: dict[str, np.dtype[np.void]]
+CARD_VERSION: int
+CARD_MAGIC: bytes
+SLOT_MAGIC: bytes
 
 class Estimator(IntEnum):
     weight_perturbation = 0
@@ -95,39 +33,8 @@ class LayerSettings:
     def pack(self) -> bytes: ...
 
 class Options:
-    seed: int
-    queries: int
-    mu_weight: int
-    mu_node: int
-    generator: Generator
-    directions: Directions
-    pairs: Pairs
-    hadamard_index: HadamardIndex
-    sparsity: float
-    mask_interval: int
-    scope: Scope
-    baseline: Baseline
-    rule: EstimatorRule
-    node_dimension: NodeDimension
-    node_ratio: float
-    sharing: Sharing
-    gradient_norm_scaling: GradientNormScaling
-    quantisation_aware_scaling: int
-    rounding: Rounding
-    step: Step
-    train_bias: int
-    int8_logits: int
-    weight_tile_bytes: int
-    allocation: Allocation
-    mu: MuRule
-    mu_per_channel: int
-    probe_samples: int
-    probe_queries: int
-    train_weights: int
-    optimiser: Optimiser
-    momentum: float
-    adam_beta2: float
-    shrinkage_memory: float
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
     def pack(self) -> bytes: ...
 
 class Model:
@@ -281,7 +188,7 @@ def cross_entropy(
     logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int32], int]: ...
 def signs(
-    generator: Generator,
+    generator: str,
     seed: int,
     step: int,
     layer: int,
@@ -293,5 +200,6 @@ def signs(
 def accumulate_signs(
     signs: npt.NDArray[np.int8], factor: int, sum: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]: ...
-def round_update(update: float, rounding: Rounding, random: int) -> int: ...
+def round_update(update: float, rounding: str, random: int) -> int: ...
+def option_values() -> dict[str, tuple[Any, ...]]: ...
 def crc32(bytes: bytes) -> int: ...

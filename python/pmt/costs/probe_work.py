@@ -28,9 +28,9 @@ def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]
         A forward up to the last layer, for the squares of the inputs; and for each estimator and
         size of perturbation that is probed a clean forward and every layer's queries.
     """
-    calibrated = options.mu == _core.MuRule.calibrated
-    measured = options.rule == _core.EstimatorRule.measured
-    if not (calibrated or measured or options.allocation == _core.Allocation.variance):
+    calibrated = options.mu == "calibrated"
+    measured = options.rule == "measured"
+    if not (calibrated or measured or options.allocation == "variance"):
         return Work(forward=0)
     macs = [int(op["macs"]) for op in model.ops()]
     trained = _core.Trainer(model, options, list(layers), 1, 1).layers()

@@ -70,7 +70,7 @@ def device_restarts(
 
 def _looks(options: _core.Options, exact: bool, groups: int) -> int:
     """Return how often all of a gradient is summed up: to be looked at, and to be applied."""
-    remembers = options.optimiser != _core.Optimiser.sgd
-    measured = options.gradient_norm_scaling == _core.GradientNormScaling.measured and not exact
-    looks = options.step == _core.Step.normalised or measured
+    remembers = options.optimiser != "sgd"
+    measured = options.gradient_norm_scaling == "measured" and not exact
+    looks = options.step == "normalised" or measured
     return 2 if looks and not remembers and groups > 1 else 1

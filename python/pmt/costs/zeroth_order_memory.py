@@ -74,14 +74,14 @@ def zeroth_order_memory(
 def _tables(options: _core.Options, layers: Sequence[dict[str, Any]], batch: int) -> int:
     """Losses of every query, their average over the batch, states of samples and of signs."""
     queried = [x for x in layers if x["estimator"] != "closed_form"]
-    if options.directions == _core.Directions.coordinate:  # weights: a sum over the batch
+    if options.directions == "coordinate":  # weights: a sum over the batch
         rows = {"weight_perturbation": 1, "node_perturbation": batch}
         losses = sum(rows[x["estimator"]] * int(x["queries"]) for x in queried)
         return _LOSS * losses + _SAMPLE * batch
-    queries = [options.queries]
-    if options.scope == _core.Scope.layer_wise:
+    queries: list[int] = [options.queries]
+    if options.scope == "layer_wise":
         queries = [x["queries"] for x in queried]
     losses = batch * sum(queries) + max(queries, default=0)
-    rademacher = options.directions == _core.Directions.rademacher
+    rademacher = options.directions == "rademacher"
     streams = max(x["queries"] for x in layers) if rademacher else 0
     return _LOSS * losses + _SAMPLE * batch + _STREAM * streams

@@ -42,7 +42,7 @@ def zeroth_order_work(
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     trained = _core.Trainer(model, options, list(layers), 1, 1, list(settings)).layers()
     queried = [layer for layer in trained if layer["estimator"] != "closed_form"]
-    if options.scope == _core.Scope.model_wise:
+    if options.scope == "model_wise":
         queried = queried[:1]
     again = [layer["op"] for layer in trained if layer["estimator"] != "weight_perturbation"]
     return Work(

@@ -53,14 +53,13 @@ class Directions:
     def _signs(
         self, layer: int, direction: int, owner: int, purpose: int, count: int
     ) -> npt.NDArray[np.int8]:
-        generator = _core.Generator[self.options.generator]
+        generator = self.options.generator
         seed = self.options.seed
         return _core.signs(generator, seed, self.step, layer, direction, owner, purpose, count)
 
 
 def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.int32]:
     """Return 16 random bits for each of a layer's weights, for stochastic rounding."""
-    philox = _core.Generator.philox
-    signs = _core.signs(philox, seed, step, layer, 0, 0, _ROUNDING, 16 * count)
+    signs = _core.signs("philox", seed, step, layer, 0, 0, _ROUNDING, 16 * count)
     bits = np.packbits(signs.reshape(count, 16) < 0, axis=1, bitorder="little")
     return bits.view("<u2").reshape(count).astype(np.int32)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmt import _core
 
 __all__ = [
     "CARD_HEADER_BYTES",
@@ -22,25 +26,46 @@ __all__ = [
     "SlotHeader",
 ]
 
-CARD_MAGIC = b"PMTD"
-SLOT_MAGIC = b"PMTC"
-CARD_VERSION = 4
+CARD_MAGIC = _core.CARD_MAGIC
+SLOT_MAGIC = _core.SLOT_MAGIC
+CARD_VERSION = _core.CARD_VERSION
 
-SECTIONS = (
-    "options", "layer_list", "settings", "streams", "step_list", "sample_list", "activations",
-    "results", "parameters", "memories", "model",
-)  # fmt: skip
 
-STEP = struct.Struct("<Ifi")
-RESULT = struct.Struct("<q2i")
-PARAMETERS = struct.Struct("<2I")
-STREAM = struct.Struct("<3i")
+class Record:
+    """A struct of the card.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Its fields and their places, as the firmware has them.
+    """
+
+    def __init__(self, dtype: np.dtype[np.void]) -> None:
+        self.dtype = dtype
+        self.size = dtype.itemsize
+
+    def pack(self, *values: Any) -> bytes:
+        """Return the bytes of the fields' values."""
+        return np.array(values, self.dtype).tobytes()
+
+    def unpack_from(self, data: bytes) -> tuple[Any, ...]:
+        """Return the fields' values from the first bytes."""
+        values: tuple[Any, ...] = np.frombuffer(data, self.dtype, 1)[0].item()
+        return values
+
+
+STEP = Record(_core.CARD_TYPES["step"])
+RESULT = Record(_core.CARD_TYPES["result"])
+PARAMETERS = Record(_core.CARD_TYPES["parameters"])
+STREAM = Record(_core.CARD_TYPES["streams"])
 IMAGE_CRC = struct.Struct("<12xI")  # where a .pmt image has its checksum
 
-_CARD = struct.Struct("<4s4I9i2I22I")
-_SLOT = struct.Struct("<4s5I")
+_CARD = Record(_core.CARD_TYPES["header"])
+_SLOT = Record(_core.CARD_TYPES["slot"])
 CARD_HEADER_BYTES = _CARD.size
 SLOT_HEADER_BYTES = _SLOT.size
+_FIELDS = _CARD.dtype.names or ()
+SECTIONS = tuple(name for name in _FIELDS if _CARD.dtype[name].names)
 
 
 class Section(NamedTuple):
@@ -73,16 +98,17 @@ class CardHeader(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the bytes."""
-        table = (value for name in SECTIONS for value in self.sections[name])
-        return _CARD.pack(*self[:-1], *table)
+        counts = self[1:-1]
+        return _CARD.pack(tuple(self.magic), *counts, *(self.sections[name] for name in SECTIONS))
 
     @classmethod
     def unpack(cls, payload: bytes) -> CardHeader:
         """Read the bytes; nothing is checked."""
-        values = _CARD.unpack_from(payload)
-        table = iter(values[16:])
-        sections = {name: Section(next(table), next(table)) for name in SECTIONS}
-        return cls._make([*values[:16], sections])
+        magic, *values = _CARD.unpack_from(payload)
+        counts = len(values) - len(SECTIONS)
+        table = map(Section._make, values[counts:])
+        sections = dict(zip(SECTIONS, table, strict=True))
+        return cls._make([bytes(magic), *values[:counts], sections])
 
 
 class SlotHeader(NamedTuple):
@@ -97,9 +123,10 @@ class SlotHeader(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the bytes."""
-        return _SLOT.pack(*self)
+        return _SLOT.pack(tuple(self.magic), *self[1:])
 
     @classmethod
     def unpack(cls, payload: bytes) -> SlotHeader:
         """Read the bytes; nothing is checked."""
-        return cls(*_SLOT.unpack_from(payload))
+        magic, *values = _SLOT.unpack_from(payload)
+        return cls(bytes(magic), *values)

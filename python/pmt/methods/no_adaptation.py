@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from pmt.cost import Cost
 from pmt.engines.core_engine import CoreEngine
 from pmt.model import Model
+from pmt.option_fields import Options
 from pmt.schedule import Schedule
 from pmt.stepper import Stepper, batch_figures
 from pmt.threads import thread_count
@@ -21,7 +21,7 @@ __all__ = ["NoAdaptation", "NoAdaptationOptions"]
 
 
 @dataclass(frozen=True)
-class NoAdaptationOptions:
+class NoAdaptationOptions(Options):
     """Options that all trainers have; none of them does anything here."""
 
     layers: str = "all"
@@ -32,20 +32,6 @@ class NoAdaptationOptions:
     final_learning_rate: float = 0.0
     warmup_epochs: int = 0
     seed: int = 1
-
-    def replace(self, **changes: Any) -> NoAdaptationOptions:
-        """Return a copy with some options changed.
-
-        Raises
-        ------
-        ValueError
-            If an option is unknown.
-        """
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                raise ValueError(f"unknown option {name!r}; options are {', '.join(known)}")
-        return dataclasses.replace(self, **changes)
 
 
 class NoAdaptation(Trainer):

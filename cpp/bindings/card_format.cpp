@@ -1,0 +1,38 @@
+#include "common/card_format.hpp"
+
+#include <pybind11/numpy.h>
+
+#include "core/segments.hpp"
+#include "register.hpp"
+
+namespace py = pybind11;
+
+namespace pmt::bindings {
+
+// The structs of the card as NumPy types: Python packs and reads them, and knows no layout itself.
+void register_card_format(py::module_& m) {
+  using namespace firmware;
+  PYBIND11_NUMPY_DTYPE(CardSection, first, bytes);
+  PYBIND11_NUMPY_DTYPE(CardHeader, magic, version, blocks, model_crc32, result_crc32, image_bytes, samples, batch,
+                       steps, layers, ops, inferences, save_interval, memory_values, slot_blocks, first_slot, options,
+                       layer_list, settings, streams, step_list, sample_list, activations, results, parameters,
+                       memories, model);
+  PYBIND11_NUMPY_DTYPE(SlotHeader, magic, sequence, steps, bytes, model_crc32, image_crc32);
+  PYBIND11_NUMPY_DTYPE(StepRecord, step, learning_rate, samples);
+  PYBIND11_NUMPY_DTYPE(ResultRecord, loss_sum, correct, changed);
+  PYBIND11_NUMPY_DTYPE(ParameterRecord, weights_crc32, bias_crc32);
+  PYBIND11_NUMPY_DTYPE(StreamedOps, begin, end, band);
+  py::dict types;
+  types["header"] = py::dtype::of<CardHeader>();
+  types["slot"] = py::dtype::of<SlotHeader>();
+  types["step"] = py::dtype::of<StepRecord>();
+  types["result"] = py::dtype::of<ResultRecord>();
+  types["parameters"] = py::dtype::of<ParameterRecord>();
+  types["streams"] = py::dtype::of<StreamedOps>();
+  m.attr("CARD_TYPES") = types;
+  m.attr("CARD_VERSION") = card_version;
+  m.attr("CARD_MAGIC") = py::bytes(reinterpret_cast<const char*>(card_magic), sizeof card_magic);
+  m.attr("SLOT_MAGIC") = py::bytes(reinterpret_cast<const char*>(slot_magic), sizeof slot_magic);
+}
+
+}  // namespace pmt::bindings

@@ -1,0 +1,286 @@
+"""Declarations of options: what a field may hold and what it does stand once, at the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from pmt import _core
+
+__all__ = [
+    "CORE",
+    "Option",
+    "Options",
+    "Range",
+    "Values",
+    "Words",
+    "declared_options",
+    "document_options",
+    "option",
+    "refuse_unknown",
+]
+
+_OptionsT = TypeVar("_OptionsT", bound="Options")
+
+
+class Values(Protocol):
+    """What an option may hold."""
+
+    def check(self, name: str, value: object) -> None:
+        """Raise an error that names option, value and rule, if the value is none of these."""
+
+    def shown(self, symbol: str) -> str:
+        """Return the values for a help text, a number by its symbol; empty if there is no rule."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, whole ones where ``low`` is an int.
+
+    Attributes
+    ----------
+    low, high : int or float
+        The bounds.
+    low_open, high_open : bool
+        Whether a bound is left out.
+    why : str
+        Reason, for the error.
+    """
+
+    low: float
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+    why: str = ""
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse a number outside the range, and what is no number."""
+        whole = isinstance(self.low, int)
+        kinds = (int,) if whole else (int, float, np.floating)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise TypeError(f"{name}={value!r} must be {'an int' if whole else 'a number'}")
+        above = self.low < value if self.low_open else self.low <= value
+        below = value < self.high if self.high_open else value <= self.high
+        if not (above and below and (whole or math.isfinite(value))):
+            reason = f" ({self.why})" if self.why else ""
+            raise ValueError(f"{name}={value!r} must be {self._rule('x', str)}{reason}")
+
+    def shown(self, symbol: str) -> str:
+        """Return the range."""
+        return self._rule(symbol, _short)
+
+    def _rule(self, symbol: str, number: Callable[[float], str]) -> str:
+        low = number(self.low) if isinstance(self.low, int) else f"{self.low:g}"
+        high = number(self.high) if isinstance(self.high, int) else f"{self.high:g}"
+        if self.high >= _LARGEST_FLOAT:
+            return f"a finite number > {low}" if self.low_open else f"{low} or more"
+        if self.low_open:
+            return f"above {low}, {'below' if self.high_open else 'at most'} {high}"
+        return f"{low} <= {symbol} < {high}" if self.high_open else f"{low}..{high}"
+
+
+# Any finite float32 is one that the core takes.
+_LARGEST_FLOAT = 3.4028234663852886e38
+
+
+def _short(number: float) -> str:
+    """Return a number, large powers of ten and largest unsigned values as powers."""
+    digits = len(str(number)) - 1
+    if digits > 4 and number == 10**digits:
+        return f"10^{digits}"
+    bits = int(number).bit_length()
+    return f"2^{bits}-1" if bits > 16 and number == 2**bits - 1 else str(number)
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse any other word."""
+        if value not in self.words:
+            choices = ", ".join(self.words)
+            raise ValueError(f"{name}={value!r} is unknown; choose one of {choices}")
+
+    def shown(self, symbol: str) -> str:
+        """Return the words."""
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+
+@dataclass(frozen=True)
+class _Anything:
+    """Any value of a type."""
+
+    kind: type
+    rule: str
+
+    def check(self, name: str, value: object) -> None:
+        if not isinstance(value, self.kind):
+            raise TypeError(f"{name}={value!r} must be {self.rule}")
+
+    def shown(self, symbol: str) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class _Core:
+    """What the core allows for its option of the same name."""
+
+    def of(self, name: str) -> Range | Words:
+        values = _core.option_values()[name]
+        return Words(values) if isinstance(values[0], str) else Range(*values)
+
+
+CORE = _Core()
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option.
+
+    Attributes
+    ----------
+    name : str
+        Name of the field.
+    default : str, int, float or bool
+        Its value unless another is given.
+    metavar : str
+        What stands for a value on the command line.
+    help : str
+        What it does; ``{name}`` stands for another option.
+    values : Values
+        What it may hold.
+    """
+
+    name: str
+    default: Any
+    metavar: str
+    help: str
+    values: Values
+
+    def described(self, quoted: Callable[[str], str]) -> str:
+        """Return the help, with the names of options as ``quoted`` makes them."""
+        return self.help.format_map(_Quoted(quoted))
+
+
+class _Quoted(dict[str, str]):
+    def __init__(self, quoted: Callable[[str], str]) -> None:
+        super().__init__()
+        self.quoted = quoted
+
+    def __missing__(self, name: str) -> str:
+        return self.quoted(name)
+
+
+def option(
+    default: Any,
+    metavar: str = "",
+    help: str = "",
+    values: Range | Words | _Core | None = None,
+    *,
+    why: str = "",
+) -> Any:
+    """Return the field of an option.
+
+    Parameters
+    ----------
+    default : str, int, float or bool
+        Its default; a bool makes it a flag.
+    metavar : str
+        What stands for a value on the command line.
+    help : str
+        What it does, without the values: they are added. ``{name}`` stands for another option.
+    values : Range, Words or CORE, optional
+        What it may hold; ``CORE`` for what the core allows. By default any of its type.
+    why : str
+        Reason of a range, for the error.
+
+    Returns
+    -------
+    dataclasses.Field
+        To be assigned to a field of a subclass of :class:`Options`.
+    """
+    return dataclasses.field(default=default, metadata={"option": (metavar, help, values, why)})
+
+
+def declared_options(options: type[Options]) -> dict[str, Option]:
+    """Return the options of a class by name, in their order."""
+    fields = dataclasses.fields(options)
+    return {field.name: _declared(field) for field in fields if "option" in field.metadata}
+
+
+def _declared(field: dataclasses.Field[Any]) -> Option:
+    metavar, help, values, why = field.metadata["option"]
+    if isinstance(field.default, bool):
+        allowed: Values = _Anything(bool, "True or False")
+    elif values is None:
+        allowed = _Anything(str, "text")
+    else:
+        allowed = values.of(field.name) if isinstance(values, _Core) else values
+        if why and isinstance(allowed, Range):
+            allowed = dataclasses.replace(allowed, why=why)
+    return Option(field.name, field.default, metavar, help, allowed)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base of options: a frozen dataclass whose fields are :func:`option`."""
+
+    def __post_init__(self) -> None:
+        for name, values in self._values().items():
+            values.check(name, getattr(self, name))
+
+    def _values(self) -> dict[str, Values]:
+        """Return what each field may hold; a class whose fields depend on others narrows it."""
+        return {name: one.values for name, one in declared_options(type(self)).items()}
+
+    def replace(self: _OptionsT, **changes: Any) -> _OptionsT:
+        """Return a copy with some options changed.
+
+        Raises
+        ------
+        ValueError
+            If an option is unknown or its value is outside its range.
+        """
+        refuse_unknown(type(self), changes)
+        return dataclasses.replace(self, **changes)
+
+
+def refuse_unknown(options: type[Options], names: Iterable[str]) -> None:
+    """Raise a ValueError if a name is no option of the class."""
+    known = [field.name for field in dataclasses.fields(options)]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown option {name!r}; options are {', '.join(known)}")
+
+
+def document_options(options: type[_OptionsT]) -> type[_OptionsT]:
+    """Write the class's own options into its docstring."""
+    inherited = {field.name for base in options.__mro__[1:-1] for field in _fields(base)}
+    lines = [options.__doc__ or "", "", "    Attributes", "    ----------"]
+    for one in declared_options(options).values():
+        if one.name in inherited:
+            continue
+        if isinstance(one.values, Words):
+            kind = "{" + ", ".join(f'"{word}"' for word in one.values.words) + "}"
+        else:
+            kind = ", ".join(filter(None, [type(one.default).__name__, one.values.shown("x")]))
+        lines.append(f"    {one.name} : {kind}")
+        text = one.described("``{}``".format)
+        lines += textwrap.wrap(
+            f"{text[0].upper()}{text[1:]}.", 100, initial_indent=" " * 8, subsequent_indent=" " * 8
+        )
+    options.__doc__ = "\n".join([*lines, "    "])
+    return options
+
+
+def _fields(base: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(base) if dataclasses.is_dataclass(base) else ()

@@ -1,0 +1,230 @@
+"""Options declared once: each goes the whole way and back, and is refused alike at every entrance."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import check_golden
+from networks import residual_network
+
+import pmt
+from pmt import _core
+from pmt.backprop.options import BackpropOptions
+from pmt.cli import main
+from pmt.cli.training_arguments import add_training_options, training_options
+from pmt.option_fields import Options, Range, Values, Words, declared_options
+from pmt.run_folder import RunFolder
+from pmt.sparse_update.options import MCUTrainOptions, TinyTrainOptions
+from pmt.sweep.grid_file import read_grid
+from pmt.sweep.methods import check_methods
+from pmt.sweep.problems import Problems
+
+DECLARED = declared_options(pmt.TrainingOptions)
+# What a value that is not the default needs others to be.
+NEEDS: dict[str, dict[str, Any]] = {
+    "directions": {"gradient_norm_scaling": "none"},
+    "hadamard_index": {"directions": "hadamard"},
+}
+# Read by the grid from elsewhere: its axes and its budget.
+ELSEWHERE = ("layers", "seed", "macs")
+
+
+def another(values: Values, default: Any) -> Any:
+    """A value that is not the default."""
+    if isinstance(values, Words):
+        return next(word for word in values.words if word != default)
+    if isinstance(values, Range):
+        if isinstance(default, int):
+            return default + 2
+        return 0.625
+    return "B2" if isinstance(default, str) else not default
+
+
+def outside(values: Values) -> list[Any]:
+    """Values that must be refused."""
+    if isinstance(values, Words):
+        return ["no such word"]
+    if isinstance(values, Range):
+        low, high = values.low, values.high
+        if isinstance(low, int):
+            return [int(low) - 1, *([int(high) + 1] if high != float("inf") else [])]
+        beyond = [low if values.low_open else low - 0.5]
+        return [*beyond, *([high if values.high_open else 2 * high] if high < 1e6 else [])]
+    return []
+
+
+def read_command_line(*arguments: str) -> pmt.TrainingOptions:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--layers")
+    add_training_options(parser)
+    return training_options(parser.parse_args(arguments))
+
+
+def flag(name: str, value: Any) -> list[str]:
+    dashed = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{dashed}" if value else f"--no-{dashed}"]
+    return [f"--{dashed}={value}"]
+
+
+def grid_text(options: dict[str, Any]) -> str:
+    lines = [f"{name} = {_toml(value)}" for name, value in options.items()]
+    return "\n".join(["[model]", 'path = "m"', "[data]", 'path = "d"', "[method.default]", *lines])
+
+
+def _toml(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+def grid_options(path: Path, options: dict[str, Any]) -> dict[str, Any]:
+    path.write_text(grid_text(options))
+    problems = Problems(str(path))
+    grid = read_grid(path, problems)
+    found = check_methods(grid, problems)["default"]
+    problems.stop()
+    return found
+
+
+def create_run(folder: RunFolder, options: pmt.TrainingOptions) -> None:
+    folder.create(residual_network(), options, {"model": "m"})
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_an_option_goes_the_whole_way_and_back(name: str, tmp_path: Path) -> None:
+    option = DECLARED[name]
+    value = another(option.values, option.default)
+    wanted = {**NEEDS.get(name, {}), name: value}
+    options = pmt.TrainingOptions(**wanted)
+    assert value != option.default
+    # command line
+    given = [word for one, chosen in wanted.items() for word in flag(one, chosen)]
+    assert read_command_line(*given) == options
+    # config.toml
+    folder = RunFolder(tmp_path / "run")
+    create_run(folder, options)
+    assert folder.read_config()[0] == options
+    # grid
+    if name not in ELSEWHERE:
+        found = grid_options(tmp_path / "grid.toml", wanted)
+        assert pmt.TrainingOptions(**found) == options
+    # core and card
+    if name in _core.option_values():
+        core, default = options.to_core(), pmt.TrainingOptions(**NEEDS.get(name, {})).to_core()
+        back = type(option.default)(getattr(core, name))
+        assert back == (pytest.approx(value, rel=1e-7) if isinstance(value, float) else value)
+        assert core.pack() != default.pack()
+
+
+def test_the_core_has_no_option_of_its_own_but_the_tile():
+    assert set(_core.option_values()) - set(DECLARED) == {"weight_tile_bytes"}
+    assert len(_core.Options().pack()) == 4 * len(_core.option_values())
+
+
+REFUSED = [(name, value) for name in DECLARED for value in outside(DECLARED[name].values)]
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED)
+def test_a_value_outside_is_refused_alike_at_every_entrance(
+    name: str, value: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"^{name}=") as refused:
+        pmt.TrainingOptions(**{name: value})
+    message = str(refused.value)
+    pattern = re.escape(message)
+    with pytest.raises(ValueError, match=f"^{pattern}$"):
+        pmt.preset("default", **{name: value})
+    with pytest.raises(ValueError, match=f"^{pattern}$"):
+        pmt.TrainingOptions().replace(**{name: value})
+    with pytest.raises(ValueError, match=f"^{pattern}$"):
+        read_command_line(*flag(name, value))
+    folder = RunFolder(tmp_path / "run")
+    create_run(folder, pmt.TrainingOptions())
+    config = folder.path / "config.toml"
+    lines = [
+        f"{name} = {_toml(value)}" if line.startswith(f"{name} = ") else line
+        for line in config.read_text().splitlines()
+    ]
+    config.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match=f"{pattern}; the run cannot be resumed"):
+        folder.read_config()
+    if name not in ELSEWHERE:
+        found = grid_options(tmp_path / "grid.toml", {name: value})
+        with pytest.raises(ValueError, match=f"^{pattern}$"):
+            pmt.methods.trainer("default", **found)
+
+
+def test_messages_by_their_words():
+    for change, message in (
+        ({"queries": 5000, "baseline": "clean"}, "queries=5000 must be 1..4096"),
+        ({"queries": 1}, "queries=1 must be 2..4096 (leave-one-out compares two)"),
+        ({"probe_queries": 1}, "probe_queries=1 must be 2..4096 (a variance needs two)"),
+        ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
+        ({"aligned_learning_rate": 0.0}, "aligned_learning_rate=0.0 must be above 0, at most 1"),
+        ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is no budget)"),
+        ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalised"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            pmt.TrainingOptions(**change)
+    for change, message in (
+        ({"batch": 2.0}, "batch=2.0 must be an int"),
+        ({"momentum": "much"}, "momentum='much' must be a number"),
+        ({"train_bias": "no"}, "train_bias='no' must be True or False"),
+        ({"layers": 3}, "layers=3 must be text"),
+    ):
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+            pmt.TrainingOptions(**change)
+
+
+@pytest.mark.parametrize("kind", [BackpropOptions, MCUTrainOptions, TinyTrainOptions])
+def test_options_of_other_trainers_are_refused_by_their_declarations(kind: type[Options]):
+    for name, option in declared_options(kind).items():
+        for value in outside(option.values):
+            with pytest.raises(ValueError, match=f"^{name}="):
+                kind(**{name: value})
+
+
+def test_the_core_names_an_option_outside_its_range():
+    options = pmt.preset("default").to_core()
+    options.probe_queries = 1
+    with pytest.raises(
+        ValueError, match=r"^an option has a value outside its range \(probe_queries\)$"
+    ):
+        _core.Trainer(residual_network().core, options, [0], 1)
+    with pytest.raises(ValueError, match="^'up' is unknown; choose one of nearest, stochastic$"):
+        options.rounding = "up"
+
+
+@pytest.mark.parametrize("command", ["train", "select", "export"])
+def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    shown = re.sub(r"\s+", " ", capsys.readouterr().out)
+    for name, option in DECLARED.items():
+        if command != "train" and f"--{name.replace('_', '-')} " not in shown:
+            continue
+        text = option.described(lambda other: f"--{other.replace('_', '-')}")
+        values = option.values.shown(option.metavar)
+        assert f"{text} ({values + '; ' if values else ''}default: " in shown, name
+
+
+def test_help_is_laid_out_as_declared():
+    parser = argparse.ArgumentParser(prog="pmt train", add_help=False)
+    kept = ("epochs", "learning_rate", "seed", "directions", "sparsity", "node_ratio", "train_bias")
+    add_training_options(parser, without=[name for name in DECLARED if name not in kept])
+    check_golden("help_options.txt", parser.format_help())
+
+
+def test_docstrings_hold_every_declaration():
+    text = pmt.TrainingOptions.__doc__ or ""
+    assert (
+        "    queries : int, 1..4096\n        Perturbed forwards for each image and layer.\n" in text
+    )
+    assert '    rounding : {"nearest", "stochastic"}\n' in text
+    for name in DECLARED:
+        assert f"\n    {name} : " in text
+    own = TinyTrainOptions.__doc__ or ""
+    assert "    memory : int, 0 or more\n" in own
+    assert "epochs" not in own
