@@ -80,7 +80,7 @@ def test_random_bits_are_a_function_of_seed_step_and_layer():
         ({"arithmetic": "int4"}, "arithmetic='int4' is unknown; choose one of int8, float32"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 must be a finite number > 0"),
         ({"final_learning_rate": 2.0}, "final_learning_rate=2.0 must be 0..1"),
-        ({"momentum": 1.0}, "momentum=1.0 must be 0 or more, and less than 1"),
+        ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
         ({"weight_decay": -0.1}, "weight_decay=-0.1 must be 0..1"),
         ({"batch": 0}, "batch=0 must be 1..1000000"),
         ({"train_weights": False, "train_bias": False}, "leave nothing to train"),

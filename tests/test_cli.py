@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -26,6 +27,11 @@ def data(tmp_path):
     return write_data(tmp_path)
 
 
+def without_options(text: str) -> str:
+    """A help without the options of training, which test_options.py compares with what declares."""
+    return re.sub(r"^training:\n(?:(?: .*)?\n)*", "", text, flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -45,7 +51,7 @@ def data(tmp_path):
 )
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0
-    check_golden(f"help_{command or 'pmt'}.txt", capsys.readouterr().out)
+    check_golden(f"help_{command or 'pmt'}.txt", without_options(capsys.readouterr().out))
 
 
 def test_version(capsys):

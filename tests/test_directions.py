@@ -33,11 +33,11 @@ def parameters(model: Any) -> list[np.ndarray]:
         ),
         (
             {"sparsity": 1.0},
-            "sparsity=1.0 must be 0 <= sparsity < 1, the share of weights that a step leaves out",
+            "sparsity=1.0 must be 0 <= x < 1 (the share of weights that a step leaves out)",
         ),
         (
             {"sparsity": math.nan},
-            "sparsity=nan must be 0 <= sparsity < 1, the share of weights that a step leaves out",
+            "sparsity=nan must be 0 <= x < 1 (the share of weights that a step leaves out)",
         ),
         ({"mask_interval": 0}, "mask_interval=0 must be 1..1000000"),
         (

@@ -29,18 +29,18 @@ struct type_caster<Enumeration, std::void_t<decltype(joined_words(Enumeration{})
 
   bool load(handle source, bool) {
     const auto word = reinterpret_borrow<object>(source);
-    const tuple known = pmt::bindings::split(pmt::words<Enumeration>());
+    const tuple known = pmt::bindings::split(pmt::words<Enumeration>);
     for (size_t i = 0; i < known.size(); ++i) {
       if (!object(known[i]).equal(word)) continue;
       value = static_cast<Enumeration>(i);
       return true;
     }
-    const std::string choices = pmt::words<Enumeration>().joined;
+    const std::string choices = pmt::words<Enumeration>.joined;
     throw value_error(std::string(repr(source)) + " is unknown; choose one of " + choices);
   }
 
   static handle cast(Enumeration word, return_value_policy, handle) {
-    const object found = pmt::bindings::split(pmt::words<Enumeration>())[static_cast<size_t>(word)];
+    const object found = pmt::bindings::split(pmt::words<Enumeration>)[static_cast<size_t>(word)];
     return object(found).release();
   }
 };

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "core/perturbation.hpp"
 #include "core/status.hpp"
@@ -98,6 +97,7 @@ static_assert(sizeof(TrainerOptions) == 128, "written into the firmware's data f
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
+constexpr float largest_float = 3.40282347e38f;
 
 // Values of a number, the bounds among them unless they are open. No NaN is inside.
 template <typename T>
@@ -115,35 +115,35 @@ constexpr void for_each_option(Visitor visit) {
   using O = TrainerOptions;
   constexpr Range<uint32_t> flag = {0, 1};
   constexpr Range<float> fading = {0.0f, 1.0f, false, true};
-  visit("seed", &O::seed, Range<uint32_t>{0, std::numeric_limits<uint32_t>::max()});
+  visit("seed", &O::seed, Range<uint32_t>{0, UINT32_MAX});
   visit("queries", &O::queries, Range<int32_t>{1, most_queries});
   visit("mu_weight", &O::mu_weight, Range<int32_t>{1, largest_mu});
   visit("mu_node", &O::mu_node, Range<int32_t>{1, largest_mu});
-  visit("generator", &O::generator, words<Generator>());
-  visit("directions", &O::directions, words<Directions>());
-  visit("pairs", &O::pairs, words<Pairs>());
-  visit("hadamard_index", &O::hadamard_index, words<HadamardIndex>());
+  visit("generator", &O::generator, words<Generator>);
+  visit("directions", &O::directions, words<Directions>);
+  visit("pairs", &O::pairs, words<Pairs>);
+  visit("hadamard_index", &O::hadamard_index, words<HadamardIndex>);
   visit("sparsity", &O::sparsity, fading);
   visit("mask_interval", &O::mask_interval, Range<int32_t>{1, 1000000});
-  visit("scope", &O::scope, words<Scope>());
-  visit("baseline", &O::baseline, words<Baseline>());
-  visit("rule", &O::rule, words<EstimatorRule>());
-  visit("node_dimension", &O::node_dimension, words<NodeDimension>());
-  visit("node_ratio", &O::node_ratio, Range<float>{0.0f, std::numeric_limits<float>::max(), true});
-  visit("sharing", &O::sharing, words<Sharing>());
-  visit("gradient_norm_scaling", &O::gradient_norm_scaling, words<GradientNormScaling>());
+  visit("scope", &O::scope, words<Scope>);
+  visit("baseline", &O::baseline, words<Baseline>);
+  visit("rule", &O::rule, words<EstimatorRule>);
+  visit("node_dimension", &O::node_dimension, words<NodeDimension>);
+  visit("node_ratio", &O::node_ratio, Range<float>{0.0f, largest_float, true});
+  visit("sharing", &O::sharing, words<Sharing>);
+  visit("gradient_norm_scaling", &O::gradient_norm_scaling, words<GradientNormScaling>);
   visit("quantisation_aware_scaling", &O::quantisation_aware_scaling, flag);
-  visit("rounding", &O::rounding, words<Rounding>());
-  visit("step", &O::step, words<Step>());
+  visit("rounding", &O::rounding, words<Rounding>);
+  visit("step", &O::step, words<Step>);
   visit("train_bias", &O::train_bias, flag);
   visit("int8_logits", &O::int8_logits, flag);
-  visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, std::numeric_limits<int32_t>::max()});
-  visit("allocation", &O::allocation, words<Allocation>());
-  visit("mu", &O::mu, words<MuRule>());
+  visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, INT32_MAX});
+  visit("allocation", &O::allocation, words<Allocation>);
+  visit("mu", &O::mu, words<MuRule>);
   visit("mu_per_channel", &O::mu_per_channel, flag);
   visit("probe_queries", &O::probe_queries, Range<int32_t>{2, most_queries});
   visit("train_weights", &O::train_weights, flag);
-  visit("optimiser", &O::optimiser, words<Optimiser>());
+  visit("optimiser", &O::optimiser, words<Optimiser>);
   visit("momentum", &O::momentum, fading);
   visit("adam_beta2", &O::adam_beta2, fading);
   visit("shrinkage_memory", &O::shrinkage_memory, fading);

@@ -9,18 +9,19 @@ namespace pmt {
 template <typename Enumeration>
 struct Words {
   const char* joined;  // by ", "
-  constexpr uint32_t count() const {
-    uint32_t found = 1;
-    for (const char* at = joined; *at != '\0'; ++at) found += *at == ',' ? 1u : 0u;
-    return found;
-  }
-  constexpr bool holds(Enumeration value) const { return static_cast<uint32_t>(value) < count(); }
+  uint32_t count;
+  constexpr bool holds(Enumeration value) const { return static_cast<uint32_t>(value) < count; }
 };
 
-template <typename Enumeration>
-constexpr Words<Enumeration> words() {
-  return {joined_words(Enumeration{})};
+constexpr uint32_t count_words(const char* joined) {
+  uint32_t count = 1;
+  for (; *joined != '\0'; ++joined) count += *joined == ',' ? 1u : 0u;
+  return count;
 }
+
+// A variable, so that no word is counted on a device.
+template <typename Enumeration>
+constexpr Words<Enumeration> words = {joined_words(Enumeration{}), count_words(joined_words(Enumeration{}))};
 
 }  // namespace pmt
 

@@ -23,7 +23,7 @@ SEEDS = Range(0, 2**32 - 1)
 LAYERS = partial(
     option,
     metavar="SPEC",
-    help="names of blocks or layers to train, separated by commas, for example B2,head",
+    help="names of blocks or layers, separated by commas, for example B2,head",
 )
 EPOCHS = partial(
     option, metavar="N", help="passes over the training images", values=Range(1, 10**6)
