@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import pmt
-from pmt.cli.sources import DataSource
 from pmt.engines import CoreEngine, Engine, EngineTrainer, TFLiteMicroEngine
 from pmt.protocol import wilson_interval
+from pmt.protocol.data_source import DataSource
 from pmt.schedule import Schedule
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pmt
 from pmt.backprop import BackpropTrainer
-from pmt.cli.sources import DataSource
 from pmt.costs.backward_memory import Arithmetic, backward_memory
 from pmt.export.sizes import parse_size
 from pmt.protocol import Split, split, wilson_interval
+from pmt.protocol.data_source import DataSource
 from pmt.sparse_update.contribution import analyse
 from pmt.sparse_update.memory_model import scheme_memory
 from pmt.sparse_update.options import TinyTrainOptions

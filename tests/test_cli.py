@@ -297,7 +297,7 @@ def test_the_module_runs_as_a_program(model):
 
 
 def test_a_bundled_data_set_keeps_its_name(tmp_path):
-    from pmt.cli.sources import DataSource
+    from pmt.protocol.data_source import DataSource
 
     source = DataSource("bundled", "fog", 2, 3)
     assert DataSource.from_config({**source.to_config(), "limit": 0}) == source

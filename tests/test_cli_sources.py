@@ -10,9 +10,9 @@ import pytest
 from networks import residual_network
 from PIL import Image
 
-from pmt.cli.sources import DataSource
 from pmt.datasets import decoding
 from pmt.datasets.decoding import have_one_size
+from pmt.protocol.data_source import DataSource
 
 
 def write(path: Path, size: tuple[int, int], *, orientation: int = 1) -> Path:

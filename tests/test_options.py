@@ -17,6 +17,7 @@ from pmt.backprop.options import BackpropOptions
 from pmt.cli import main
 from pmt.cli.training_arguments import add_training_options, training_options
 from pmt.option_fields import Options, Range, Values, Words, declared_options
+from pmt.run_config import RunConfig
 from pmt.run_folder import RunFolder
 from pmt.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.sweep.grid_file import read_grid
@@ -98,7 +99,7 @@ def grid_options(path: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def create_run(folder: RunFolder, options: pmt.TrainingOptions) -> None:
-    folder.create(residual_network(), options, {"model": "m"})
+    folder.create(residual_network(), RunConfig(options, {"model": "m"}))
 
 
 @pytest.mark.parametrize("name", DECLARED)

@@ -14,9 +14,9 @@ from test_datasets_cifar import write_binary
 
 import pmt
 from pmt import corruptions
-from pmt.cli.sources import DataSource
 from pmt.datasets import Dataset
 from pmt.protocol import ImagePool, balanced_order, split, wilson_interval
+from pmt.protocol.data_source import DataSource
 
 
 def numbered(count: int, classes: int, *, first: int = 0, name: str = "numbered") -> Dataset:

@@ -15,8 +15,8 @@ from sweep_files import RUNS, SLOW, left_by, write_grid
 
 import pmt
 from pmt.cli import main
-from pmt.cli.sources import DataSource
 from pmt.protocol import split
+from pmt.protocol.data_source import DataSource
 from pmt.sweep import plan, read_grid, run_all
 from pmt.sweep.evaluation import pack, unpack
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -18,14 +17,8 @@ from pmt.schedule import ScheduleOptions
 
 __all__ = ["RunConfig", "RunOptions", "contents_of"]
 
-# The options of each kind of trainer: module and class.
-_OPTIONS = {
-    "zeroth_order": ("pmt.options", "TrainingOptions"),
-    "backprop": ("pmt.backprop.options", "BackpropOptions"),
-    "mcutrain": ("pmt.sparse_update.options", "MCUTrainOptions"),
-    "tinytrain": ("pmt.sparse_update.options", "TinyTrainOptions"),
-    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptationOptions"),
-}
+# The class of the options of each kind of trainer, imported when a run of it is read.
+_OPTIONS: dict[str, Callable[[], type[Any]]] = {}
 _CONTENTS = {
     "model_crc32": "model",
     "train_images_crc32": "training images",
@@ -125,6 +118,19 @@ class RunConfig:
         return str(_read_tables(path).get("run", {}).get("trainer", "zeroth_order"))
 
 
+def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
+    """Name the class of the options of a kind of trainer, so that its run folders can be read.
+
+    Parameters
+    ----------
+    trainer : str
+        ``name`` of the trainer's class.
+    options : callable
+        Returns the class; called when a run of this kind is read.
+    """
+    _OPTIONS[trainer] = options
+
+
 def contents_of(model: Model, data: Dataset, valid: Dataset | None) -> dict[str, int]:
     """Return the CRC-32 of a model's image, and of all images and labels as they are trained on.
 
@@ -157,9 +163,7 @@ def _options_class(trainer: str) -> type:
             f"trainer {trainer!r} is unknown; it may need a newer version of pmt, or the class of "
             "its options: read_config(options=...)"
         )
-    module, name = _OPTIONS[trainer]
-    found: type = getattr(importlib.import_module(module), name)
-    return found
+    return _OPTIONS[trainer]()
 
 
 def _damaged(path: Path, reason: str) -> ValueError:

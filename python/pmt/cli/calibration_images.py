@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pmt import datasets
-from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
 from pmt.datasets.layouts import chosen_indices
 from pmt.datasets.picture import Fit, resized
+from pmt.protocol.data_source import BUNDLED
 from pmt.quantization import FloatGraph
 
 __all__ = ["calibration_images"]

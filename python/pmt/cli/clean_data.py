@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pmt import datasets
 from pmt.cli.arguments import integer
-from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
+from pmt.protocol.data_source import BUNDLED
 
 __all__ = ["add_corruption_seed", "add_size", "add_split", "read_clean"]
 

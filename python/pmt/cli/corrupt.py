@@ -18,9 +18,9 @@ from pmt.cli.arguments import (
 from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
 from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
-from pmt.cli.sources import chosen_indices
 from pmt.cli.streams import complain
 from pmt.corruptions import SEVERITIES, ArrayWriter, names
+from pmt.datasets.layouts import chosen_indices
 from pmt.progress import ProgressLine
 
 EXIT_INTERRUPTED = 130

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pmt.cli.arguments import add_data, add_json, add_model, integer
 from pmt.cli.output import Output
-from pmt.cli.sources import BUNDLED, DataSource, data_source, load_model
+from pmt.cli.sources import data_source, load_model
 from pmt.cli.training_arguments import (
     add_layers,
     add_training_options,
@@ -21,6 +21,7 @@ from pmt.export.lock import Lock, read_lock
 from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
 from pmt.options import TrainingOptions, preset
+from pmt.protocol.data_source import BUNDLED, DataSource
 from pmt.run_folder import RunFolder
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]

@@ -21,12 +21,12 @@ from pmt.cli.arguments import (
 from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
 from pmt.cli.corruption_lists import chosen_corruptions, chosen_severities
 from pmt.cli.output import Output
-from pmt.cli.sources import BUNDLED
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
 from pmt.printable import printable
 from pmt.progress import ProgressLine
+from pmt.protocol.data_source import BUNDLED
 from pmt.sheets import Sheet, corruption_sheet, dataset_sheet
 from pmt.sheets.drawing import png
 from pmt.sheets.sheet import Image

@@ -1,194 +1,16 @@
-"""Where a command's model and images come from, and how a run folder remembers it."""
+"""The model and the images that a command line names."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pmt
-from pmt import corruptions, datasets
+from pmt import corruptions
 from pmt.cli.arguments import checked_constants
-from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
-from pmt.datasets.cifar import has_cifar
-from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
-from pmt.datasets.data_folder import named
-from pmt.datasets.layouts import chosen_indices, load_at_own_size
-from pmt.datasets.picture import Fit, resized
-from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
-from pmt.protocol import ImagePool
+from pmt.protocol.data_source import DataSource, data_path
 
-__all__ = [
-    "BUNDLED",
-    "DataSource",
-    "absolute",
-    "checksum",
-    "chosen_indices",
-    "data_source",
-    "load_model",
-    "model_path",
-]
-
-BUNDLED = "bundled"
-
-
-@dataclass(frozen=True)
-class DataSource:
-    """A data set, corrupted or not: ``severity`` 0 where it is not.
-
-    Where the folder holds arrays of corrupted images, those stand for the corrupted split, see
-    :func:`pmt.datasets.corrupted_arrays.find_corrupted`; elsewhere the clean images are corrupted.
-    """
-
-    data: str
-    corruption: str = ""
-    severity: int = 0
-    corruption_seed: int = 0
-    labels: str = "fine"
-    constants: str = "cifar10"
-
-    @classmethod
-    def from_config(cls, source: Mapping[str, Any]) -> DataSource:
-        """Read the source that a run folder holds."""
-        return cls(**{name: source[name] for name in cls.__dataclass_fields__ if name in source})
-
-    def to_config(self) -> dict[str, Any]:
-        """Return it as a run folder keeps it."""
-        return asdict(self)
-
-    def description(self, split: str) -> str:
-        """The data set and its corruption in a few words."""
-        if not self.corruption:
-            return self.data
-        stored = self.stored(split)
-        if stored is None:
-            return f"{self.data}, {self.corruption} severity {self.severity}"
-        return f"{stored}, {self.corruption} severity {self.severity}, stored arrays"
-
-    def stored(self, split: str) -> Path | None:
-        """Folder of the arrays that hold this split corrupted; None where it is to be made."""
-        if not self.corruption or self.data == BUNDLED:
-            return None
-        return find_corrupted(Path(self.data), split)
-
-    def load(self, split: str, model: Model, *, limit: int = 0) -> Dataset:
-        """Read a split, corrupt it, and resize it to the model's input.
-
-        Images are corrupted at their own size, as CIFAR-10-C is, where they all have one.
-
-        Parameters
-        ----------
-        split : {"train", "test"}
-            The test split's corruption seed is the train split's plus 1.
-        model : Model
-            Whose input size and channels the images must have in the end.
-        limit : int
-            At most so many images, chosen evenly at random; 0 takes all. They are the same for
-            every run, and corrupted as within the whole split.
-
-        Returns
-        -------
-        Dataset
-            The images.
-
-        Raises
-        ------
-        FileNotFoundError, ValueError, ImportError
-            As :func:`pmt.datasets.load`; or if the model takes another number of channels.
-        """
-        return self._prepared(self._read(split, model, limit), split, model, limit)
-
-    def load_splits(
-        self, model: Model, *, limit: int = 0, valid_limit: int = 0
-    ) -> tuple[Dataset, Dataset | None]:
-        """Read the train and the test split; no test split where the data has only one part."""
-        train, test = self._read("train", model), self._read("test", model)
-        only_one = len(train) == len(test) and checksum(train) == checksum(test)
-        valid = None if only_one else self._prepared(test, "test", model, valid_limit)
-        return self._prepared(train, "train", model, limit), valid
-
-    def pool(self, split: str, model: Model) -> ImagePool:
-        """Return a split's images for :func:`pmt.protocol.split`, which takes some of them.
-
-        They are those of :meth:`load`, and clean ones beside them where the data has both.
-
-        Parameters
-        ----------
-        split : {"train", "test"}
-            The test split's corruption seed is the train split's plus 1.
-        model : Model
-            Whose input size and channels the images must have in the end.
-
-        Raises
-        ------
-        FileNotFoundError, ValueError, ImportError
-            As :meth:`load`.
-        """
-        folder = self.stored(split)
-        stored = clean = None
-        if folder is not None:
-            stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
-        if folder is None or has_cifar(Path(self.data)):
-            clean = self._read_clean(split, model)
-        for data in (clean, stored):
-            if data is not None:
-                self._check_channels(data, model)
-        return ImagePool(
-            clean=clean,
-            stored=stored,
-            corruption=self.corruption,
-            severity=self.severity,
-            seed=corruptions.split_seed(self.corruption_seed, split),
-            constants=self.constants,
-            size=model.input_shape[:2],
-        )
-
-    def _check_channels(self, data: Dataset, model: Model) -> None:
-        channels = data.images.shape[3]
-        if channels != model.input_shape[2]:
-            raise ValueError(
-                f"{self.data}: images have {channels} channels, the model takes "
-                f"{model.input_shape[2]}; convert the images or use another model"
-            )
-
-    def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
-        self._check_channels(data, model)
-        chosen = chosen_indices(len(data), limit)
-        data = data.subset(chosen)
-        if self.corruption and self.stored(split) is None:
-            seed = corruptions.split_seed(self.corruption_seed, split)
-            data = corruptions.corrupt(
-                data,
-                self.corruption,
-                self.severity,
-                seed=seed,
-                indices=chosen,
-                constants=self.constants,
-            )
-        size = model.input_shape[:2]
-        if data.images.shape[1:3] != size:
-            data = replace(data, images=resized(data.images, Fit(size)))
-        return data
-
-    def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
-        if not self.corruption and self.data != BUNDLED:
-            size = model.input_shape[:2]
-            return datasets.load(self.data, split=split, size=size, limit=limit, labels=self.labels)
-        stored = self.stored(split)
-        if stored is not None:
-            return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
-        return self._read_clean(split, model)
-
-    def _read_clean(self, split: str, model: Model) -> Dataset:
-        if self.data == BUNDLED:
-            return datasets.bundled(split)
-        return load_at_own_size(
-            self.data, split=split, otherwise=model.input_shape[:2], labels=self.labels
-        )
+__all__ = ["data_source", "load_model"]
 
 
 def data_source(arguments: argparse.Namespace) -> DataSource:
@@ -200,7 +22,7 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
             raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
         if arguments.constants is not None:
             raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
-        return DataSource(absolute(arguments.data), labels=labels)
+        return DataSource(data_path(arguments.data), labels=labels)
     if name not in corruptions.names():
         known = ", ".join(corruptions.names())
         raise ValueError(f"--corruption {name!r} is unknown; choose one of {known}")
@@ -208,20 +30,10 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
     seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
-    return DataSource(absolute(arguments.data), name, severity, seed, labels, constants)
+    return DataSource(data_path(arguments.data), name, severity, seed, labels, constants)
 
 
 def load_model(arguments: argparse.Namespace) -> Model:
     """Load the model that the command line names."""
     options = {"classes": arguments.classes, "resolution": arguments.resolution}
     return pmt.load(arguments.model, **{k: v for k, v in options.items() if v is not None})
-
-
-def model_path(name: str) -> str:
-    """Return a model's name as a run folder keeps it: valid from any working directory."""
-    return name if name in BUNDLED_MODELS else str(Path(name).absolute())
-
-
-def absolute(path: str) -> str:
-    """Return a data set's path as a run folder keeps it: valid from any working directory."""
-    return path if path == BUNDLED else str(named(path).absolute())

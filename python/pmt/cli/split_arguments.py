@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import integer
-from pmt.cli.sources import DataSource
 from pmt.model import Model
 from pmt.protocol import PROTOCOLS, Split, split
+from pmt.protocol.data_source import DataSource
 
 __all__ = ["add_split", "split_of"]
 

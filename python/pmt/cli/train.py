@@ -12,7 +12,7 @@ from pmt import _core, methods
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
-from pmt.cli.sources import DataSource, checksum, data_source, load_model, model_path
+from pmt.cli.sources import data_source, load_model
 from pmt.cli.streams import complain
 from pmt.cli.training_arguments import (
     add_layers,
@@ -22,10 +22,12 @@ from pmt.cli.training_arguments import (
     given_options,
 )
 from pmt.datasets import Dataset
+from pmt.datasets.checksum import checksum
 from pmt.model import Model
 from pmt.options import TrainingOptions
 from pmt.printable import printable
 from pmt.progress import duration
+from pmt.protocol.data_source import DataSource, model_path
 from pmt.result import RunResult
 from pmt.run_folder import RunFolder, RunOptions
 from pmt.schedule import Schedule

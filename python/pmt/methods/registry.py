@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pmt.methods.backprop import BACKPROP
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.options import preset
+from pmt.run_config import register_options
 from pmt.run_folder import RunFolder, RunOptions
 from pmt.training_run import Trainer
 
@@ -22,14 +24,42 @@ METHODS: dict[str, Method] = {
     **BACKPROP,
 }
 
-# The trainer of each kind: module and class. Made as Class(options, threads=...).
-_TRAINERS = {
-    "zeroth_order": ("pmt.trainer", "ZOTrainer"),
-    "no_adaptation": ("pmt.methods.no_adaptation", "NoAdaptation"),
-    "backprop": ("pmt.backprop.trainer", "BackpropTrainer"),
-    "mcutrain": ("pmt.sparse_update.trainer", "MCUTrainTrainer"),
-    "tinytrain": ("pmt.sparse_update.trainer", "TinyTrainTrainer"),
-}
+
+class _Kind(NamedTuple):
+    """Where a kind of trainer is, made as ``Class(options, threads=...)``, and its options."""
+
+    module: str
+    trainer: str
+    options_module: str
+    options: str
+
+
+_KINDS = {
+    "zeroth_order": _Kind("pmt.trainer", "ZOTrainer", "pmt.options", "TrainingOptions"),
+    "no_adaptation": _Kind(
+        "pmt.methods.no_adaptation", "NoAdaptation",
+        "pmt.methods.no_adaptation", "NoAdaptationOptions",
+    ),
+    "backprop": _Kind(
+        "pmt.backprop.trainer", "BackpropTrainer", "pmt.backprop.options", "BackpropOptions"
+    ),
+    "mcutrain": _Kind(
+        "pmt.sparse_update.trainer", "MCUTrainTrainer",
+        "pmt.sparse_update.options", "MCUTrainOptions",
+    ),
+    "tinytrain": _Kind(
+        "pmt.sparse_update.trainer", "TinyTrainTrainer",
+        "pmt.sparse_update.options", "TinyTrainOptions",
+    ),
+}  # fmt: skip
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+for _name, _kind in _KINDS.items():
+    register_options(_name, partial(_imported, _kind.options_module, _kind.options))
 
 
 def method(name: str) -> Method:
@@ -102,8 +132,6 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
 
 
 def _made(kind: str, options: RunOptions | None, threads: int, **changes: Any) -> Trainer:
-    module, name = _TRAINERS[kind]
-    made: Trainer = getattr(importlib.import_module(module), name)(
-        options, threads=threads, **changes
-    )
+    found = _KINDS[kind]
+    made: Trainer = _imported(found.module, found.trainer)(options, threads=threads, **changes)
     return made

@@ -12,10 +12,11 @@ from pmt import _core
 from pmt.loading import load
 from pmt.model import Model
 from pmt.protocol import Split
+from pmt.protocol.data_source import data_path, model_path
 from pmt.sweep.grid_file import CLEAN, Grid, MethodTable
 from pmt.sweep.methods import check_methods, make_trainer
 from pmt.sweep.problems import Problems
-from pmt.sweep.run_data import checksums, data_path, load_split, model_path, pools
+from pmt.sweep.run_data import checksums, load_split, pools
 from pmt.sweep.run_spec import NO_ADAPTATION, RunSpec
 
 __all__ = ["Plan", "plan", "shard"]

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.datasets.picture import Fit, resized
 from pmt.model import Model
 from pmt.protocol import ImagePool, Split, split
+from pmt.protocol.data_source import DataSource, data_path
 from pmt.sweep.grid_file import CLEAN
 
-if TYPE_CHECKING:
-    from pmt.cli.sources import DataSource
-
-__all__ = ["at_size", "checksums", "data_path", "load_split", "model_path", "pools"]
-
-
-def data_path(path: str) -> str:
-    """Return a data set's path, valid from any working directory."""
-    # Late, here and below: pmt.cli imports this package for `pmt sweep`.
-    from pmt.cli.sources import absolute
-
-    return absolute(path)
-
-
-def model_path(path: str) -> str:
-    """Return a model's path, valid from any working directory."""
-    from pmt.cli.sources import model_path as absolute_model
-
-    return absolute_model(path)
+__all__ = ["at_size", "checksums", "load_split", "pools"]
 
 
 def pools(
@@ -89,8 +72,6 @@ def _checksum(pool: ImagePool) -> int:
 
 
 def _source(data: Mapping[str, Any], corruption: str, severity: int) -> DataSource:
-    from pmt.cli.sources import DataSource
-
     corrupted = corruption != CLEAN
     return DataSource(
         data=data_path(data["path"]),
