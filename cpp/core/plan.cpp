@@ -7,16 +7,8 @@ namespace {
 
 constexpr int32_t unplaced = -1;
 constexpr int32_t buffer_alignment = 16;
-constexpr Pass passes[] = {Pass::main, Pass::query};
 
 }  // namespace
-
-void Plan::lifetime(int32_t tensor, int32_t* first, int32_t* last) const {
-  const int32_t made_by = producers()[tensor], used_by = last_uses()[tensor];
-  const int32_t last_op = used_by < made_by ? made_by : used_by;
-  *first = made_by < 0 ? 0 : segments_.begin(made_by);
-  *last = last_op < 0 ? 0 : (last_op < model_->op_count() ? segments_.end(last_op) : last_op);
-}
 
 int32_t Plan::main_end(int32_t layer) const {
   if (perturbs_nodes_ == nullptr) return layer + 1;
@@ -24,16 +16,6 @@ int32_t Plan::main_end(int32_t layer) const {
     if (layers_[i] == layer && perturbs_nodes_[i] != 0 && !segments_.streams(layer)) return layer + 1;
   }
   return segments_.begin(layer);
-}
-
-void Plan::lifetime_of(int32_t item, int32_t* first, int32_t* last) const {
-  if (item < tensors_) {
-    lifetime(item, first, last);
-  } else {
-    const int32_t op = item == tile() ? queried_ : item - tensors_;
-    *first = segments_.begin(op);
-    *last = segments_.end(op);
-  }
 }
 
 // Whether a buffer of the main pass must outlive a layer's queries.
@@ -46,56 +28,6 @@ bool Plan::kept(int32_t item, int32_t layer) const {
   // The last op's input stays for the clean loss.
   const int32_t next = end < model_->op_count() ? end : end - 1;
   return made_by < end && (last >= next || made_by == layer);
-}
-
-// Scratch is there once a segment, as large as any of its ops needs it.
-bool Plan::exists(const Buffer& buffer) const {
-  if (buffer.item == tile()) return buffer.pass == Pass::query && sizes()[tile()] > 0;
-  const bool scratch = buffer.item >= tensors_;
-  const int32_t made_by = scratch ? buffer.item - tensors_ : producers()[buffer.item];
-  if (scratch && (!is_compact() || segments_.begin(made_by) != made_by)) return false;
-  return buffer.pass == Pass::main || (queried_ >= 0 && made_by >= query_start(queried_));
-}
-
-bool Plan::conflict(const Buffer& a, const Buffer& b) const {
-  if (a.pass == Pass::query && b.pass == Pass::main) return conflict(b, a);
-  if (a.pass != b.pass && is_compact()) return kept(a.item, queried_);
-  int32_t a_first, a_last, b_first, b_last;
-  lifetime_of(a.item, &a_first, &a_last);
-  lifetime_of(b.item, &b_first, &b_last);
-  if (a.pass == b.pass) return a_first <= b_last && b_first <= a_last;
-  if (memory_ == QueryMemory::apart) return false;
-  for (int32_t i = 0; i < layer_count_; ++i) {
-    if (b_first >= query_start(layers_[i]) && kept(a.item, layers_[i])) return true;
-  }
-  return false;
-}
-
-bool Plan::overlap(const Buffer& a, const Buffer& b) const {
-  const int32_t a_begin = offsets(a.pass)[a.item], b_begin = offsets(b.pass)[b.item];
-  return a_begin < b_begin + sizes()[b.item] && b_begin < a_begin + sizes()[a.item];
-}
-
-// At the lowest offset that no other buffer forbids.
-void Plan::place(const Buffer& buffer) {
-  const int32_t bytes = sizes()[buffer.item];
-  int32_t place = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const Pass pass : passes) {
-      const int32_t* offset = offsets(pass);
-      for (int32_t i = 0; i < items(); ++i) {
-        const int32_t end = offset[i] + sizes()[i];
-        if (offset[i] == unplaced || offset[i] >= place + bytes || end <= place) continue;
-        if (!conflict(buffer, {pass, i})) continue;
-        place = end;
-        moved = true;
-      }
-    }
-  }
-  offsets(buffer.pass)[buffer.item] = place;
-  if (buffer.pass == Pass::query && memory_ == QueryMemory::apart) return;
-  bytes_ = place + bytes > bytes_ ? place + bytes : bytes_;
 }
 
 void Plan::start(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table) {
@@ -118,6 +50,7 @@ void Plan::start(const Model& model, const int32_t* layers, int32_t layer_count,
 
 void Plan::make(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table) {
   start(model, layers, layer_count, memory, table);
+  list_items();
   place_all(INT32_MAX);
 }
 
@@ -131,16 +64,17 @@ Status Plan::make_compact(const Model& model, const int32_t* layers, int32_t lay
     const bool can = compact.streams || compact.chosen_count == 0;
     if (!can || !segments_.choose(compact.chosen, compact.chosen_count)) return {Code::plan_streams};
   } else if (compact.streams) {
-    search(compact);
+    segments_.choose({layers_, compact.perturbs_nodes, layer_count_});
   }
+  list_items();
+  if (compact.chosen == nullptr && compact.streams) search();
   place_all(INT32_MAX);
   return {};
 }
 
 // Streaming repeats work in queries and calls kernels more often: where it saves no byte, it is undone, and
 // bands are as wide as costs none.
-void Plan::search(const Compact& compact) {
-  segments_.choose({layers_, compact.perturbs_nodes, layer_count_});
+void Plan::search() {
   place_all(INT32_MAX);
   int32_t least = bytes_;
   for (int32_t end = model_->op_count() - 1; end >= 0;) {
@@ -162,7 +96,7 @@ bool Plan::leave_alone(int32_t begin, int32_t end, int32_t* least) {
 
 void Plan::widen_band(int32_t begin, int32_t end, int32_t* least) {
   for (int32_t band = 2; band <= largest_band; band *= 2) {
-    segments_.set(begin, end, band);
+    if (!segments_.set(begin, end, band)) continue;
     if (!place_all(*least)) {
       segments_.set(begin, end, band / 2);
       return;
@@ -171,34 +105,11 @@ void Plan::widen_band(int32_t begin, int32_t end, int32_t* least) {
   }
 }
 
-void Plan::place_queries(int32_t layer) {
-  if (!is_compact()) return;
-  queried_ = layer;
-  queried_end_ = main_end(layer);
-  sizes()[tile()] = round_up(tile_of(layer), buffer_alignment);
-  clear(Pass::query);
-  place_largest_first(Pass::query);
-}
-
 int32_t Plan::tile_of(int32_t layer) const {
   int32_t bytes = 0;
   for (int32_t i = 0; i < layer_count_; ++i) bytes = layers_[i] == layer ? tile_bytes_[i] : bytes;
-  return bytes > 0 && segments_.streams(layer) ? weight_count(*model_, model_->op(layer)) : bytes;
-}
-
-void Plan::clear(Pass pass) {
-  for (int32_t i = 0; i < items(); ++i) offsets(pass)[i] = unplaced;
-}
-
-// Gives up, with false, once it takes more than so many bytes.
-bool Plan::place_all(int32_t most) {
-  bytes_ = 0;
-  size_all();
-  clear(Pass::main);
-  clear(Pass::query);
-  place_largest_first(Pass::main);
-  for (int32_t i = 0; is_compact() && i < layer_count_ && bytes_ <= most; ++i) place_queries(layers_[i]);
-  return bytes_ <= most;
+  if (bytes > 0 && segments_.streams(layer)) bytes = weight_count(*model_, model_->op(layer));
+  return round_up(bytes, buffer_alignment);
 }
 
 void Plan::size_all() {
@@ -217,22 +128,6 @@ void Plan::size_all() {
   sizes()[tile()] = 0;
 }
 
-// What of a pass has no place yet. Other plans than compact ones place both passes together.
-void Plan::place_largest_first(Pass only) {
-  for (;;) {
-    Buffer largest = {Pass::main, -1};
-    for (const Pass pass : passes) {
-      if (is_compact() && pass != only) continue;
-      for (int32_t i = 0; i < items(); ++i) {
-        const bool larger = largest.item < 0 || sizes()[i] > sizes()[largest.item];
-        if (larger && offsets(pass)[i] == unplaced && exists({pass, i})) largest = {pass, i};
-      }
-    }
-    if (largest.item < 0) return;
-    place(largest);
-  }
-}
-
 int32_t Plan::query_bytes(int32_t first) const {
   int32_t bytes = 0;
   for (int32_t i = 0; i < tensors_; ++i) {
@@ -246,9 +141,7 @@ int32_t Plan::query_bytes(int32_t first) const {
 // A buffer of the main pass.
 bool Plan::is_alive(int32_t item, int32_t op) const {
   if (offsets(Pass::main)[item] == unplaced) return false;
-  int32_t first, last;
-  lifetime_of(item, &first, &last);
-  return first <= op && op <= last;
+  return lives_during(item, {op, op});
 }
 
 // Where the next buffer that is alive at an op starts, from an offset on.
@@ -285,17 +178,5 @@ void Plan::widen(int32_t op, int32_t bytes) {
 }
 
 void Plan::reserve(int32_t bytes) { bytes_ = bytes > bytes_ ? bytes : bytes_; }
-
-bool Plan::is_free_of_overlaps() const {
-  for (int32_t i = 0; i < 2 * items(); ++i) {
-    const Buffer a = {static_cast<Pass>(i / items()), i % items()};
-    for (int32_t k = 0; k < i; ++k) {
-      const Buffer b = {static_cast<Pass>(k / items()), k % items()};
-      if (offsets(a.pass)[a.item] == unplaced || offsets(b.pass)[b.item] == unplaced) continue;
-      if (overlap(a, b) && conflict(a, b)) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace pmt

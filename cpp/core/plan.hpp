@@ -48,7 +48,7 @@ class Plan {
                       int32_t* table);
 
   static int32_t table_size(const Model& model) {
-    return 5 * model.tensor_count() + 3 * (model.op_count() + 1) + Segments::table_size(model);
+    return 5 * model.tensor_count() + 3 * (model.op_count() + 1) + Segments::table_size(model) + beyond_spare(model);
   }
 
   // Compact: gives the tensors of a layer's queries their places, in which those of other layers' were.
@@ -81,7 +81,12 @@ class Plan {
   int32_t query_bytes(int32_t first) const;
 
   // First and last op at which a tensor is alive (the network's input lives from op 0).
-  void lifetime(int32_t tensor, int32_t* first, int32_t* last) const;
+  void lifetime(int32_t tensor, int32_t* first, int32_t* last) const {
+    const int32_t made_by = producers()[tensor], used_by = last_uses()[tensor];
+    const int32_t last_op = used_by < made_by ? made_by : used_by;
+    *first = made_by < 0 ? 0 : segments_.begin(made_by);
+    *last = last_op < 0 ? 0 : (last_op < model_->op_count() ? segments_.end(last_op) : last_op);
+  }
   // Index of the op that makes a tensor, -1 for the network's input.
   int32_t producer(uint32_t tensor) const { return producers()[tensor]; }
   // Index of the last op that reads a tensor; the number of ops for the network's output.
@@ -108,6 +113,18 @@ class Plan {
     Pass pass;
     int32_t item;  // a tensor, behind them the scratch of an op, or the tile
   };
+  struct Life {  // ops
+    int32_t first, last;
+  };
+  struct Table {
+    Pass pass;
+    const int32_t *offsets, *sizes;
+  };
+  struct Candidate {
+    Buffer buffer;
+    Life life;
+    int32_t bytes, place;
+  };
   // The table: offsets in the main pass and in queries, and bytes, of every item; producers and last uses
   // of the tensors; segments.
   int32_t items() const { return tile() + 1; }
@@ -116,21 +133,46 @@ class Plan {
   int32_t* sizes() const { return table_ + 2 * items(); }
   int32_t* producers() const { return table_ + 3 * items(); }
   int32_t* last_uses() const { return producers() + tensors_; }
+  // In what is spare of the segments: tensors and scratch, the largest first, then of each op but the first
+  // the earliest whose tensor is still alive there. With tensors that nobody makes or reads it takes more.
+  int32_t listed() const { return tile(); }
+  int32_t* by_size() const { return segments_.spare(); }
+  int32_t* earliest_alive() const { return by_size() + listed(); }
+  int32_t earliest_alive(int32_t op) const { return op == 0 ? 0 : earliest_alive()[op - 1]; }
+  static int32_t beyond_spare(const Model& model) {
+    const int32_t needed = model.tensor_count() + 2 * model.op_count() - 1, spare = Segments::spare_size(model);
+    return needed > spare ? needed - spare : 0;
+  }
+  int32_t output_of(int32_t op) const { return static_cast<int32_t>(model_->op(op).output); }
 
   void start(const Model& model, const int32_t* layers, int32_t layer_count, QueryMemory memory, int32_t* table);
-  void search(const Compact& compact);
+  void search();
   bool leave_alone(int32_t begin, int32_t end, int32_t* least);
   void widen_band(int32_t begin, int32_t end, int32_t* least);
-  bool place_all(int32_t most);
   void size_all();
   int32_t tile_of(int32_t layer) const;
+
+  // Placement.
+  bool place_all(int32_t most);
+  void list_items();
+  void sort_items();
+  void measure_lives();
   void clear(Pass pass);
+  void list_kept();
+  int32_t next_kept(int32_t tensor) const { return -2 - offsets(Pass::query)[tensor]; }
   void place_largest_first(Pass only);
   void place(const Buffer& buffer);
+  Table table_of(Pass pass) const { return {pass, offsets(pass), sizes()}; }
+  void step_over(const Table& table, int32_t item, Candidate* candidate) const;
+  void step_over_all(Candidate* candidate) const;
+  void step_over_neighbours(Candidate* candidate) const;
   bool exists(const Buffer& buffer) const;
+  Life life_of(int32_t item) const;
+  bool lives_during(int32_t item, const Life& life) const;
+  bool queries_between(int32_t first, int32_t last) const;
   bool conflict(const Buffer& a, const Buffer& b) const;
   bool overlap(const Buffer& a, const Buffer& b) const;
-  void lifetime_of(int32_t item, int32_t* first, int32_t* last) const;
+
   bool is_alive(int32_t item, int32_t op) const;
   int32_t next_start(int32_t op, int32_t offset) const;
 
@@ -145,6 +187,8 @@ class Plan {
   Segments segments_;
   int32_t queried_ = -1;      // compact: the layer whose queries have a place
   int32_t queried_end_ = -1;  // its main_end()
+  int32_t kept_ = -1;         // while queries are placed, a tensor that the main pass keeps for them
+  int32_t input_last_ = 0;    // the op that reads the network's input last
   int32_t tensors_ = 0;
   int32_t bytes_ = 0;
 };

@@ -29,15 +29,19 @@ void Segments::set_alone(int32_t op) {
   at(lines, op) = 0;
 }
 
-void Segments::set(int32_t begin, int32_t end, int32_t band) {
+bool Segments::set(int32_t begin, int32_t end, int32_t band) {
   int32_t rows[longest_stream];
+  bool changed = false;
   count_line_rows(*model_, begin, end, band, rows);
   for (int32_t i = begin; i <= end; ++i) {
     at(first, i) = begin;
     at(last, i) = end;
     at(bands, i) = band;
-    at(lines, i) = i < end ? rows[i - begin] : 0;
+    const int32_t held = i < end ? rows[i - begin] : 0;
+    changed |= at(lines, i) != held;
+    at(lines, i) = held;
   }
+  return changed;
 }
 
 // Ops that compute rows from rows, whose results nobody else reads but the last one's. The network's

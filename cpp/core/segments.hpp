@@ -23,6 +23,10 @@ class Segments {
 
   static int32_t table_size(const Model& model) { return fields * model.op_count(); }
 
+  // Entries of the table that choose() alone uses, the last ones.
+  static int32_t spare_size(const Model& model) { return (fields - outside) * model.op_count(); }
+  int32_t* spare() const { return table_ + outside * ops_; }
+
   // Every op alone. `producers` and `last_uses` are of the tensors; all outlive the segments.
   void open(const Model& model, const int32_t* producers, const int32_t* last_uses, int32_t* table);
 
@@ -33,8 +37,9 @@ class Segments {
   // Lets these stream, ascending; false, and not all of them do, where one cannot.
   bool choose(const StreamedOps* streams, int32_t count);
 
-  // Lets ops begin .. end stream, or every op of a segment be alone.
-  void set(int32_t begin, int32_t end, int32_t band);
+  // Lets ops begin .. end stream, or every op of a segment be alone. Whether a line buffer has other rows than
+  // before.
+  bool set(int32_t begin, int32_t end, int32_t band);
   void set_alone(int32_t op);
 
   int32_t begin(int32_t op) const { return at(first, op); }
@@ -46,7 +51,7 @@ class Segments {
   int32_t rows(int32_t op, int32_t height) const { return op < 0 || at(lines, op) == 0 ? height : at(lines, op); }
 
  private:
-  enum Field { first, last, bands, lines, outside, most, peak, fields };
+  enum Field { first, last, bands, lines, outside, most, peak, fields };  // choose() alone: from outside on
 
   int32_t& at(Field field, int32_t op) { return table_[field * ops_ + op]; }
   int32_t at(Field field, int32_t op) const { return table_[field * ops_ + op]; }
