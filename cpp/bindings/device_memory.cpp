@@ -100,6 +100,12 @@ py::list channel_groups(const DeviceMemory& memory) {
   return list;
 }
 
+// (layer, op); None instead of a layer in the main pass.
+py::tuple peak(DeviceMemory& memory, const std::vector<int32_t>& layers) {
+  const host::PlanMoment moment = memory.peak(layers);
+  return py::make_tuple(moment.layer < 0 ? py::object(py::none()) : py::int_(moment.layer), moment.op);
+}
+
 std::unique_ptr<DeviceMemory> device_memory(std::shared_ptr<HostModel> model, const TrainerOptions& options,
                                             std::vector<int32_t> layers, int32_t batch,
                                             std::vector<LayerSettings> settings, bool portable,
@@ -123,6 +129,7 @@ void register_device_memory(py::module_& m) {
            py::arg("streams") = std::nullopt)
       .def("plan", &main_plan)
       .def("query_plan", &query_plan, py::arg("layer"))
+      .def("peak", &peak, py::arg("layers"))
       .def("segments", &segments)
       .def("channels_at_once", &channel_groups)
       .def_property_readonly("sum_bytes", [](const DeviceMemory& memory) { return memory.trainer().sum_bytes(); })

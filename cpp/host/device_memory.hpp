@@ -11,6 +11,11 @@
 
 namespace pmt::host {
 
+// An op while a layer is queried, or in the main pass, where the layer is -1.
+struct PlanMoment {
+  int32_t layer, op;
+};
+
 class DeviceMemory {
  public:
   // Without settings the layers have the options'. `streams` are the ops that stream; without them they are
@@ -27,6 +32,8 @@ class DeviceMemory {
   const Trainer& trainer() const { return trainer_; }
   // Gives the tensors of a layer's queries their places in the plan, instead of another layer's.
   void place_queries(int32_t layer) { plan_.place_queries(layer); }
+  // The first moment at which the most bytes are alive, of the main pass and the queries of these layers.
+  PlanMoment peak(const std::vector<int32_t>& layers);
   // With this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
 

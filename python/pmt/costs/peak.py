@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,21 +50,8 @@ def peak_moment(device: _core.DeviceMemory, layers: Sequence[int]) -> PlanMoment
     PlanMoment
         The first of the largest.
     """
-    return max(_moments(device, layers), key=lambda moment: moment.bytes)
-
-
-def _moments(device: _core.DeviceMemory, layers: Sequence[int]) -> Iterator[PlanMoment]:
-    main = device.plan()
-    for op in range(_ops(main)):
-        yield PlanMoment(None, op, tuple(b for b in main if b["first"] <= op <= b["last"]))
-    for layer in layers:
-        buffers = device.query_plan(layer)
-        kept = [buffer for buffer in buffers if buffer["pass"] == "main"]
-        own = [buffer for buffer in buffers if buffer["pass"] == "query"]
-        for op in range(min((b["first"] for b in own), default=0), _ops(own)):
-            alive = [b for b in own if b["first"] <= op <= b["last"]]
-            yield PlanMoment(layer, op, (*kept, *alive))
-
-
-def _ops(buffers: Sequence[dict[str, Any]]) -> int:
-    return max((buffer["last"] for buffer in buffers), default=0)
+    layer, op = device.peak(list(layers))
+    buffers = device.plan() if layer is None else device.query_plan(layer)
+    kept = () if layer is None else ("main",)  # what the main pass keeps is there throughout
+    alive = (b for b in buffers if b["pass"] in kept or b["first"] <= op <= b["last"])
+    return PlanMoment(layer, op, tuple(alive))
