@@ -29,7 +29,8 @@ py::tuple losses(const py::object& logits_object, const py::object& labels_objec
                             "] is " + std::to_string(label));
     }
     result.mutable_at(n) = cross_entropy(logits.data(n, 0), classes, static_cast<int32_t>(label));
-    correct += arg_max(logits.data(n, 0), classes) == label;
+    // Of logits that are NaN the largest is no class.
+    correct += arg_max(logits.data(n, 0), classes) == label && result.at(n) < largest_loss;
   }
   return py::make_tuple(result, correct);
 }
@@ -58,8 +59,10 @@ Int32Array add_signs(const py::object& signs_object, int32_t factor, const py::o
 
 void register_functions(py::module_& m) {
   m.attr("LOSS_ONE") = 1 << loss_fraction_bits;
-  m.def("cross_entropy", &losses, py::arg("logits"), py::arg("labels"),
-        "Losses (N,) in units of 1 / LOSS_ONE, and the number of correct samples.");
+  m.def(
+      "cross_entropy", &losses, py::arg("logits"), py::arg("labels"),
+      "Losses (N,) in units of 1 / LOSS_ONE, and the number of correct samples. Logits with NaN or +infinity have the "
+      "largest loss, 1024, and are not correct.");
   m.def("signs", &signs, py::arg("generator"), py::arg("seed"), py::arg("step"), py::arg("layer"), py::arg("query"),
         py::arg("sample"), py::arg("purpose"), py::arg("count"), "A stream's first signs, as the trainer draws them.");
   m.def("accumulate_signs", &add_signs, py::arg("signs"), py::arg("factor"), py::arg("sum"),

@@ -26,10 +26,14 @@ float sum_of_exponentials(const float* logits, int32_t classes, float largest) {
   return sum;
 }
 
+// What holds a NaN or an infinity as its largest has no softmax; else the largest logit alone gives 1.
+bool has_softmax(float sum) { return sum >= 1.0f; }
+
 }  // namespace
 
 float exp_negative(float x) {
   if (x < -87.0f) return 0.0f;
+  if (x != x) return x;
   const int32_t n = round_half_even(x * 1.44269504f);
   const float whole = static_cast<float>(n);
   const float r = (x - whole * ln2_high) - whole * ln2_low;
@@ -72,7 +76,9 @@ int32_t arg_max(const float* logits, int32_t classes) {
 
 int32_t cross_entropy(const float* logits, int32_t classes, int32_t label) {
   const float largest = logits[arg_max(logits, classes)];
-  const float loss = log_at_least_one(sum_of_exponentials(logits, classes, largest)) - (logits[label] - largest);
+  const float sum = sum_of_exponentials(logits, classes, largest);
+  if (!has_softmax(sum)) return largest_loss;
+  const float loss = log_at_least_one(sum) - (logits[label] - largest);
   return static_cast<int32_t>(clamp(loss, 0.0f, 1024.0f) * loss_one + 0.5f);
 }
 
@@ -80,6 +86,8 @@ void cross_entropy_gradient(const float* logits, int32_t classes, int32_t label,
   const float largest = logits[arg_max(logits, classes)];
   const float sum = sum_of_exponentials(logits, classes, largest);
   for (int32_t c = 0; c < classes; ++c) {
+    gradient[c] = 0;
+    if (!has_softmax(sum)) continue;
     const float probability = exp_negative(logits[c] - largest) / sum;
     const auto fixed = static_cast<int32_t>(probability * loss_one + 0.5f);
     gradient[c] = c == label ? fixed - (1 << loss_fraction_bits) : fixed;

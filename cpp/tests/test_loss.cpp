@@ -104,6 +104,36 @@ TEST_CASE("losses of literal logits") {
   CHECK(gradient[1] == -(1 << 19));
 }
 
+TEST_CASE("the gradient of literal logits is rounded to the nearest") {
+  const float even[] = {2.0f, 2.0f, 2.0f, 2.0f, 2.0f, 2.0f};
+  int32_t gradient[6];
+  cross_entropy_gradient(even, 6, 5, gradient);
+  for (int32_t c = 0; c < 5; ++c) CHECK(gradient[c] == 174763);  // 2^20 / 6 = 174762.67
+  CHECK(gradient[5] == 174763 - (1 << 20));
+}
+
+TEST_CASE("logits without a softmax have the largest loss and no gradient") {
+  const float nan = std::nanf(""), infinity = INFINITY;
+  const float none[][3] = {{nan, nan, nan},
+                           {nan, 1.0f, 2.0f},
+                           {1.0f, nan, 2.0f},
+                           {1.0f, 2.0f, nan},
+                           {infinity, 0.0f, 0.0f},
+                           {infinity, infinity, 0.0f},
+                           {-infinity, -infinity, -infinity}};
+  for (const auto& logits : none) {
+    for (int32_t label = 0; label < 3; ++label) {
+      CHECK(cross_entropy(logits, 3, label) == 1024 << 20);
+      int32_t gradient[3] = {1, 1, 1};
+      cross_entropy_gradient(logits, 3, label, gradient);
+      for (const int32_t value : gradient) CHECK(value == 0);
+    }
+  }
+  const float one[] = {0.0f, -infinity, 0.0f};  // a class that cannot be
+  CHECK(cross_entropy(one, 3, 0) == 726818);
+  CHECK(cross_entropy(one, 3, 1) == 1024 << 20);
+}
+
 TEST_CASE("arg_max takes the first of equals") {
   const float logits[] = {1.0f, 4.0f, 4.0f, -2.0f};
   CHECK(arg_max(logits, 4) == 1);

@@ -262,6 +262,27 @@ TEST_CASE("a learning rate at the end of float moves nothing without a gradient"
   }
 }
 
+TEST_CASE("a factor that overflows moves nothing without a gradient") {
+  for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+    for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::momentum}) {
+      RandomSource random(31);
+      LayerCase one(random, OpKind::conv2d);
+      one.options.rounding = rounding;
+      one.options.optimiser = optimiser;
+      auto* scales = const_cast<float*>(one.model.weight_scales(one.model.op(0)));
+      std::fill(scales, scales + 6, 2e-6f);  // 1 / scale^2, times the largest learning rate, is infinite
+      const std::vector<int8_t> weights = one.weights;
+      const std::vector<int32_t> bias = one.bias;
+      std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
+      std::vector<float> memory(static_cast<size_t>(update_memory_values(one.options, one.layer)) + 1, 0.0f);
+      const UpdateInput input = {3e38f, 1, 1, update_memory_in(memory.data(), one.options, one.layer)};
+      CHECK(update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
+      CHECK(one.weights == weights);
+      CHECK(one.bias == bias);
+    }
+  }
+}
+
 TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by call") {
   RandomSource random(29);
   LayerCase one(random, OpKind::conv2d);
