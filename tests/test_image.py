@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pmt import _core
 from pmt.graph import Graph, Op, Tensor
 from pmt.image import build_image, read_graph
 
@@ -253,6 +254,14 @@ def infinite_tensor_scale(graph: Graph) -> None:
     graph.tensors[1] = Tensor("conv", 3, 3, 4, float("inf"), 0)
 
 
+def window_of_a_mean(graph: Graph) -> None:
+    next(op for op in graph.ops if op.kind == "mean").kernel = (2, 1)
+
+
+def padded_mean(graph: Graph) -> None:
+    next(op for op in graph.ops if op.kind == "mean").padding = (0, 0, 1, 0)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -268,6 +277,15 @@ def infinite_tensor_scale(graph: Graph) -> None:
         (block_of_no_layer, r"block 'B2'.*ops with weights"),
         (not_json, r"metadata: must hold only what JSON can"),
         (not_a_number, r"metadata: must hold only what JSON can"),
+        (
+            window_of_a_mean,
+            r"op 'mean' \(mean\): kernel \(2, 1\) and stride \(1, 1\) must be \(1, 1\), "
+            r"the op has no window$",
+        ),
+        (
+            padded_mean,
+            r"op 'mean' \(mean\): padding \(0, 0, 1, 0\) must be zero, the op pads nothing$",
+        ),
         (infinite_tensor_scale, r"tensor 1 \('conv'\): scale inf"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -322,3 +340,19 @@ def test_wild_records_with_a_fitting_crc_give_one_error() -> None:
             assert str(error).startswith("image: ")  # noqa: PT017
             refused += 1
     assert refused > 300
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "head"])
+@pytest.mark.parametrize("field", range(20, 52, 4), ids=lambda at: f"byte {at}")
+@pytest.mark.parametrize("value", [-1, 2])
+def test_ops_without_a_window_have_none_in_a_hostile_image(op: str, field: int, value: int) -> None:
+    graph = small_graph()
+    image = bytearray(build_image(graph))
+    index = [each.name for each in graph.ops].index(op)
+    (ops,) = struct.unpack_from("<I", image, 24)
+    struct.pack_into("<i", image, ops + 72 * index + field, value)
+    hostile = with_crc(bytes(image))
+    with pytest.raises(ValueError, match=rf"do not give the output's shape \(index {index}\)$"):
+        _core.Model(hostile)
+    with pytest.raises(ValueError, match=rf"^image: .*op '{op}' \(\w+\): "):
+        read_graph(hostile)

@@ -11,6 +11,12 @@ bool same_shape(const TensorRecord& a, const TensorRecord& b) {
   return a.height == b.height && a.width == b.width && a.channels == b.channels;
 }
 
+// Whether a window goes over the input.
+bool slides(OpKind kind) {
+  return kind == OpKind::conv2d || kind == OpKind::depthwise_conv2d || kind == OpKind::average_pool ||
+         kind == OpKind::max_pool;
+}
+
 bool padding_is_valid(const OpRecord& op, int32_t limit_h, int32_t limit_w) {
   return op.pad_top >= 0 && op.pad_left >= 0 && op.pad_bottom >= 0 && op.pad_right >= 0 && op.pad_top < limit_h &&
          op.pad_bottom < limit_h && op.pad_left < limit_w && op.pad_right < limit_w;
@@ -23,6 +29,15 @@ bool window_fits(const OpRecord& op, const TensorRecord& in, const TensorRecord&
   const int32_t room_h = in.height + op.pad_top + op.pad_bottom - op.kernel_h;
   const int32_t room_w = in.width + op.pad_left + op.pad_right - op.kernel_w;
   return room_h >= 0 && room_w >= 0 && room_h / op.stride_h + 1 == out.height && room_w / op.stride_w + 1 == out.width;
+}
+
+// What an op makes no use of says nothing else than that.
+bool has_window(const OpRecord& op) {
+  return op.kernel_h != 1 || op.kernel_w != 1 || op.stride_h != 1 || op.stride_w != 1;
+}
+
+bool has_padding(const OpRecord& op) {
+  return op.pad_top != 0 || op.pad_left != 0 || op.pad_bottom != 0 || op.pad_right != 0;
 }
 
 struct Range {
@@ -51,6 +66,7 @@ bool accumulator_fits(int64_t taps) { return taps <= 65535; }
 bool geometry_is_valid(const Model& model, const OpRecord& op) {
   const TensorRecord& in = model.input_of(op);
   const TensorRecord& out = model.output_of(op);
+  if (!slides(op.kind) && (has_window(op) || (op.kind != OpKind::pad && has_padding(op)))) return false;
   switch (op.kind) {
     case OpKind::conv2d:
       return window_fits(op, in, out) &&

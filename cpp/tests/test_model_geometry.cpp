@@ -48,6 +48,30 @@ TEST_CASE("a mean keeps the channels and nothing else") {
   CHECK(code_of(OpKind::mean, {2, 3, 4}, {1, 2, 4}) == Code::op_geometry);
 }
 
+TEST_CASE("ops without a window have a kernel and stride of 1 and no padding") {
+  const auto codes = [](OpRecord op, const Shape& in, const Shape& out) {
+    int32_t refused = 0, fields = 0;
+    for (int32_t OpRecord::*field :
+         {&OpRecord::kernel_h, &OpRecord::kernel_w, &OpRecord::stride_h, &OpRecord::stride_w, &OpRecord::pad_top,
+          &OpRecord::pad_left, &OpRecord::pad_bottom, &OpRecord::pad_right}) {
+      for (const int32_t value : {-1, 2}) {
+        OpRecord other = op;
+        other.*field = value;
+        ++fields;
+        refused += code_of(other, in, out) == Code::op_geometry ? 1 : 0;
+      }
+    }
+    CHECK(code_of(op, in, out) == Code::ok);
+    return refused == fields;
+  };
+  OpRecord add = plain_op(OpKind::add, 0, 1);
+  add.input[1] = 0;
+  CHECK(codes(plain_op(OpKind::mean, 0, 1), {2, 3, 4}, {1, 1, 4}));
+  CHECK(codes(plain_op(OpKind::reshape, 0, 1), {2, 3, 4}, {1, 1, 24}));
+  CHECK(codes(add, {2, 3, 4}, {2, 3, 4}));
+  CHECK(codes(plain_op(OpKind::pad, 0, 1), {2, 3, 4}, {2, 3, 4}));
+}
+
 TEST_CASE("a pad adds what it says") {
   OpRecord op = plain_op(OpKind::pad, 0, 1);
   op.pad_top = 1;

@@ -122,6 +122,8 @@ def _check_op(graph: Graph, op: Op) -> None:
     target = graph.tensors[op.output]
     if op.kind in _WINDOW_KINDS:
         _check_window(what, op)
+    else:
+        _check_no_window(what, op)
     if is_layer(op):
         _check_parameters(what, op, source, target)
     else:
@@ -162,6 +164,19 @@ def _check_window(what: str, op: Op) -> None:
         max(top, bottom) < op.kernel[0] and max(left, right) < op.kernel[1],
         what,
         f"padding {op.padding} must be smaller than the kernel {op.kernel}",
+    )
+
+
+def _check_no_window(what: str, op: Op) -> None:
+    _require(
+        op.kernel == (1, 1) and op.stride == (1, 1),
+        what,
+        f"kernel {op.kernel} and stride {op.stride} must be (1, 1), the op has no window",
+    )
+    _require(
+        op.kind == "pad" or not any(op.padding),
+        what,
+        f"padding {op.padding} must be zero, the op pads nothing",
     )
 
 
