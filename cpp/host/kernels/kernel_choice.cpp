@@ -1,8 +1,9 @@
 #include "host/kernels/kernel_choice.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <stdexcept>
-#include <string>
 
 #include "host/kernels/tables.hpp"
 
@@ -23,15 +24,6 @@ std::string listed(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   return list;
-}
-
-[[noreturn]] void refuse(const std::string& wanted, const std::vector<const Kernels*>& available) {
-  std::vector<std::string> names;
-  names.reserve(available.size());
-  for (const Kernels* kernels : available) names.emplace_back(kernels->name);
-  const std::vector<std::string> choices(std::begin(known_names), std::end(known_names));
-  throw std::invalid_argument(std::string(variable) + " is '" + wanted + "'; it must be one of " + listed(choices) +
-                              ", and this machine supports " + listed(names));
 }
 
 #ifdef PMT_X86_KERNELS
@@ -62,6 +54,12 @@ bool has_neon_dot() {
 
 }  // namespace
 
+std::string isa_problem(const std::string& wanted, const std::vector<std::string>& available) {
+  const bool known = std::find(std::begin(known_names), std::end(known_names), wanted) != std::end(known_names);
+  return std::string(variable) + " is '" + wanted + "', which " +
+         (known ? "is not in this processor" : "names no kernels of pmt") + "; it must be one of " + listed(available);
+}
+
 std::vector<const Kernels*> available_kernels() {
   std::vector<const Kernels*> available;
 #ifdef PMT_X86_KERNELS
@@ -85,7 +83,10 @@ const Kernels& host_kernels() {
   for (const Kernels* kernels : available) {
     if (std::string(wanted) == kernels->name) return *kernels;
   }
-  refuse(wanted, available);
+  std::vector<std::string> names;
+  names.reserve(available.size());
+  for (const Kernels* kernels : available) names.emplace_back(kernels->name);
+  throw std::invalid_argument(isa_problem(wanted, names));
 }
 
 }  // namespace pmt::host

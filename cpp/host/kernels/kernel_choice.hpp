@@ -1,6 +1,7 @@
 // Which kernels run on this machine.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/kernels.hpp"
@@ -10,6 +11,9 @@ namespace pmt::host {
 // The fastest kernels that this CPU and its operating system support, or those that the environment
 // variable PMT_ISA names. Throws std::invalid_argument where it names kernels that cannot run here.
 const Kernels& host_kernels();
+
+// What is wrong with a PMT_ISA that is none of those available.
+std::string isa_problem(const std::string& wanted, const std::vector<std::string>& available);
 
 // All that can run here, fastest first; portable_kernels() is the last.
 std::vector<const Kernels*> available_kernels();
