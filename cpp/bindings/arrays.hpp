@@ -52,9 +52,10 @@ inline Int8Array checked_images(const py::object& object, const Model& model) {
   return images;
 }
 
-// int64 (N,), every value a class of the model.
+// int64 (N,), every value a class of the model. A copy, for nobody else may change it while it is used.
 inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count) {
-  auto labels = checked<int64_t>(object, "labels", "int64");
+  const auto given = checked<int64_t>(object, "labels", "int64");
+  Int64Array labels(std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()), given.data());
   if (labels.ndim() != 1 || labels.shape(0) != count) {
     throw py::value_error("labels must have shape (" + std::to_string(count) + ",), one for each image; got " +
                           shape_text(labels));

@@ -9,6 +9,7 @@
 namespace pmt::bindings {
 namespace {
 
+using host::Access;
 using host::HostModel;
 
 const char* kind_name(OpKind kind) {
@@ -95,6 +96,7 @@ std::vector<py::ssize_t> weight_shape(const Model& model, const OpRecord& op) {
 }
 
 Int8Array weights(const HostModel& host, int32_t op) {
+  const Access::Shared use(host.access());
   const OpRecord& record = layer_record(host, op);
   return copy_array(host.model().weights(record), weight_shape(host.model(), record));
 }
@@ -110,6 +112,7 @@ void set_parameters(HostModel& host, int32_t op, const py::object& weights_objec
     throw py::value_error("weights and bias must have the layer's shapes; got " + shape_text(new_weights) + " and " +
                           shape_text(new_bias));
   }
+  const Access::Exclusive use(host.access());
   const LayerStorage storage = host.storage(op);
   std::memcpy(storage.weights, new_weights.data(), static_cast<size_t>(new_weights.nbytes()));
   std::memcpy(storage.bias, new_bias.data(), static_cast<size_t>(new_bias.nbytes()));
@@ -128,6 +131,7 @@ void set_weight_scales(HostModel& host, int32_t op, const py::object& object) {
                             std::to_string(scales.at(c)));
     }
   }
+  const Access::Exclusive use(host.access());
   std::memcpy(host.aligned_layer(op).weight_scales, scales.data(), static_cast<size_t>(scales.nbytes()));
   host.rescale(op);
 }
@@ -224,6 +228,7 @@ void register_model(py::module_& m) {
       .def(
           "bias",
           [](const HostModel& h, int32_t op) {
+            const Access::Shared use(h.access());
             const OpRecord& record = layer_record(h, op);
             return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
           },
@@ -231,6 +236,7 @@ void register_model(py::module_& m) {
       .def(
           "weight_scales",
           [](const HostModel& h, int32_t op) {
+            const Access::Shared use(h.access());
             const OpRecord& record = layer_record(h, op);
             return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
           },

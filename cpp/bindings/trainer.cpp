@@ -36,31 +36,18 @@ py::dict step(HostTrainer& trainer, const py::object& images_object, const py::o
   return d;
 }
 
-// Gradient of the mean loss by the stored integers: weights in the layer's memory order, biases.
 py::tuple estimate(HostTrainer& host, const py::object& images_object, const py::object& labels_object, uint32_t step,
                    int32_t layer_index) {
   const auto images = checked_images(images_object, host.model());
   const auto labels = checked_labels(labels_object, host.model(), images.shape(0));
   const host::SampleArray samples = {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
+  HostTrainer::Gradient gradient;
   {
     const py::gil_scoped_release release;
-    host.estimate(step, layer_index, samples, interrupted);
+    gradient = host.estimate(step, layer_index, samples, interrupted);
   }
-  const Trainer& trainer = host.trainer();
-  const Layer& layer = trainer.layer(layer_index);
-  const GradientSums sums = trainer.sums();
-  FloatArray weights(layer.weight_count), bias(layer.channels);
-  for (int32_t c = 0; c < layer.channels; ++c) {
-    const ChannelFactors factors =
-        gradient_factors(trainer.estimation(), layer, trainer.update_input(layer, 0.0f, samples.count), c);
-    const ChannelWeights at = channel_weights(host.model(), host.model().op(layer.op), c);
-    for (int32_t k = 0; k < at.count; ++k) {
-      const int32_t i = at.first + k * at.stride;
-      weights.mutable_at(i) = sums.weights != nullptr ? static_cast<float>(sums.weights[i]) * factors.weight : 0.0f;
-    }
-    bias.mutable_at(c) = static_cast<float>(sums.bias[c]) * factors.bias;
-  }
-  return py::make_tuple(weights, bias);
+  return py::make_tuple(copy_array(gradient.weights.data(), {static_cast<py::ssize_t>(gradient.weights.size())}),
+                        copy_array(gradient.bias.data(), {static_cast<py::ssize_t>(gradient.bias.size())}));
 }
 
 FloatArray memories(const HostTrainer& host) {
@@ -75,8 +62,7 @@ void restore_memories(HostTrainer& host, const py::object& object) {
 
 py::list layer_list(const HostTrainer& host) {
   py::list list;
-  for (int32_t i = 0; i < host.trainer().layer_count(); ++i) {
-    const Layer& layer = host.trainer().layer(i);
+  for (const Layer& layer : host.layers()) {
     py::dict d;
     d["op"] = layer.op;
     d["name"] = host.model().name(host.model().op(layer.op).name);
@@ -143,7 +129,7 @@ void register_trainer(py::module_& m) {
       .def("configure", &HostTrainer::configure, py::arg("settings"))
       .def("memories", &memories)
       .def("restore_memories", &restore_memories, py::arg("values"))
-      .def_property_readonly("steps_begun", [](const HostTrainer& host) { return host.trainer().steps_begun(); })
+      .def_property_readonly("steps_begun", &HostTrainer::steps_begun)
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);
   m.def("allocate_queries", &allocate, py::arg("demands"), py::arg("queries"));

@@ -61,6 +61,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOption
       storage_(layers_.size()),
       settings_(std::move(settings)),
       streams_(std::move(streams)) {
+  const Access::Shared use(model_->access());
   if (!settings_.empty() && settings_.size() != layers_.size()) throw StatusError{{Code::layer_settings}};
   const TrainerSetup all = setup(batch, kernels);
   tables_.resize(Trainer::table_bytes(this->model(), all.layer_count) / sizeof(Chunk) + 1);

@@ -36,6 +36,7 @@ HostModel::HostModel(const uint8_t* image, size_t bytes) : image_(allocate(bytes
 }
 
 std::vector<uint8_t> HostModel::image() const {
+  const Access::Shared use(access_);
   std::vector<uint8_t> copy(image_.get(), image_.get() + bytes_);
   const uint32_t checksum = crc32(copy.data() + 16, copy.size() - 16);
   std::memcpy(copy.data() + offsetof(ImageHeader, crc32), &checksum, sizeof checksum);

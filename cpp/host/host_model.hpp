@@ -11,6 +11,7 @@
 #include "core/model.hpp"
 #include "core/network.hpp"
 #include "core/plan.hpp"
+#include "host/access.hpp"
 
 namespace pmt::host {
 
@@ -26,6 +27,8 @@ class HostModel {
   HostModel& operator=(const HostModel&) = delete;
 
   const Model& model() const { return model_; }
+  // Every call takes it that reads or writes weights, biases or scales.
+  Access& access() const { return access_; }
   // The image with its present weights and a fresh checksum.
   std::vector<uint8_t> image() const;
   LayerStorage storage(int32_t op);
@@ -48,6 +51,7 @@ class HostModel {
   };
   static uint8_t* allocate(size_t bytes);
 
+  mutable Access access_;
   std::unique_ptr<uint8_t[], AlignedDelete> image_;
   size_t bytes_;
   Model model_;

@@ -96,6 +96,7 @@ std::vector<CandidateScore> select_layers(const std::shared_ptr<HostModel>& mode
                                           const std::vector<std::vector<int32_t>>& candidates, const TrialData& trial,
                                           const SampleArray& held_out, int32_t threads,
                                           const std::function<bool()>& should_stop) {
+  const Access::Exclusive use(model->access());
   const auto elements = static_cast<size_t>(element_count(model->model().input()));
   Team team(threads, should_stop);
   Store store;

@@ -28,6 +28,7 @@ HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, const int8_t* i
       images_(images),
       activations_(static_cast<size_t>(count) * static_cast<size_t>(kept_bytes(model_->model()))),
       kept_{activations_.data(), count} {
+  const Access::Shared use(model_->access());
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
   open(meter_, memory_);
   open(window_meter_, window_memory_);
@@ -52,6 +53,7 @@ void HostStatistics::changed(int32_t op) {
 std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, int32_t rounds,
                                                        const std::vector<ChannelStatistics>& guess,
                                                        std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {images_, static_cast<size_t>(element_count(model().input()))};
   std::vector<ChannelStatistics> found(guess.size());
@@ -61,6 +63,7 @@ std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, int32_t round
 
 void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& reference,
                            const std::vector<ChannelStatistics>& found) {
+  const Access::Exclusive use(model_->access());
   align_layer(model(), op, reference.data(), found.data(), model_->aligned_layer(op));
   model_->rescale(op);
   changed(op);
@@ -68,6 +71,7 @@ void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& ref
 
 HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::vector<float>& centres,
                                                         std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {images_, static_cast<size_t>(element_count(model().input()))};
   const WindowGroups groups = window_groups(model(), op);
@@ -79,6 +83,7 @@ HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::v
 }
 
 void HostStatistics::align_windows(int32_t op, const Windows& reference, const Windows& found) {
+  const Access::Exclusive use(model_->access());
   struct Job {
     const Model& model;
     int32_t op;
@@ -108,6 +113,7 @@ void HostStatistics::align_windows(int32_t op, const Windows& reference, const W
 }
 
 std::vector<ChannelReliability> HostStatistics::measure_reliability(int32_t op, std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {images_, static_cast<size_t>(element_count(model().input()))};
   if (reliability_memory_.empty()) open(reliability_meter_, reliability_memory_);
@@ -117,6 +123,7 @@ std::vector<ChannelReliability> HostStatistics::measure_reliability(int32_t op, 
 }
 
 void HostStatistics::weigh_channels(int32_t op, const std::vector<ChannelReliability>& found, float strength) {
+  const Access::Exclusive use(model_->access());
   std::vector<float> scratch(static_cast<size_t>(weighing_floats(model(), op)));
   pmt::weigh_channels(model(), op, found.data(), strength, model_->aligned_layer(op), scratch.data());
   model_->rescale(op);

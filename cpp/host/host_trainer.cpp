@@ -34,6 +34,7 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
       layers_(std::move(layers)),
       settings_(std::move(settings)),
       batch_(batch) {
+  const Access::Shared use(model_->access());
   const Model& view = model_->model();
   for (const int32_t op : layers_) {
     if (op < 0 || op >= view.op_count() || !has_weights(view.op(op)))
@@ -72,8 +73,9 @@ TrainerSetup HostTrainer::setup() {
 
 // What the updates remember does not depend on the settings, and outlives them.
 void HostTrainer::configure(std::vector<LayerSettings> settings) {
-  const std::vector<float> remembered = memories();
-  const auto keep = [&] { std::copy(remembered.begin(), remembered.end(), trainer_.memories().values); };
+  const Access::Exclusive use(model_->access());
+  const std::vector<float> old = remembered();
+  const auto keep = [&] { std::copy(old.begin(), old.end(), trainer_.memories().values); };
   settings_.swap(settings);
   try {
     open();
@@ -87,6 +89,7 @@ void HostTrainer::configure(std::vector<LayerSettings> settings) {
 }
 
 Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {samples, static_cast<size_t>(element_count(model().input()))};
   const size_t count = layers_.size();
@@ -101,6 +104,7 @@ Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std
 
 StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArray& samples,
                              std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {samples, static_cast<size_t>(element_count(model().input()))};
   StepResult result = {};
@@ -108,20 +112,54 @@ StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArr
   return result;
 }
 
-void HostTrainer::estimate(uint32_t step, int32_t layer, const SampleArray& samples,
-                           std::function<bool()> should_stop) {
+HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const SampleArray& samples,
+                                            std::function<bool()> should_stop) {
+  const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   Source source = {samples, static_cast<size_t>(element_count(model().input()))};
-  check(trainer_.estimate(step, samples.count, {&source, read_sample}, layer));
+  check(trainer_.estimate(step, samples.count, {&source, read_sample}, index));
+  const Layer& layer = trainer_.layer(index);
+  const GradientSums sums = trainer_.sums();
+  Gradient gradient = {std::vector<float>(static_cast<size_t>(layer.weight_count)),
+                       std::vector<float>(static_cast<size_t>(layer.channels))};
+  for (int32_t c = 0; c < layer.channels; ++c) {
+    const ChannelFactors factors =
+        gradient_factors(trainer_.estimation(), layer, trainer_.update_input(layer, 0.0f, samples.count), c);
+    const ChannelWeights at = channel_weights(model(), model().op(layer.op), c);
+    for (int32_t k = 0; k < at.count && sums.weights != nullptr; ++k) {
+      const int32_t i = at.first + k * at.stride;
+      gradient.weights[static_cast<size_t>(i)] = static_cast<float>(sums.weights[i]) * factors.weight;
+    }
+    gradient.bias[static_cast<size_t>(c)] = static_cast<float>(sums.bias[c]) * factors.bias;
+  }
+  return gradient;
 }
 
 std::vector<float> HostTrainer::memories() const {
+  const Access::Shared use(model_->access());
+  return remembered();
+}
+
+std::vector<float> HostTrainer::remembered() const {
   const UpdateMemories memories = trainer_.memories();
   return {memories.values, memories.values + memories.count};
 }
 
+int32_t HostTrainer::steps_begun() const {
+  const Access::Shared use(model_->access());
+  return trainer_.steps_begun();
+}
+
+std::vector<Layer> HostTrainer::layers() const {
+  const Access::Shared use(model_->access());
+  std::vector<Layer> layers;
+  for (int32_t i = 0; i < trainer_.layer_count(); ++i) layers.push_back(trainer_.layer(i));
+  return layers;
+}
+
 void HostTrainer::restore_memories(const float* values, size_t count) {
-  const std::vector<float> old = memories();
+  const Access::Exclusive use(model_->access());
+  const std::vector<float> old = remembered();
   if (count != old.size()) throw StatusError{{Code::update_memory}};
   const UpdateMemories own = trainer_.memories();
   std::copy(values, values + count, own.values);

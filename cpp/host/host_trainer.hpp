@@ -38,14 +38,19 @@ class HostTrainer {
   Calibrated calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop);
 
   StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
-  void estimate(uint32_t step, int32_t layer, const SampleArray& samples, std::function<bool()> should_stop);
+  // Of the mean loss by the stored integers: weights in the layer's memory order, biases.
+  struct Gradient {
+    std::vector<float> weights, bias;
+  };
+  Gradient estimate(uint32_t step, int32_t index, const SampleArray& samples, std::function<bool()> should_stop);
 
   // Values that the updates remember from step to step. Refuses what cannot be such values; the old ones
   // then stay.
   std::vector<float> memories() const;
   void restore_memories(const float* values, size_t count);
 
-  const Trainer& trainer() const { return trainer_; }
+  std::vector<Layer> layers() const;
+  int32_t steps_begun() const;
   const Model& model() const { return model_->model(); }
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
   int32_t threads() const { return team_->threads(); }
@@ -56,6 +61,7 @@ class HostTrainer {
   };
   TrainerSetup setup();
   void open();
+  std::vector<float> remembered() const;
 
   std::shared_ptr<HostModel> model_;
   TrainerOptions options_;

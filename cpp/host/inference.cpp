@@ -112,6 +112,7 @@ template <typename Job>
 void run_tiles(const HostModel& model, const int8_t* images, int32_t count, int32_t threads,
                const std::function<bool()>& should_stop, Executor::Task task, Job job) {
   if (count == 0) return;
+  const Access::Shared use(model.access());
   const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
   const int32_t tiles = (count + tile - 1) / tile;
   Team team(std::min(thread_count(threads), tiles), should_stop);
@@ -139,6 +140,7 @@ void batch_inputs(const HostModel& model, const int8_t* images, int32_t count, i
 }
 
 std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image) {
+  const Access::Shared use(host.access());
   const Model& model = host.model();
   Session session(host, 1, 1);
   const Workspace workspace = session.workspace(0);

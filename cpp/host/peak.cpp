@@ -144,7 +144,7 @@ Peak measure_peak(int32_t threads) {
   // Every thread's own best, all running: one thread that the system held up does not spoil the sum.
   double runs_a_second = 0;
 #ifdef _OPENMP
-#pragma omp parallel num_threads(thread_count(threads)) reduction(+ : runs_a_second)
+#pragma omp parallel num_threads(start_threads(threads)) reduction(+ : runs_a_second)
 #else
   (void)threads;
 #endif

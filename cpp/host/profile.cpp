@@ -58,6 +58,7 @@ void Profiler::put_images() {
 }
 
 std::vector<double> Profiler::time_ops() {
+  const Access::Exclusive use(model_->access());
   put_images();
   const int32_t count = model_->model().op_count();
   std::vector<double> seconds;
@@ -67,6 +68,7 @@ std::vector<double> Profiler::time_ops() {
 }
 
 double Profiler::time_op(int32_t op) {
+  const Access::Exclusive use(model_->access());
   put_images();
   for (int32_t before = 0; before < op; ++before) run(before);
   return time(op);

@@ -5,11 +5,28 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define PMT_FORKS
+#endif
 
 namespace pmt::host {
 namespace {
 
 constexpr std::chrono::milliseconds poll_interval(100);
+
+std::atomic<bool> threads_used{false}, threads_lost{false};
+
+void lose_threads() {
+  if (threads_used) threads_lost = true;
+}
+
+void watch_forks() {
+#ifdef PMT_FORKS
+  static const int registered = pthread_atfork(nullptr, nullptr, lose_threads);
+  (void)registered;
+#endif
+}
 
 int32_t this_thread() {
 #ifdef _OPENMP
@@ -23,11 +40,21 @@ int32_t this_thread() {
 
 int32_t thread_count(int32_t requested) {
 #ifdef _OPENMP
+  if (threads_lost) return 1;
   return requested > 0 ? requested : omp_get_max_threads();
 #else
   (void)requested;
   return 1;
 #endif
+}
+
+int32_t start_threads(int32_t wanted) {
+  const int32_t threads = thread_count(wanted);
+  if (threads > 1) {
+    watch_forks();
+    threads_used = true;
+  }
+  return threads;
 }
 
 Team::Team(int32_t threads, std::function<bool()> should_stop)
@@ -39,7 +66,7 @@ bool Team::run(void* context, int32_t count, Executor::Task task, void* argument
   Team& team = *static_cast<Team*>(context);
   team.stop_ = false;
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, 1) num_threads(std::clamp(count, 1, team.threads_))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(start_threads(std::clamp(count, 1, team.threads_)))
 #endif
   for (int32_t i = 0; i < count; ++i) {
     const int32_t worker = this_thread();

@@ -10,8 +10,12 @@
 namespace pmt::host {
 
 // Threads to use for a request: as asked, or, for 0, as many as the machine (or OMP_NUM_THREADS)
-// gives. Always 1 where OpenMP is missing.
+// gives. Always 1 where OpenMP is missing, and in a process forked from one that has used several: OpenMP
+// would wait for those of the parent.
 int32_t thread_count(int32_t requested);
+
+// Threads for a parallel region, which is about to start: no more than wanted, and as thread_count().
+int32_t start_threads(int32_t wanted);
 
 class Team {
  public:

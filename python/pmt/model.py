@@ -64,6 +64,10 @@ class Layer:
 class Model:
     """An int8 network.
 
+    Any number of threads may read a model at once. A call that trains, measures or changes it runs
+    alone: while it runs, any other call on the model raises RuntimeError, and it is refused itself
+    while the model is read. Give each thread its own :meth:`copy`.
+
     Parameters
     ----------
     image : bytes

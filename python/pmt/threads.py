@@ -20,8 +20,9 @@ def thread_count(requested: int) -> int:
     -------
     int
         ``requested`` where it is positive. Else 1 in a worker of a process pool, which shares the
-        machine with its siblings (and, forked, must not start OpenMP threads a second time), unless
-        ``OMP_NUM_THREADS`` says how many it has; else 0, all that the core sees.
+        machine with its siblings, unless ``OMP_NUM_THREADS`` says how many it has; else 0, all that
+        the core sees. In a process forked after several threads were used the core runs on one,
+        whatever is asked for.
 
     Raises
     ------
