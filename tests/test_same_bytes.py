@@ -117,10 +117,9 @@ def test_unknown_kernels_are_refused(monkeypatch):
         (foreign, "which is not in this processor"),
     ):
         monkeypatch.setenv("PMT_ISA", name)
-        with pytest.raises(ValueError) as refusal:
+        expected = f"^PMT_ISA is '{name}', {problem}; it must be one of {available}$"
+        with pytest.raises(ValueError, match=expected):
             residual_network()
-        expected = f"PMT_ISA is '{name}', {problem}; it must be one of {available}"
-        assert str(refusal.value) == expected
     assert available.endswith("portable")
 
 
