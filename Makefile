@@ -10,7 +10,7 @@ VENV := .venv
 JOBS := $(shell nproc 2> /dev/null || echo 2)
 CPP := $(shell find cpp firmware_export -name '*.?pp' 2> /dev/null)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wildcard cmake/*) \
-	$(shell find cpp/core cpp/host cpp/bindings firmware_export python -type f \
+	$(shell find cpp/core cpp/align cpp/host cpp/bindings firmware_export python -type f \
 	  -not -name '*.so' -not -path '*/__pycache__/*' 2> /dev/null)
 
 export PYTHON

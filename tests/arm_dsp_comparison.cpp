@@ -2,9 +2,9 @@
 #include <initializer_list>
 
 #include "common/log.hpp"
-#include "core/arithmetic.hpp"
-#include "core/kernels.hpp"
-#include "core/signs.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/signs.hpp"
+#include "core/kernels/table.hpp"
 
 namespace {
 

@@ -72,7 +72,7 @@ def test_the_lock_says_what_was_exported(made: Path) -> None:
     assert arguments["layers"] == "B3,head"
     assert not {"out", "force", "json", "lock"} & arguments.keys()
     assert sorted(lock["inputs"]) == ["data", "memories", "model", "training"]
-    assert {"card.img", "Makefile", "core/trainer.hpp", "export.json"} <= lock["files"].keys()
+    assert {"card.img", "Makefile", "core/train/trainer.hpp", "export.json"} <= lock["files"].keys()
     assert not any(name.startswith("app/") for name in lock["files"])
 
 
@@ -128,11 +128,11 @@ def test_a_file_that_would_differ_is_named(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = read_lock(made / "fw" / "pmt.lock").files
-    other = {**files, "core/layer.cpp": "0" * 64, "core/gone.cpp": "0" * 64}
+    other = {**files, "core/zo/layer.cpp": "0" * 64, "core/gone.cpp": "0" * 64}
     lock = changed_lock(made, tmp_path / "pmt.lock", files=other, pmt="0.0.9")
     error = refused(["--from", str(lock)], tmp_path / "b", capsys)
     assert error == (
-        "pmt: error: pmt.lock: core/gone.cpp, core/layer.cpp would differ: the folder was exported "
+        "pmt: error: pmt.lock: core/gone.cpp, core/zo/layer.cpp would differ: the folder was exported "
         f"by pmt 0.0.9, this is pmt {pmt.__version__}; install that version, or export without "
         "--from\n"
     )

@@ -42,7 +42,7 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
         "Makefile", "README.md", "app/main.cpp", "card.img", "expected.json", "export.json",
         f"board/{TARGET}/board.cpp", f"board/{TARGET}/link.ld", "drivers/cortex_m/startup.cpp",
         "CMakeLists.txt", "CMakePresets.json", "toolchain.cmake", "common/board.hpp",
-        "core/trainer.hpp", "model/config.hpp", "model/model.pmt",
+        "core/train/trainer.hpp", "model/config.hpp", "model/model.pmt",
     }  # fmt: skip
     root = str(sources.core_folder().parents[1])
     for path in (tmp_path / "fw").rglob("*"):

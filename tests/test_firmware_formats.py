@@ -138,7 +138,7 @@ def test_zephyr(tmp_path: Path) -> None:
     assert (folder / "zephyr" / "module.yml").read_text().startswith("name: pmt_firmware\n")
     assert "config PMT_FIRMWARE\n" in (folder / "zephyr" / "Kconfig").read_text()
     found = names(folder)
-    assert {"zephyr/CMakeLists.txt", "core/trainer.cpp", "model/image.S", "card.img"} <= found
+    assert {"zephyr/CMakeLists.txt", "core/train/trainer.cpp", "model/image.S", "card.img"} <= found
     assert not {"Makefile", "common/memory.cpp", "board/generic/port_host.cpp"} & found
     check_syntax(folder / "port" / "port.cpp", folder, ZEPHYR, tmp_path / "fakes")
 
@@ -185,7 +185,7 @@ def test_arduino(tmp_path: Path) -> None:
     assert properties["includes"] == "pmt_firmware.h"
     assert properties["version"] == pmt.__version__
     found = names(folder)
-    assert {"src/core/trainer.cpp", "src/common/session.cpp", "examples/Train/Train.ino"} <= found
+    assert {"src/core/train/trainer.cpp", "src/common/session.cpp", "examples/Train/Train.ino"} <= found
     assert {name for name in found if name.endswith((".cpp", ".hpp"))} == {
         name for name in found if name.startswith("src/") and name.endswith((".cpp", ".hpp"))
     }

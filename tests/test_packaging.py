@@ -77,7 +77,7 @@ def test_sdist_holds_sources_and_nothing_built(distributions):
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE"} <= names
-    assert {"cpp/core/trainer.cpp", "python/pmt/data/fashion_mnist_dscnn.pmt"} <= names
+    assert {"cpp/core/train/trainer.cpp", "python/pmt/data/fashion_mnist_dscnn.pmt"} <= names
     tops = {name.partition("/")[0] for name in names}
     assert not tops & {"build", "dist", ".venv", "runs", "fw", ".git"}
     assert [name for name in names if name.endswith((".so", ".pyc"))] == []

@@ -2,7 +2,7 @@
 
 #include <pybind11/numpy.h>
 
-#include "core/segments.hpp"
+#include "core/net/segments.hpp"
 #include "register.hpp"
 
 namespace py = pybind11;

@@ -1,10 +1,10 @@
 #include <pybind11/stl.h>
 
 #include "arrays.hpp"
-#include "core/crc32.hpp"
-#include "core/loss.hpp"
-#include "core/perturbation.hpp"
-#include "core/update.hpp"
+#include "core/base/crc32.hpp"
+#include "core/zo/loss.hpp"
+#include "core/zo/perturbation.hpp"
+#include "core/zo/update.hpp"
 #include "host/kernels/kernel_choice.hpp"
 #include "register.hpp"
 #include "words.hpp"

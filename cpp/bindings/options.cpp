@@ -1,6 +1,6 @@
 #include <pybind11/native_enum.h>
 
-#include "core/layer.hpp"
+#include "core/zo/layer.hpp"
 #include "register.hpp"
 #include "words.hpp"
 

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "arrays.hpp"
-#include "core/arithmetic.hpp"
+#include "core/base/arithmetic.hpp"
 #include "host/host_statistics.hpp"
 #include "register.hpp"
 

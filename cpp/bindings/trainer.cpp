@@ -1,7 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "arrays.hpp"
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 #include "register.hpp"
 
 namespace pmt::bindings {

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "core/words.hpp"
+#include "core/base/words.hpp"
 
 namespace pmt::bindings {
 

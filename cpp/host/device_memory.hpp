@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 #include "host/host_model.hpp"
 
 namespace pmt::host {

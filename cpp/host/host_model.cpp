@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 #include "host/kernels/kernel_choice.hpp"
 
 namespace pmt::host {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/channel_statistics.hpp"
-#include "core/kernels.hpp"
-#include "core/layer.hpp"
-#include "core/model.hpp"
-#include "core/network.hpp"
-#include "core/plan.hpp"
+#include "align/channel_statistics.hpp"
+#include "core/image/model.hpp"
+#include "core/kernels/table.hpp"
+#include "core/net/network.hpp"
+#include "core/net/plan.hpp"
+#include "core/zo/layer.hpp"
 #include "host/access.hpp"
 
 namespace pmt::host {

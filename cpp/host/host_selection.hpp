@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/selection.hpp"
+#include "core/train/selection.hpp"
 #include "host/host_model.hpp"
 #include "host/host_trainer.hpp"
 

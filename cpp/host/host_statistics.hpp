@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/channel_reliability.hpp"
-#include "core/channel_statistics.hpp"
-#include "core/window_alignment.hpp"
-#include "core/window_statistics.hpp"
+#include "align/channel_reliability.hpp"
+#include "align/channel_statistics.hpp"
+#include "align/window_alignment.hpp"
+#include "align/window_statistics.hpp"
 #include "host/host_model.hpp"
 #include "host/team.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/calibration.hpp"
+#include "core/train/calibration.hpp"
 #include "host/host_model.hpp"
 #include "host/team.hpp"
 

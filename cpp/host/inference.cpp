@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/forward.hpp"
+#include "core/net/forward.hpp"
 #include "host/team.hpp"
 
 namespace pmt::host {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/forward.hpp"
+#include "core/net/forward.hpp"
 #include "host/inference.hpp"
 
 namespace pmt::host {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/workspace.hpp"
+#include "core/zo/workspace.hpp"
 #include "host/host_model.hpp"
 
 namespace pmt::host {

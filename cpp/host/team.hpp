@@ -5,7 +5,7 @@
 #include <chrono>
 #include <functional>
 
-#include "core/executor.hpp"
+#include "core/base/executor.hpp"
 
 namespace pmt::host {
 

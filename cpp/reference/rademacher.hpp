@@ -1,7 +1,7 @@
 // The signs of a perturbation, one at a time.
 #pragma once
 
-#include "core/perturbation.hpp"
+#include "core/zo/perturbation.hpp"
 #include "reference/tensors.hpp"
 
 namespace pmt::reference {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/random.hpp"
+#include "core/base/random.hpp"
 
 namespace pmt::reference {
 

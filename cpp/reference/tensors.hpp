@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 #include "reference/xtensor.hpp"
 
 namespace pmt::reference {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/forward.hpp"
+#include "core/net/forward.hpp"
 #include "tests/aligned_bytes.hpp"
 
 namespace pmt::tests {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 
 namespace pmt::tests {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/image_format.hpp"
-#include "core/kernels.hpp"
+#include "core/image/image_format.hpp"
+#include "core/kernels/table.hpp"
 #include "tests/aligned_bytes.hpp"
 
 namespace pmt::tests {

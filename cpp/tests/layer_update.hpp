@@ -1,7 +1,7 @@
 // The update of a whole layer at once.
 #pragma once
 
-#include "core/update.hpp"
+#include "core/zo/update.hpp"
 
 namespace pmt::tests {
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/channel_statistics.hpp"
+#include "align/channel_statistics.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {

@@ -1,7 +1,7 @@
 // What must hold of a model that open() accepted, checked in another way than open() does.
 #pragma once
 
-#include "core/model.hpp"
+#include "core/image/model.hpp"
 
 namespace pmt::tests {
 

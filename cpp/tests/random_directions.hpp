@@ -1,7 +1,7 @@
 // Random choices of directions that go together.
 #pragma once
 
-#include "core/options.hpp"
+#include "core/zo/options.hpp"
 #include "tests/random_source.hpp"
 
 namespace pmt::tests {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 #include "reference/calibration.hpp"
 #include "reference/gradient.hpp"
 #include "reference/perturbation.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 #include "tests/reference_network.hpp"
 #include "tests/training_run.hpp"
 
@@ -32,7 +32,7 @@ class ReferenceEstimate {
   Sums node_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
   Sums head_sums(int32_t layer, uint32_t sample) const;
 
-  // See core/shrinkage.hpp.
+  // See core/zo/shrinkage.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].
   std::vector<double> differences(int32_t layer, uint32_t sample) const;

@@ -1,6 +1,6 @@
 #include "tests/reference_network.hpp"
 
-#include "core/network.hpp"
+#include "core/net/network.hpp"
 #include "reference/add.hpp"
 #include "reference/conv2d.hpp"
 #include "reference/depthwise_conv2d.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/model.hpp"
+#include "core/image/model.hpp"
 #include "reference/tensors.hpp"
 
 namespace pmt::tests {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/executor.hpp"
+#include "core/base/executor.hpp"
 #include "tests/random_source.hpp"
 
 namespace pmt::tests {

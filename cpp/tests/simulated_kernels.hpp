@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::tests {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/allocation.hpp"
+#include "core/train/allocation.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

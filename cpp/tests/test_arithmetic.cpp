@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/arithmetic.hpp"
+#include "core/base/arithmetic.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

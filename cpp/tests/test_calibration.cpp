@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/calibration.hpp"
+#include "core/train/calibration.hpp"
 #include "reference/calibration.hpp"
 #include "reference/perturbation.hpp"
 #include "tests/linear_case.hpp"

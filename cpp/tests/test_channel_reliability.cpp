@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/channel_reliability.hpp"
-#include "core/layer.hpp"
+#include "align/channel_reliability.hpp"
+#include "core/zo/layer.hpp"
 #include "reference/reliability.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/meter.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/channel_statistics.hpp"
+#include "align/channel_statistics.hpp"
 #include "reference/channel_statistics.hpp"
 #include "reference/conv2d.hpp"
 #include "reference/depthwise_conv2d.hpp"

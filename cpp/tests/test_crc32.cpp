@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 
 using namespace pmt;
 

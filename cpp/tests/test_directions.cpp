@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "core/sparsity.hpp"
-#include "core/walsh_hadamard.hpp"
+#include "core/zo/sparsity.hpp"
+#include "core/zo/walsh_hadamard.hpp"
 #include "reference/hadamard.hpp"
 #include "reference/sparsity.hpp"
 #include "tests/random_source.hpp"

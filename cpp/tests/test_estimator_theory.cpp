@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/direction_sums.hpp"
+#include "core/zo/direction_sums.hpp"
 #include "tests/random_network.hpp"
 #include "tests/random_source.hpp"
 #include "tests/training_run.hpp"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/gradient.hpp"
+#include "core/zo/gradient.hpp"
 #include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_estimate.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 #include "reference/cross_entropy.hpp"
 #include "tests/random_source.hpp"
 

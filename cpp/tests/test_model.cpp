@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model.hpp"
+#include "core/image/model.hpp"
 #include "tests/image_builder.hpp"
 
 using namespace pmt;

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/options.hpp"
+#include "core/zo/options.hpp"
 
 using namespace pmt;
 

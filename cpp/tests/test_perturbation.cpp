@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/perturbation.hpp"
+#include "core/zo/perturbation.hpp"
 #include "reference/perturbation.hpp"
 #include "reference/rademacher.hpp"
 #include "tests/random_source.hpp"

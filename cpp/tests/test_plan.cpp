@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/plan.hpp"
+#include "core/net/plan.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_network.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/plan.hpp"
+#include "core/net/plan.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/random_bottlenecks.hpp"
 #include "tests/random_dag.hpp"

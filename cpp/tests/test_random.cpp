@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "core/random.hpp"
+#include "core/base/random.hpp"
 #include "reference/random_numbers.hpp"
 #include "tests/random_source.hpp"
 

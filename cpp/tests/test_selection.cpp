@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "core/loss.hpp"
-#include "core/selection.hpp"
+#include "core/train/selection.hpp"
+#include "core/zo/loss.hpp"
 #include "tests/engine.hpp"
 #include "tests/random_network.hpp"
 #include "tests/training_run.hpp"

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/shrinkage.hpp"
-#include "core/sparsity.hpp"
-#include "core/walsh_hadamard.hpp"
+#include "core/zo/shrinkage.hpp"
+#include "core/zo/sparsity.hpp"
+#include "core/zo/walsh_hadamard.hpp"
 #include "reference/hadamard.hpp"
 #include "reference/shrinkage.hpp"
 #include "tests/linear_case.hpp"

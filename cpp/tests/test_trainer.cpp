@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 #include "tests/layer_update.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_directions.hpp"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/symmetric_eigen.hpp"
-#include "core/transport.hpp"
+#include "align/symmetric_eigen.hpp"
+#include "align/transport.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;

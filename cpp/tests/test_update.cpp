@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 #include "reference/update.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/layer_update.hpp"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/arithmetic.hpp"
-#include "core/update_memory.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/zo/optimizer_state.hpp"
 #include "reference/moments.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/shuffled_executor.hpp"

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "core/transport.hpp"
-#include "core/window_alignment.hpp"
-#include "core/window_statistics.hpp"
+#include "align/transport.hpp"
+#include "align/window_alignment.hpp"
+#include "align/window_statistics.hpp"
 #include "reference/autocovariance.hpp"
 #include "tests/layer_inputs.hpp"
 #include "tests/linear_case.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 #include "tests/aligned_bytes.hpp"
 #include "tests/random_source.hpp"
 

@@ -1,7 +1,7 @@
 #include "common/block_selection.hpp"
 
 #include "common/executor.hpp"
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 
 namespace pmt::firmware {
 

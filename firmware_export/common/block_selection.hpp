@@ -4,7 +4,7 @@
 
 #include "common/card.hpp"
 #include "common/session.hpp"
-#include "core/selection.hpp"
+#include "core/train/selection.hpp"
 
 namespace pmt::firmware {
 

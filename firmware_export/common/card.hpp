@@ -3,9 +3,9 @@
 #pragma once
 
 #include "common/storage.hpp"
-#include "core/layer.hpp"
-#include "core/model.hpp"
-#include "core/segments.hpp"
+#include "core/image/model.hpp"
+#include "core/net/segments.hpp"
+#include "core/zo/layer.hpp"
 
 namespace pmt::firmware {
 

@@ -53,7 +53,7 @@ struct CardHeader {
   CardSection options;      // TrainerOptions
   CardSection layer_list;   // int32 op index [layers]
   CardSection settings;     // LayerSettings [layers]
-  CardSection streams;      // StreamedOps: which ops stream, as the host has planned it; see core/segments.hpp
+  CardSection streams;      // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
   CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
   CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
   CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
@@ -72,7 +72,7 @@ struct StepRecord {
 static_assert(sizeof(StepRecord) == 12, "part of the file format");
 
 struct ResultRecord {
-  int64_t loss_sum;  // fixed-point, see core/loss.hpp
+  int64_t loss_sum;  // fixed-point, see core/zo/loss.hpp
   int32_t correct;
   int32_t changed;
 };

@@ -1,7 +1,7 @@
 // One worker that keeps the board's watchdog fed: between the tasks of a step, and between queries.
 #pragma once
 
-#include "core/executor.hpp"
+#include "core/base/executor.hpp"
 
 namespace pmt::firmware {
 

@@ -3,8 +3,8 @@
 #include "common/executor.hpp"
 #include "common/high_water.hpp"
 #include "common/training_log.hpp"
-#include "core/crc32.hpp"
-#include "core/stream_run.hpp"
+#include "core/base/crc32.hpp"
+#include "core/net/stream_run.hpp"
 
 namespace pmt::firmware {
 

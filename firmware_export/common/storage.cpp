@@ -1,6 +1,6 @@
 #include "common/storage.hpp"
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 
 namespace pmt::firmware {
 namespace {

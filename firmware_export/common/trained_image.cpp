@@ -1,7 +1,7 @@
 #include "common/trained_image.hpp"
 
 #include "common/board.hpp"
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 
 namespace pmt::firmware {
 namespace {

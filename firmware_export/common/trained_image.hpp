@@ -2,7 +2,7 @@
 // training from memory. The host puts it together from the card and compares the checksum.
 #pragma once
 
-#include "core/layer.hpp"
+#include "core/zo/layer.hpp"
 
 namespace pmt::firmware {
 

@@ -1,6 +1,6 @@
 #include "common/training_log.hpp"
 
-#include "core/loss.hpp"
+#include "core/zo/loss.hpp"
 
 namespace pmt::firmware {
 

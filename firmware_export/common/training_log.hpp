@@ -4,7 +4,7 @@
 
 #include "common/card_format.hpp"
 #include "common/log.hpp"
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 
 namespace pmt::firmware {
 

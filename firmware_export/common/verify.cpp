@@ -1,6 +1,6 @@
 #include "common/verify.hpp"
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 
 namespace pmt::firmware {
 

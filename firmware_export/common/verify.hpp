@@ -4,7 +4,7 @@
 
 #include "common/card.hpp"
 #include "common/log.hpp"
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 
 namespace pmt::firmware {
 

@@ -1,7 +1,7 @@
 // A table of kernels that counts the instructions of each.
 #pragma once
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::instructions {
 

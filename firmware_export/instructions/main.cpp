@@ -1,7 +1,7 @@
 // Counts the instructions of every op of a forward, and of the parts of a training step.
 #include "common/log.hpp"
-#include "core/crc32.hpp"
-#include "core/trainer.hpp"
+#include "core/base/crc32.hpp"
+#include "core/train/trainer.hpp"
 #include "instructions/counter.hpp"
 #include "instructions/counting_kernels.hpp"
 #include "instructions/task.hpp"

@@ -1,5 +1,5 @@
-#include "core/kernels.hpp"
 #include "core/kernels/dsp.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt {
 

@@ -1,7 +1,7 @@
 // Runs a one-image kernel on every image of a batch.
 #pragma once
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt {
 

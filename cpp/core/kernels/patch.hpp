@@ -1,7 +1,7 @@
 // The input values under one position of a convolution window, zero point removed.
 #pragma once
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt {
 

@@ -3,7 +3,7 @@
 // The bias is added in float: a dead channel's bias stands at the int32 limits and would wrap.
 #pragma once
 
-#include "core/arithmetic.hpp"
+#include "core/base/arithmetic.hpp"
 
 namespace pmt {
 

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 #include "host/kernels/requantise_avx2.hpp"
 
 namespace pmt::host {

@@ -8,7 +8,7 @@
 #include <utility>
 
 // Before the target: what these define is compiled for the baseline.
-#include "core/kernels/portable.hpp"
+#include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/requantise_bounds.hpp"
 

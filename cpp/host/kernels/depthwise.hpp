@@ -18,8 +18,8 @@
 //   multiply, store      an entry into sums; sums to outputs
 #pragma once
 
-#include "core/arithmetic.hpp"
-#include "core/kernels.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/table.hpp"
 #include "host/kernels/requantise_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
 

@@ -10,8 +10,8 @@
 // The rows of the quads serve several output rows ("variants" of the weights: the same taps, lower).
 #pragma once
 
-#include "core/arithmetic.hpp"
-#include "core/kernels.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 

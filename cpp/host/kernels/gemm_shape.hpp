@@ -3,8 +3,8 @@
 // another in a padded input row, so that no patch is ever gathered.
 #pragma once
 
-#include "core/arithmetic.hpp"
-#include "core/kernels.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 

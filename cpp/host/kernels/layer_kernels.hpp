@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/kernels/portable.hpp"
+#include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm.hpp"
 #include "host/kernels/pack.hpp"
 

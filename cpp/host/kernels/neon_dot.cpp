@@ -7,7 +7,7 @@
 #include <cstring>
 
 // Before the target: what these define is compiled for the baseline.
-#include "core/kernels/portable.hpp"
+#include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/no_depthwise.hpp"
 #include "host/kernels/requantise_bounds.hpp"

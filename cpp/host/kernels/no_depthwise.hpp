@@ -1,7 +1,7 @@
 // For an ISA without a depthwise convolution of its own: all such layers stay with the portable one.
 #pragma once
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 

@@ -8,8 +8,8 @@
 
 #include <immintrin.h>
 
-#include "core/kernels.hpp"
-#include "core/kernels/portable.hpp"
+#include "core/kernels/portable/portable.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 

@@ -4,8 +4,8 @@
 
 #include <immintrin.h>
 
-#include "core/arithmetic.hpp"
-#include "core/kernels.hpp"
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/table.hpp"
 
 namespace pmt::host {
 namespace {

@@ -2,7 +2,7 @@
 // the CPU has the instructions its name says.
 #pragma once
 
-#include "core/kernels.hpp"
+#include "core/kernels/table.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define PMT_X86_KERNELS 1

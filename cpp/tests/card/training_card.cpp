@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/crc32.hpp"
+#include "core/base/crc32.hpp"
 #include "tests/training_run.hpp"
 
 namespace pmt::tests {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/card_format.hpp"
-#include "core/trainer.hpp"
+#include "core/train/trainer.hpp"
 #include "tests/aligned_bytes.hpp"
 
 namespace pmt::tests {

@@ -19,7 +19,7 @@ def core_folder() -> Path:
     FileNotFoundError
         If the installation lacks it.
     """
-    return _find("core", "cpp/core", "trainer.hpp")
+    return _find("core", "cpp/core", "train/trainer.hpp")
 
 
 def firmware_folder() -> Path:

@@ -1,0 +1,42 @@
+// How the values in a layer's windows go together: their covariances at every distance inside the
+// window. Channels that a layer mixes form a group: all of a convolution's, each for itself of a
+// depthwise one's.
+#pragma once
+
+#include "core/image/model.hpp"
+
+namespace pmt {
+
+struct WindowGroups {
+  int32_t count;     // 0: the layer has no windows to look at
+  int32_t channels;  // of a group
+  int32_t kernel_h, kernel_w;
+
+  int32_t window() const { return channels * kernel_h * kernel_w; }
+  // Distances: one of every pair (dy, dx), (-dy, -dx). (0, 0) is the first.
+  int32_t lags() const { return kernel_w + (kernel_h - 1) * (2 * kernel_w - 1); }
+  // Values of a group: [lag][channel][channel of the second place].
+  int32_t values() const { return lags() * channels * channels; }
+};
+
+// Of more values a window is left alone: its matrices would be large, and take long.
+constexpr int32_t largest_window = 160;
+
+// None for a pointwise or fully connected layer, one whose window is too large, and the last layer.
+WindowGroups window_groups(const Model& model, int32_t op);
+
+// A place in the input that is `lag` away.
+struct Lag {
+  int32_t dy, dx;
+};
+Lag lag_at(const WindowGroups& groups, int32_t index);
+
+// sums[group][lag][i][j] += over places p: values[p][i] * values[p + lag][j]. Outside the map all is 0.
+// `map` holds height x width x channels values of at most 255 in magnitude.
+void add_products(const WindowGroups& groups, const int16_t* map, const TensorRecord& shape, int64_t* sums);
+
+// The covariance matrix of a window's values, in the order of the layer's weights ([y][x][channel]),
+// from one group's values.
+void window_covariance(const WindowGroups& groups, const float* values, float* matrix);
+
+}  // namespace pmt

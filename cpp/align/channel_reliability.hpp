@@ -1,0 +1,66 @@
+// How far a layer's input channels can be relied on: each one's correlation with itself (the test-retest
+// reliability of statistics) when the images are disturbed. A channel that a disturbance changes much
+// carries little through noise, and has less weight in the layer than it had on clean images.
+#pragma once
+
+#include "align/channel_statistics.hpp"
+
+namespace pmt {
+
+// Of one input channel: its mean on the undisturbed images, in int8 steps, and its correlation with itself,
+// 0..1; 1 for a constant channel.
+struct ChannelReliability {
+  float mean, correlation;
+};
+
+// Whether a layer mixes channels that other layers made: no depthwise layer, none that reads the image, and
+// not the last.
+bool mixes_channels(const Model& model, int32_t op);
+
+class ReliabilityMeter {
+ public:
+  // Positions times pairs of a measurement: the products of their sums stay inside 64 bits.
+  static constexpr int64_t most_values = int64_t{1} << 24;
+
+  // Enough memory for open() to tell the exact need through bytes_needed().
+  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
+
+  // `memory` must be 16-byte aligned and outlive the meter.
+  Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
+  size_t bytes_needed() const { return arena_.used(); }
+
+  // Of layer `op`, which mixes channels; one result an input channel. Samples are pairs: an image, then the
+  // same image disturbed.
+  Status measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found);
+
+ private:
+  struct Job;
+  struct PairSums {
+    int64_t first, second, first_squares, second_squares, products;
+  };
+  // Of one worker.
+  struct Pair {
+    int8_t* first;  // the undisturbed image's activations; of a pair whose second one is awaited
+    bool awaited;
+    PairSums* sums;  // [channel]
+  };
+
+  void add_sample(int32_t op, const Workspace& workspace, int32_t worker);
+  void conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const;
+
+  Arena arena_;
+  LayerForwards forwards_;
+  Pair* pairs_ = nullptr;  // [worker]
+};
+
+// Floats of scratch.
+int32_t weighing_floats(const Model& model, int32_t op);
+
+// Multiplies the weights of layer `op`, which mixes channels, by 1 - strength * (1 - correlation) of their input
+// channels, over the largest such share, and writes them, the weight scales and the biases anew: int8 weights fill
+// their range, mean outputs stay. `strength` is 0..1. Dead channels stay as they are, and all do where no share is
+// above 0.
+void weigh_channels(const Model& model, int32_t op, const ChannelReliability* found, float strength,
+                    const AlignedLayer& layer, float* scratch);
+
+}  // namespace pmt

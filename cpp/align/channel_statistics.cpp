@@ -1,0 +1,152 @@
+#include "align/channel_statistics.hpp"
+
+#include "core/base/arithmetic.hpp"
+
+namespace pmt {
+
+struct StatisticsMeter::Job {
+  StatisticsMeter* meter;
+  int32_t op;
+};
+
+namespace {
+
+constexpr float steps_a_deviation = 8.0f;
+constexpr float narrowest_steps = 4.0f;  // the next deviation is at least this share of a step
+constexpr float largest_gain = 16.0f;
+
+int32_t saturated(int64_t value) {
+  return static_cast<int32_t>(value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value));
+}
+
+float accumulator_scale(const Model& model, const OpRecord& op, int32_t channel) {
+  return model.input_of(op).scale * model.weight_scales(op)[channel];
+}
+
+}  // namespace
+
+Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  const Model& model = *setup.model;
+  arena_ = Arena(memory, bytes);
+  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
+  most_channels_ = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    const int32_t channels = round_up(model.output_of(model.op(i)).channels, setup.kernels->channel_multiple);
+    if (has_weights(model.op(i)) && channels > most_channels_) most_channels_ = channels;
+  }
+  const auto alignment = static_cast<size_t>(setup.kernels->alignment);
+  bias_ = arena_.take<int32_t>(most_channels_, alignment);
+  scales_ = arena_.take<float>(most_channels_, alignment);
+  centres_ = arena_.take<float>(most_channels_);
+  steps_ = arena_.take<float>(most_channels_);
+  sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(forwards_.workers()) * most_channels_);
+  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+}
+
+// A requantisation that centres every channel on its guess. The centre moves by whole biases; what it
+// has become is kept.
+void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool first) {
+  const Model& model = forwards_.model();
+  const OpRecord& op = model.op(index);
+  const int32_t channels = model.output_of(op).channels;
+  for (int32_t c = 0; c < most_channels_; ++c) {
+    bias_[c] = 0;
+    scales_[c] = 0.0f;
+    if (c >= channels || channel_is_dead(model.weight_scales(op)[c])) continue;
+    const float scale = accumulator_scale(model, op, c);
+    const int32_t bias = forwards_.network().parameters[index].bias[c];
+    const int32_t shift = round_bias(guess[c].mean / scale);
+    bias_[c] = saturated(int64_t{bias} - shift);
+    centres_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
+    // What is narrower than a step was rounded: its mean is known to a step, its deviation is not.
+    const float resolved = first ? 0.0f : steps_[c] / narrowest_steps;
+    const float least = resolved > scale ? resolved : scale;
+    const float deviation = guess[c].deviation;
+    steps_[c] = (is_finite(deviation) && deviation > least ? deviation : least) / steps_a_deviation;
+    scales_[c] = scale / steps_[c];
+  }
+}
+
+void StatisticsMeter::add_sample(int32_t index, const Workspace& workspace, int32_t worker) {
+  const Model& model = forwards_.model();
+  const OpRecord& op = model.op(index);
+  const TensorRecord& out = model.output_of(op);
+  int8_t* output = workspace.tensor(forwards_.plan(), Pass::main, op.output);
+  const OpImages images = {1,
+                           {workspace.tensor(forwards_.plan(), Pass::main, op.input[0]), nullptr},
+                           {0, 0},
+                           output,
+                           element_count(out),
+                           op_shape(model, op)};
+  run_requantised(forwards_.network(), index, images, {bias_, scales_}, workspace.scratch);
+  ChannelSums* sums = sums_of(worker);
+  const int32_t positions = out.height * out.width;
+  for (int32_t p = 0; p < positions; ++p) {
+    const int8_t* values = output + p * out.channels;
+    for (int32_t c = 0; c < out.channels; ++c) {
+      sums[c].values += values[c];
+      sums[c].squares += values[c] * values[c];
+    }
+  }
+}
+
+// The variance of a rounded value is 1/12 larger (Sheppard's correction).
+void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics* found) const {
+  const Model& model = forwards_.model();
+  const OpRecord& op = model.op(index);
+  const float count = to_float(values);
+  for (int32_t c = 0; c < model.output_of(op).channels; ++c) {
+    found[c] = {0.0f, 0.0f};
+    if (channel_is_dead(model.weight_scales(op)[c])) continue;
+    ChannelSums total = {0, 0};
+    for (int32_t w = 0; w < forwards_.workers(); ++w) {
+      total.values += sums_of(w)[c].values;
+      total.squares += sums_of(w)[c].squares;
+    }
+    const int64_t spread = values * total.squares - total.values * total.values;
+    const float variance = to_float(spread) / (count * count) - 1.0f / 12.0f;
+    found[c].mean = centres_[c] + steps_[c] * (to_float(total.values) / count);
+    found[c].deviation = variance > 0.0f ? steps_[c] * __builtin_sqrtf(variance) : 0.0f;
+  }
+}
+
+Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
+                                const ChannelStatistics* guess, ChannelStatistics* found) {
+  PMT_RETURN_IF_ERROR(forwards_.check(op));
+  const Model& model = forwards_.model();
+  const TensorRecord& out = model.output_of(model.op(op));
+  const int64_t values = int64_t{samples} * out.height * out.width;
+  if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
+  Job job = {this, op};
+  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+    const Job& j = *static_cast<Job*>(context);
+    j.meter->add_sample(j.op, workspace, worker);
+  };
+  for (int32_t round = 0; round < rounds; ++round) {
+    aim(op, round == 0 ? guess : found, round == 0);
+    for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
+    PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
+    conclude(op, values, found);
+  }
+  return {};
+}
+
+void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,
+                 const AlignedLayer& layer) {
+  const OpRecord& op = model.op(index);
+  const float input_scale = model.input_of(op).scale;
+  for (int32_t c = 0; c < model.output_of(op).channels; ++c) {
+    const float old = layer.weight_scales[c];
+    if (channel_is_dead(old) || !(reference[c].deviation > 0.0f) || !(found[c].deviation > 0.0f)) continue;
+    const float wanted = clamp(reference[c].deviation / found[c].deviation, 1.0f / largest_gain, largest_gain);
+    const float scale = clamp(old * wanted, dead_channel_scale, largest_scale);
+    const float gain = scale / old;
+    const float constant = to_float(layer.bias[c]) * (input_scale * old);
+    const float bias = reference[c].mean - gain * (found[c].mean - constant);
+    layer.weight_scales[c] = scale;
+    layer.bias[c] = round_bias(bias / (input_scale * scale));
+  }
+}
+
+}  // namespace pmt

@@ -1,0 +1,67 @@
+// Mean and deviation of a layer's outputs, channel by channel, over the positions and the samples:
+// before the activation and the requantisation, in real units. Measured with the layer's own
+// kernels: a requantisation of their own makes the outputs small integers around a guess.
+#pragma once
+
+#include "align/layer_forwards.hpp"
+
+namespace pmt {
+
+struct ChannelStatistics {
+  float mean, deviation;
+};
+
+class StatisticsMeter {
+ public:
+  // Positions times samples of a measurement: their sums of squares stay inside 64 bits.
+  static constexpr int64_t most_values = int64_t{1} << 24;
+
+  // Enough memory for open() to tell the exact need through bytes_needed().
+  static size_t table_bytes(const Model& model) { return LayerForwards::table_bytes(model); }
+
+  // `memory` must be 16-byte aligned and outlive the meter.
+  Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
+  size_t bytes_needed() const { return arena_.used(); }
+
+  // Statistics of layer `op`. In every round its outputs are looked at in steps of an eighth of the
+  // guessed deviation, up to 15.9 deviations from the guessed mean; what a round finds is the next
+  // one's guess, at most 32 times as narrow. `guess` may be `found`. Dead channels have none: 0, 0.
+  Status measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
+                 const ChannelStatistics* guess, ChannelStatistics* found);
+
+ private:
+  struct Job;
+  struct ChannelSums {
+    int64_t values, squares;
+  };
+
+  void aim(int32_t index, const ChannelStatistics* guess, bool first);
+  void add_sample(int32_t index, const Workspace& workspace, int32_t worker);
+  void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
+  ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
+
+  Arena arena_;
+  LayerForwards forwards_;
+  int32_t most_channels_ = 0;
+  int32_t* bias_ = nullptr;      // of the requantisation
+  float* scales_ = nullptr;      // likewise
+  float* centres_ = nullptr;     // the real value of 0
+  float* steps_ = nullptr;       // the real value of 1
+  ChannelSums* sums_ = nullptr;  // [worker][channel]
+};
+
+// Where the aligned parameters of a layer live.
+struct AlignedLayer {
+  int8_t* weights;
+  int32_t* bias;
+  float* weight_scales;
+};
+
+// Gives a layer's channels the reference's statistics where it has those found, by its weight scales
+// and biases alone: adaptive batch normalisation (Li et al. 2016, arXiv:1603.04779) of a network
+// whose batch norm is folded. A gain is at most 16, at least 1/16. Channels that are dead, or
+// constant in the reference or as found, stay as they are.
+void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,
+                 const AlignedLayer& layer);
+
+}  // namespace pmt

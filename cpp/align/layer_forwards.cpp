@@ -1,0 +1,117 @@
+#include "align/layer_forwards.hpp"
+
+namespace pmt {
+namespace {
+
+// Calls visit(tensor, bytes) for what is alive before an op. `uses` is the model, which searches, or a plan,
+// which has them in a table.
+template <typename Uses, typename Visit>
+void for_alive(const Model& model, const Uses& uses, int32_t op, Visit visit) {
+  for (int32_t i = 0; i < model.tensor_count(); ++i) {
+    const auto tensor = static_cast<uint32_t>(i);
+    const bool alive = uses.producer(tensor) < op && uses.last_use(tensor) >= op;
+    if (alive) visit(tensor, element_count(model.tensor(i)));
+  }
+}
+
+}  // namespace
+
+int32_t kept_bytes(const Model& model) {
+  int32_t most = 0;
+  for (int32_t op = 1; op < model.op_count(); ++op) {
+    int32_t alive = 0;
+    for_alive(model, model, op, [&](uint32_t, int32_t bytes) { alive += bytes; });
+    if (alive > most) most = alive;
+  }
+  return most;
+}
+
+struct LayerForwards::Job {
+  LayerForwards* forwards;
+  const SampleSource* source;
+  int32_t op;
+  Look look;
+  void* context;
+  int32_t in_turn;
+};
+
+size_t LayerForwards::table_bytes(const Model& model) {
+  Arena measure;
+  measure.take<Parameters>(model.op_count());
+  measure.take<int32_t>(Plan::table_size(model));
+  return measure.used();
+}
+
+Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
+  executor_ = setup.executor;
+  if (workers() < 1) return {Code::option_value};
+  const Model& model = *setup.model;
+  auto* parameters = arena.take<Parameters>(model.op_count());
+  auto* plan_table = arena.take<int32_t>(Plan::table_size(model));
+  if (!arena.fits()) return {Code::arena_too_small};
+  bind_parameters(model, parameters);
+  network_ = {setup.model, setup.kernels, parameters, setup.packed};
+  plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
+  kept_ = setup.kept;
+  kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
+  workspaces_ = arena.take<Workspace>(workers());
+  statuses_ = arena.take<Status>(workers());
+  const TrainerOptions none;
+  for (int32_t i = 0; i < workers(); ++i) {
+    const Workspace workspace = take_workspace(arena, {&network_, &plan_, nullptr, 0, &none, 1, 0});
+    if (arena.fits()) workspaces_[i] = workspace;
+  }
+  return {};
+}
+
+Status LayerForwards::check(int32_t op) const {
+  if (op < 0 || op >= model().op_count() || !has_weights(model().op(op))) return {Code::layer_not_trainable, op};
+  return {};
+}
+
+void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
+  const Workspace& workspace = workspaces_[worker];
+  const int32_t begin = goes_on(job.op) ? kept_->op : 0;
+  const auto place = [&](uint32_t tensor) { return workspace.tensor(plan_, Pass::main, tensor); };
+  int32_t label = 0;
+  if (begin > 0) {
+    const int8_t* from = kept_of(sample);
+    for_alive(model(), plan_, begin, [&](uint32_t tensor, int32_t bytes) {
+      __builtin_memcpy(place(tensor), from, static_cast<size_t>(bytes));
+      from += bytes;
+    });
+  } else if (!job.source->read(job.source->context, sample, place(model().header().input_tensor), &label)) {
+    statuses_[worker] = {Code::sample_unreadable};
+    return;
+  }
+  forward(network_, plan_, workspace, 1, begin, job.op);
+  if (kept_ != nullptr && job.op > begin) {
+    int8_t* to = kept_of(sample);
+    for_alive(model(), plan_, job.op, [&](uint32_t tensor, int32_t bytes) {
+      __builtin_memcpy(to, place(tensor), static_cast<size_t>(bytes));
+      to += bytes;
+    });
+  }
+  job.look(job.context, workspace, worker);
+}
+
+Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context,
+                          int32_t in_turn) {
+  if (samples % in_turn != 0) return {Code::batch_size, op};
+  if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, op};
+  for (int32_t w = 0; w < workers(); ++w) statuses_[w] = {};
+  Job job = {this, &source, op, look, context, in_turn};
+  const auto task = [](void* argument, int32_t turn, int32_t worker) {
+    const Job& j = *static_cast<Job*>(argument);
+    for (int32_t i = 0; i < j.in_turn && j.forwards->statuses_[worker].ok(); ++i) {
+      j.forwards->look_at(j, turn * j.in_turn + i, worker);
+    }
+  };
+  const bool complete = executor_.run(executor_.context, samples / in_turn, task, &job, true);
+  const Status status = complete ? first_error(statuses_, workers()) : Status{Code::cancelled};
+  // Where it failed, some samples have come further than others.
+  if (kept_ != nullptr) kept_->op = status.ok() ? op : 0;
+  return status;
+}
+
+}  // namespace pmt

@@ -1,0 +1,117 @@
+#include "align/window_statistics.hpp"
+
+#include "core/base/arithmetic.hpp"
+
+namespace pmt {
+
+struct WindowMeter::Job {
+  WindowMeter* meter;
+  int32_t op;
+  WindowGroups groups;
+  const float* centres;
+};
+
+namespace {
+
+int32_t centre_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.0f)); }
+
+}  // namespace
+
+Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % image_alignment != 0) return {Code::arena_alignment};
+  const Model& model = *setup.model;
+  arena_ = Arena(memory, bytes);
+  PMT_RETURN_IF_ERROR(forwards_.open(setup, arena_));
+  most_channels_ = 0;
+  most_products_ = 0;
+  int32_t most_elements = 0;
+  for (int32_t i = 0; i < model.op_count(); ++i) {
+    const WindowGroups groups = window_groups(model, i);
+    if (groups.count == 0) continue;
+    const TensorRecord& in = model.input_of(model.op(i));
+    const int64_t products = int64_t{groups.count} * groups.values();
+    if (products > most_products_) most_products_ = products;
+    if (in.channels > most_channels_) most_channels_ = in.channels;
+    if (element_count(in) > most_elements) most_elements = element_count(in);
+  }
+  sums_ = arena_.take<Sums>(forwards_.workers());
+  for (int32_t i = 0; i < forwards_.workers(); ++i) {
+    const Sums sums = {arena_.take<int64_t>(most_channels_), arena_.take<int64_t>(most_products_),
+                       arena_.take<int16_t>(most_elements)};
+    if (arena_.fits()) sums_[i] = sums;
+  }
+  return arena_.fits() ? Status{} : Status{Code::arena_too_small};
+}
+
+void WindowMeter::add_sample(const Job& job, const Workspace& workspace, int32_t worker) {
+  const Model& model = forwards_.model();
+  const OpRecord& op = model.op(job.op);
+  const TensorRecord& in = model.input_of(op);
+  const int8_t* input = workspace.tensor(forwards_.plan(), Pass::main, op.input[0]);
+  const Sums& sums = sums_[worker];
+  const int32_t places = in.height * in.width;
+  for (int32_t c = 0; c < in.channels; ++c) {
+    const int32_t centre = centre_of(job.centres[c]);
+    int32_t sum = 0;
+    for (int32_t p = 0; p < places; ++p) {
+      const int32_t value = input[p * in.channels + c] - centre;
+      sums.map[p * in.channels + c] = static_cast<int16_t>(value);
+      sum += value;
+    }
+    sums.channels[c] += sum;
+  }
+  add_products(job.groups, sums.map, in, sums.products);
+}
+
+// What the centres missed of a mean is a constant, whose products are in every sum.
+void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float* values) const {
+  const TensorRecord& in = forwards_.model().input_of(forwards_.model().op(job.op));
+  const float count = to_float(int64_t{samples} * in.height * in.width);
+  const auto total = [this](auto sum_of_worker) {
+    int64_t sum = 0;
+    for (int32_t w = 0; w < forwards_.workers(); ++w) sum += sum_of_worker(sums_[w]);
+    return to_float(sum);
+  };
+  for (int32_t c = 0; c < in.channels; ++c) {
+    means[c] = total([c](const Sums& sums) { return sums.channels[c]; }) / count;
+  }
+  const int32_t channels = job.groups.channels;
+  for (int32_t g = 0; g < job.groups.count; ++g) {
+    for (int32_t v = 0; v < job.groups.values(); ++v) {
+      const Lag lag = lag_at(job.groups, v / (channels * channels));
+      const int32_t width = in.width - (lag.dx < 0 ? -lag.dx : lag.dx);
+      const int32_t height = in.height - lag.dy;
+      const float share = width > 0 && height > 0 ? to_float(height * width) / to_float(in.height * in.width) : 0.0f;
+      const int64_t index = int64_t{g} * job.groups.values() + v;
+      const float product = total([index](const Sums& sums) { return sums.products[index]; }) / count;
+      const int32_t first = job.groups.count > 1 ? g : v / channels % channels;
+      const int32_t second = job.groups.count > 1 ? g : v % channels;
+      values[index] = product - share * means[first] * means[second];
+    }
+  }
+  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(centre_of(job.centres[c]));
+}
+
+Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centres, float* means,
+                            float* values) {
+  PMT_RETURN_IF_ERROR(forwards_.check(op));
+  const Model& model = forwards_.model();
+  const WindowGroups groups = window_groups(model, op);
+  if (groups.count == 0) return {Code::layer_not_trainable, op};
+  const TensorRecord& in = model.input_of(model.op(op));
+  if (samples < 1 || int64_t{samples} * in.height * in.width > most_values) return {Code::batch_size, op};
+  for (int32_t w = 0; w < forwards_.workers(); ++w) {
+    for (int32_t c = 0; c < in.channels; ++c) sums_[w].channels[c] = 0;
+    for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
+  }
+  Job job = {this, op, groups, centres};
+  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+    const Job& j = *static_cast<Job*>(context);
+    j.meter->add_sample(j, workspace, worker);
+  };
+  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
+  conclude(job, samples, means, values);
+  return {};
+}
+
+}  // namespace pmt

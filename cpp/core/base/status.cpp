@@ -1,0 +1,81 @@
+#include "core/base/status.hpp"
+
+namespace pmt {
+namespace {
+
+const char* image_message(Code code) {
+  switch (code) {
+    case Code::image_too_short: return "the image is shorter than its header says";
+    case Code::image_magic: return "not a .pmt image";
+    case Code::image_version: return "a .pmt version that this core does not read";
+    case Code::image_checksum: return "the checksum differs: the image is damaged";
+    case Code::image_layout: return "a section lies outside the image, overlaps another or is misaligned";
+    case Code::image_alignment: return "the image does not start at a 16-byte boundary";
+    case Code::tensor_shape: return "a tensor dimension is below 1, or the tensors exceed 2^28 elements";
+    case Code::tensor_quantisation: return "a tensor's scale must be 1e-12..1e6, its zero point int8";
+    case Code::op_kind: return "unknown kind of op";
+    case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
+    case Code::op_geometry: return "kernel, stride and padding do not give the output's shape";
+    case Code::op_data: return "weights, bias or scales lie outside the data section or share bytes";
+    case Code::op_quantisation: return "weight scales must be 1e-30..1e6, quantisations must agree";
+    case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
+    case Code::block_layer: return "a block names an op that has no weights";
+    case Code::name_range: return "a name lies outside the name section";
+    default: return nullptr;
+  }
+}
+
+const char* option_message(Code code) {
+  switch (code) {
+    case Code::option_queries: return "queries must be 1..4096, at least 2 with leave-one-out";
+    case Code::option_mu: return "mu must be 1..64";
+    case Code::option_seed: return "XORShift32 needs a seed other than 0";
+    case Code::option_learning_rate: return "the learning rate must be finite and >= 0";
+    case Code::option_pairs:
+      return "antithetic pairs need an even number of queries, the same for all layers, and no coordinate directions";
+    case Code::option_index: return "a running index needs Hadamard directions, per sample";
+    case Code::option_coordinate:
+      return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
+    case Code::option_nothing_trained: return "neither weights nor biases are trained";
+    case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
+    case Code::option_value: return "an option has a value outside its range";
+    case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
+    case Code::option_probe: return "a layer is probed with 2 queries at least, probe_queries at most";
+    default: return nullptr;
+  }
+}
+
+const char* training_message(Code code) {
+  switch (code) {
+    case Code::ok: return "ok";
+    case Code::arena_alignment: return "the arena does not start at a 16-byte boundary";
+    case Code::arena_too_small: return "the arena is smaller than the plan needs";
+    case Code::layer_not_trainable: return "the op has no weights to train";
+    case Code::layer_settings: return "settings must be given for every layer";
+    case Code::layer_queries:
+      return "a layer's queries must be 1..4096, at least 2 with leave-one-out, even with antithetic pairs; "
+             "model-wise, the options'";
+    case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
+    case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
+    case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";
+    case Code::update_memory: return "what the updates remember is damaged or of another training";
+    case Code::batch_size: return "the batch is empty or larger than planned";
+    case Code::estimate_compact:
+      return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";
+    case Code::label_range: return "a label is outside 0..classes-1";
+    case Code::sample_unreadable: return "a sample could not be read";
+    case Code::cancelled: return "cancelled; the weights are as before the step";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+const char* message(Code code) {
+  const char* text = image_message(code);
+  if (text == nullptr) text = option_message(code);
+  if (text == nullptr) text = training_message(code);
+  return text != nullptr ? text : "unknown status";
+}
+
+}  // namespace pmt

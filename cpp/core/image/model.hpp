@@ -1,0 +1,82 @@
+// A view on a .pmt image. open() checks everything once; afterwards no access can leave the image.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/status.hpp"
+#include "core/image/image_format.hpp"
+
+namespace pmt {
+
+// Weight scales below this mark a dead channel: its weights cannot reach the output, and
+// 1 / scale^2 would explode in the update. Such channels are frozen.
+constexpr float dead_channel_scale = 1e-6f;
+
+// Scales outside these bounds are refused: inside them no product of scales and accumulators can
+// overflow a float or become a NaN.
+constexpr float smallest_tensor_scale = 1e-12f;
+constexpr float smallest_weight_scale = 1e-30f;
+constexpr float largest_scale = 1e6f;
+
+// All tensors of a network together, in elements: every offset of a plan fits int32.
+constexpr int64_t largest_activations = int64_t{1} << 28;
+
+// Sizes beyond these are refused: arithmetic on them stays inside int32, planning inside seconds.
+constexpr uint32_t largest_image = 1u << 28;
+constexpr uint32_t most_ops = 1024;
+constexpr uint32_t most_tensors = 2048;
+
+class Model {
+ public:
+  // `image` must be 16-byte aligned and outlive the view.
+  Status open(const uint8_t* image, size_t bytes);
+
+  const ImageHeader& header() const { return *header_; }
+  int32_t tensor_count() const { return static_cast<int32_t>(header_->tensors.count); }
+  int32_t op_count() const { return static_cast<int32_t>(header_->ops.count); }
+  const TensorRecord& tensor(int32_t index) const { return tensors_[index]; }
+  const OpRecord& op(int32_t index) const { return ops_[index]; }
+  const TensorRecord& input_of(const OpRecord& op, int which = 0) const { return tensors_[op.input[which]]; }
+  const TensorRecord& output_of(const OpRecord& op) const { return tensors_[op.output]; }
+  const TensorRecord& input() const { return tensors_[header_->input_tensor]; }
+  const TensorRecord& output() const { return tensors_[header_->output_tensor]; }
+  int32_t classes() const;
+
+  const int8_t* weights(const OpRecord& op) const;
+  const int32_t* bias(const OpRecord& op) const;
+  const float* weight_scales(const OpRecord& op) const;
+  const char* name(uint32_t offset) const;
+
+  int32_t block_count() const { return static_cast<int32_t>(header_->blocks.count); }
+  const BlockRecord& block(int32_t index) const;
+  int32_t block_layer(const BlockRecord& block, uint32_t index) const;
+  const char* metadata() const;
+
+  // Index of the op that produces a tensor, -1 for the network's input.
+  int32_t producer(uint32_t tensor) const;
+  // Index of the last op that reads a tensor; op_count() for the network's output.
+  int32_t last_use(uint32_t tensor) const;
+
+ private:
+  Status check_sections() const;
+  Status check_tensors() const;
+  Status check_order() const;
+  Status check_op(int32_t index) const;
+  Status check_blocks() const;
+  bool name_is_valid(uint32_t offset) const;
+
+  const uint8_t* image_ = nullptr;
+  const ImageHeader* header_ = nullptr;
+  const TensorRecord* tensors_ = nullptr;
+  const OpRecord* ops_ = nullptr;
+};
+
+bool has_weights(const OpRecord& op);
+int32_t element_count(const TensorRecord& tensor);
+int32_t weight_count(const Model& model, const OpRecord& op);
+// Multiply-accumulates of one op for one image; 0 for ops without weights.
+int64_t mac_count(const Model& model, const OpRecord& op);
+bool channel_is_dead(float weight_scale);
+
+}  // namespace pmt

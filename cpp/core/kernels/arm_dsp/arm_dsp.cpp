@@ -1,0 +1,45 @@
+#include "core/kernels/arm_dsp/arm_dsp.hpp"
+
+#include "core/kernels/dsp.hpp"
+#include "core/kernels/portable/portable.hpp"
+
+namespace pmt {
+namespace {
+
+int64_t nothing_packed(const OpShape&) { return 0; }
+void pack_nothing(const PackArgs&) {}
+
+int32_t scratch_bytes(const OpShape& shape) {
+  switch (shape.kind) {
+    case OpKind::conv2d: return arm_dsp::conv2d_scratch_bytes(shape);
+    case OpKind::depthwise_conv2d: return arm_dsp::depthwise_scratch_bytes(shape);
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+const Kernels& arm_dsp_kernels() {
+  static constexpr Kernels table = {"arm_dsp",
+                                    nothing_packed,
+                                    pack_nothing,
+                                    1,
+                                    16,
+                                    arm_dsp::conv2d,
+                                    arm_dsp::depthwise_conv2d,
+                                    arm_dsp::fully_connected,
+                                    arm_dsp::logits,
+                                    arm_dsp::add,
+                                    arm_dsp::average_pool,
+                                    arm_dsp::max_pool,
+                                    arm_dsp::mean,
+                                    scratch_bytes,
+                                    portable::philox_signs,
+                                    arm_dsp::perturb,
+                                    arm_dsp::accumulate_signs,
+                                    portable::outer_product,
+                                    1};
+  return table;
+}
+
+}  // namespace pmt

@@ -1,0 +1,34 @@
+#include "core/kernels/portable/portable.hpp"
+
+namespace pmt {
+namespace {
+
+int64_t nothing_packed(const OpShape&) { return 0; }
+void pack_nothing(const PackArgs&) {}
+
+}  // namespace
+
+const Kernels& portable_kernels() {
+  static constexpr Kernels table = {"portable",
+                                    nothing_packed,
+                                    pack_nothing,
+                                    1,
+                                    16,
+                                    portable::conv2d,
+                                    portable::depthwise_conv2d,
+                                    portable::fully_connected,
+                                    portable::logits,
+                                    portable::add,
+                                    portable::average_pool,
+                                    portable::max_pool,
+                                    portable::mean,
+                                    portable::scratch_bytes,
+                                    portable::philox_signs,
+                                    portable::perturb,
+                                    portable::accumulate_signs,
+                                    portable::outer_product,
+                                    1};
+  return table;
+}
+
+}  // namespace pmt

@@ -1,0 +1,101 @@
+// A model made runnable: kernels, and where each layer's weights are (in the image, or in RAM once
+// they are trained).
+#pragma once
+
+#include "core/base/arena.hpp"
+#include "core/image/model.hpp"
+#include "core/kernels/table.hpp"
+
+namespace pmt {
+
+// Of one layer, as in the image.
+struct Parameters {
+  const int8_t* weights;
+  const int32_t* bias;
+};
+
+// Of one layer, for kernels that pack. Biases and scales are padded to their multiple of channels.
+struct PackedLayer {
+  void* weights;
+  int32_t* bias;
+  float* scales;        // s_x * s_w / s_y
+  float* logit_scales;  // s_x * s_w; of a linear head, else null
+};
+
+struct Network {
+  const Model* model;
+  const Kernels* kernels;
+  Parameters* parameters;  // one per op
+  PackedLayer* packed;     // one per op; null for kernels that do not pack
+};
+
+// What one call of a layer reads: of the image's form where the kernels do not pack, else packed
+// weights and a padded bias.
+struct LayerInput {
+  const int8_t* weights;
+  const int32_t* bias;
+  const void* packed;
+};
+
+// The tensors of one op for a batch of images, one behind another. A stride of 0: all images share
+// that input. `shape` is the op's, or that of some rows of it.
+struct OpImages {
+  int32_t images;
+  const int8_t* input[2];
+  int32_t input_stride[2];
+  int8_t* output;
+  int32_t output_stride;
+  OpShape shape;
+};
+
+// Points every layer at the image; nothing is packed.
+void bind_parameters(const Model& model, Parameters* parameters);
+
+bool packs(const Kernels& kernels);
+OpShape op_shape(const Model& model, const OpRecord& op);
+
+// Kernels that pack: takes the memory of every layer's packed form and fills it, unless the arena
+// only measures. `network.parameters` is bound.
+void pack_network(Arena& arena, Network& network);
+
+// Brings a layer's packed form up to date with its weights and biases.
+void repack_layer(const Network& network, int32_t index);
+
+// Brings a layer's scales, where they are kept, up to date with its weight scales.
+void rescale_layer(const Network& network, int32_t index);
+
+// Memory one op needs besides its tensors: kernel scratch and the requantisation scales.
+int32_t op_scratch_bytes(const Network& network, const OpRecord& op);
+
+// Runs one op on the network's own parameters.
+void run_op(const Network& network, int32_t index, const OpImages& images, void* scratch);
+
+// The layer's own parameters.
+LayerInput layer_input(const Network& network, int32_t index);
+
+// Runs a range of a layer's output channels with other parameters (all start at channel_begin).
+void run_layer(const Network& network, int32_t index, const OpImages& images, const LayerInput& parameters,
+               int32_t channel_begin, int32_t channel_end, void* scratch);
+
+// A layer with its own weights, but other biases and requantisation: out = clamp(rne((acc + bias) *
+// scale), -127, 127), without zero point or activation. Both arrays are padded as a PackedLayer's.
+struct Requantisation {
+  const int32_t* bias;
+  const float* scales;
+};
+void run_requantised(const Network& network, int32_t index, const OpImages& images, const Requantisation& to,
+                     void* scratch);
+
+// s_x * s_w / s_y for every output channel.
+void output_scales(const Model& model, const OpRecord& op, float* scales);
+
+// True where the loss can read the last layer's int32 accumulators: a linear last op whose window
+// covers its whole input.
+bool has_linear_head(const Model& model);
+
+// Logits of a linear head from its input: (float(acc) + float(bias)) * (s_x * s_w), of a range of
+// classes (the parameters start at class_begin, `logits` at class 0 of the first image).
+void run_logits(const Network& network, const OpImages& images, const LayerInput& parameters, int32_t class_begin,
+                int32_t class_end, void* scratch, float* logits);
+
+}  // namespace pmt

@@ -1,0 +1,143 @@
+#include "core/zo/direction.hpp"
+
+#include "core/zo/sparsity.hpp"
+
+namespace pmt {
+namespace {
+
+bool is_shared(const TrainerOptions& options, const Layer& layer) {
+  const bool batch = options.sharing == Sharing::batch && layer.estimator == Estimator::weight_perturbation;
+  return batch || options.hadamard_index == HadamardIndex::running;
+}
+
+uint32_t columns_of(const TrainerOptions& options, const Layer& layer) {
+  if (layer.estimator == Estimator::closed_form) return 0;
+  if (layer.estimator == Estimator::node_perturbation) return static_cast<uint32_t>(layer.node_count);
+  return static_cast<uint32_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
+}
+
+// Of the layers whose op is before `op`.
+uint32_t columns_before(const Estimation& estimation, int32_t op) {
+  uint32_t columns = 0;
+  for (int32_t i = 0; i < estimation.layer_count && estimation.layers[i].op < op; ++i) {
+    columns += columns_of(*estimation.options, estimation.layers[i]);
+  }
+  return columns;
+}
+
+bool is_antithetic(const Estimation& estimation) { return estimation.options->pairs == Pairs::antithetic; }
+
+uint32_t direction_of(const Estimation& estimation, uint32_t query) {
+  return is_antithetic(estimation) ? query / 2 : query;
+}
+
+WalshRow row_of(const Estimation& estimation, const Layer& layer, const QueryId& id, Purpose purpose) {
+  const bool backwards = is_antithetic(estimation) && id.query % 2 != 0;
+  if (estimation.options->directions != Directions::hadamard) return {0, 0, backwards};
+  const HadamardRows rows = hadamard_rows(estimation, layer, id.sample);
+  const uint32_t direction = direction_of(estimation, id.query);
+  return {rows.row(direction), first_column(estimation, layer, purpose), rows.negative(direction) != backwards};
+}
+
+int8_t upwards_unless_clipped(int64_t value, int64_t mu, int64_t low, int64_t high) {
+  return value + mu <= high || high - value >= value - low ? 1 : -1;
+}
+
+}  // namespace
+
+uint32_t column_count(const Estimation& estimation, const Layer& layer) {
+  const bool together = estimation.options->scope == Scope::model_wise;
+  return together ? columns_before(estimation, INT32_MAX) : columns_of(*estimation.options, layer);
+}
+
+int32_t direction_count(const Estimation& estimation, const Layer& layer) {
+  const int32_t queries = query_count(estimation, layer);
+  return is_antithetic(estimation) ? queries / 2 : queries;
+}
+
+SignStream direction_signs(const Estimation& estimation, const Layer& layer, uint32_t direction, uint32_t sample,
+                           Purpose purpose) {
+  const TrainerOptions& options = *estimation.options;
+  const uint32_t query = options.directions == Directions::hadamard ? 0 : direction;
+  const uint32_t owner = is_shared(options, layer) ? 0 : sample;
+  return {options.generator, {options.seed, estimation.step, static_cast<uint32_t>(layer.op), query, owner, purpose}};
+}
+
+HadamardRows hadamard_rows(const Estimation& estimation, const Layer& layer, uint32_t sample) {
+  const TrainerOptions& options = *estimation.options;
+  const bool together = options.scope == Scope::model_wise;
+  const uint32_t order = power_of_two_above(column_count(estimation, layer));
+  const bool running = options.hadamard_index == HadamardIndex::running;
+  const auto directions = static_cast<uint32_t>(direction_count(estimation, layer));
+  const StreamId id = {options.seed,
+                       estimation.step,
+                       static_cast<uint32_t>(together ? estimation.layers[0].op : layer.op),
+                       0,
+                       is_shared(options, layer) ? 0 : sample,
+                       Purpose::hadamard_shift};
+  return {order, running ? (sample * directions) & (order - 1) : 0, random_block(id, 0).word[0] & (order - 1)};
+}
+
+uint32_t first_column(const Estimation& estimation, const Layer& layer, Purpose purpose) {
+  const bool together = estimation.options->scope == Scope::model_wise;
+  const uint32_t first = together ? columns_before(estimation, layer.op) : 0;
+  return purpose == Purpose::bias_signs ? first + static_cast<uint32_t>(trained_weights(*estimation.options, layer))
+                                        : first;
+}
+
+Coordinate coordinate_of(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t query) {
+  const Model& model = *estimation.network->model;
+  const TrainerOptions& options = *estimation.options;
+  const OpRecord& op = model.op(layer.op);
+  if (layer.estimator == Estimator::node_perturbation) {
+    const int8_t node = workspace.tensor(*estimation.plan, Pass::main, op.output)[query];
+    return {Purpose::node_signs, query, upwards_unless_clipped(node, layer.mu_node, op.clamp_min, op.clamp_max)};
+  }
+  const int32_t active = active_weights(options, layer);
+  if (query >= active) {
+    const int32_t channel = query - active;
+    const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
+    return {Purpose::bias_signs, channel, upwards_unless_clipped(layer.bias[channel], mu, INT32_MIN, INT32_MAX)};
+  }
+  const int32_t weight = weight_order(options, layer, estimation.step).at(query);
+  const bool depthwise = op.kind == OpKind::depthwise_conv2d;
+  const int32_t channel = depthwise ? weight % layer.channels : weight / (layer.weight_count / layer.channels);
+  const int32_t mu = channel_mu(model, layer, channel);
+  return {Purpose::weight_signs, weight,
+          upwards_unless_clipped(layer.weights[weight], mu, -largest_weight, largest_weight)};
+}
+
+Direction::Direction(const Estimation& estimation, const Workspace& workspace, const Layer& layer, const QueryId& id,
+                     Purpose purpose)
+    : directions_(estimation.options->directions),
+      signs_(direction_signs(estimation, layer, direction_of(estimation, id.query), id.sample, purpose)),
+      row_(row_of(estimation, layer, id, purpose)),
+      flips_(directions_ == Directions::hadamard || is_antithetic(estimation)),
+      coordinate_{purpose, -1, 0},
+      mask_(nullptr) {
+  if (directions_ == Directions::coordinate) {
+    const Coordinate moved = coordinate_of(estimation, workspace, layer, static_cast<int32_t>(id.query));
+    if (moved.purpose == purpose) coordinate_ = moved;
+  } else if (purpose == Purpose::weight_signs) {
+    mask_ = workspace.masks.of(*estimation.options, layer, estimation.step);
+  }
+}
+
+void Direction::next_coordinate(int32_t count, int8_t* values) const {
+  __builtin_memset(values, 0, static_cast<uint32_t>(count));
+  const int32_t index = coordinate_.index - position_;
+  if (coordinate_.index >= 0 && index >= 0 && index < count) values[index] = coordinate_.sign;
+}
+
+void Direction::next(const Kernels& kernels, int32_t count, int8_t* values) {
+  if (directions_ == Directions::coordinate) {
+    next_coordinate(count, values);
+  } else {
+    signs_.next(kernels, count, values);
+    if (flips_) row_.apply(count, values);
+    if (mask_ != nullptr) apply_mask(mask_ + position_, count, values);
+  }
+  position_ += count;
+}
+
+}  // namespace pmt

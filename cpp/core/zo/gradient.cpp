@@ -1,0 +1,212 @@
+#include "core/zo/gradient.hpp"
+
+#include "core/base/arithmetic.hpp"
+#include "core/kernels/patch.hpp"
+#include "core/zo/loss.hpp"
+
+namespace pmt {
+namespace {
+
+// Adds `runs` runs of sums, each of `width` in the directions' order, of which begin .. end-1 count.
+void add_direction_sums(DirectionSums& directions, const Workspace& workspace, int32_t runs, int32_t width,
+                        int32_t begin, int32_t end, int64_t* sums) {
+  for (int32_t run = 0; run < runs; ++run) {
+    directions.skip(begin);
+    for (int32_t done = begin; done < end; done += gradient_chunk) {
+      const int32_t chunk = end - done < gradient_chunk ? end - done : gradient_chunk;
+      directions.next(chunk);
+      for (int32_t i = 0; i < chunk; ++i) sums[i] += workspace.sign_sums[i];
+      sums += chunk;
+    }
+    directions.skip(width - end);
+  }
+}
+
+// Each difference belongs to one weight or bias.
+void add_coordinates(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                     const int32_t* differences, const GradientSums& sums) {
+  const Model& model = *estimation.network->model;
+  const int32_t taps = layer.weight_count / layer.channels, channels = sums.channels(layer);
+  const bool strided = model.op(layer.op).kind == OpKind::depthwise_conv2d;
+  const int32_t queries = query_count(estimation, layer);
+  for (int32_t q = 0; q < queries; ++q) {
+    const Coordinate moved = coordinate_of(estimation, workspace, layer, q);
+    const bool bias = moved.purpose == Purpose::bias_signs;
+    const int32_t channel = bias ? moved.index : (strided ? moved.index % layer.channels : moved.index / taps);
+    if (channel < sums.begin || channel >= sums.begin + channels) continue;
+    const int64_t value = static_cast<int64_t>(moved.sign) * differences[q];
+    if (bias) {
+      sums.bias[channel - sums.begin] += value;
+    } else {
+      const int32_t tap = strided ? moved.index / layer.channels : moved.index % taps;
+      const ChannelWeights at = sums.of(model, layer, channel);
+      sums.weights[at.first + tap * at.stride] += value;
+    }
+  }
+}
+
+// The window of a layer over one position of `rows`.
+Window window_of(const LayerRows& rows) {
+  return rows.shape.kind == OpKind::fully_connected ? Window{1, 1, 1, 1, 0, 0} : rows.shape.window;
+}
+
+Shape input_shape(const LayerRows& rows) {
+  const Shape& in = rows.shape.in;
+  return rows.shape.kind == OpKind::fully_connected ? Shape{1, 1, in.height * in.width * in.channels} : in;
+}
+
+// A depthwise layer's gradient at one position; padding adds nothing.
+void add_depthwise_product(const LayerRows& rows, int32_t zero_point, int32_t y, int32_t x, const int32_t* gradient,
+                           const GradientSums& sums, int32_t channels) {
+  const Shape& in = rows.shape.in;
+  const Window& window = rows.shape.window;
+  const int32_t multiplier = rows.shape.out.channels / in.channels;
+  const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
+  int64_t* weights = sums.weights;
+  for (int32_t ky = 0; ky < window.kernel_h; ++ky) {
+    for (int32_t kx = 0; kx < window.kernel_w; ++kx, weights += channels) {
+      const int32_t row = top + ky, column = left + kx;
+      if (row < 0 || row >= in.height || column < 0 || column >= in.width) continue;
+      const int8_t* pixel = rows.input + (row * in.width + column) * in.channels;
+      if (multiplier == 1) {
+        pixel += sums.begin;
+        for (int32_t c = 0; c < channels; ++c)
+          weights[c] += static_cast<int64_t>(gradient[c]) * (pixel[c] - zero_point);
+      } else {
+        for (int32_t c = 0; c < channels; ++c) {
+          weights[c] += static_cast<int64_t>(gradient[c]) * (pixel[(sums.begin + c) / multiplier] - zero_point);
+        }
+      }
+    }
+  }
+}
+
+// Adds gradient[position][channel] * patch[position] to the weights of the sums' channels, for positions
+// begin .. end-1 of row y.
+void add_outer_products(const Network& network, const Layer& layer, const LayerRows& rows, int32_t y, int32_t begin,
+                        int32_t end, const int32_t* gradient, int16_t* patches, const GradientSums& sums) {
+  if (sums.weights == nullptr) return;
+  const int32_t zero_point = network.model->input_of(network.model->op(layer.op)).zero_point;
+  const int32_t channels = sums.channels(layer);
+  if (rows.shape.kind == OpKind::depthwise_conv2d) {
+    for (int32_t x = begin; x < end; ++x, gradient += channels) {
+      add_depthwise_product(rows, zero_point, y, x, gradient, sums, channels);
+    }
+    return;
+  }
+  const int32_t taps = layer.weight_count / layer.channels;
+  const int32_t at_once = network.kernels->outer_positions;
+  for (int32_t x = begin; x < end; x += at_once) {
+    const int32_t positions = end - x < at_once ? end - x : at_once;
+    for (int32_t p = 0; p < positions; ++p) {
+      gather_patch(rows.input, input_shape(rows), window_of(rows), zero_point, y, x + p, patches + p * taps);
+    }
+    network.kernels->outer_product(
+        {gradient + (x - begin) * channels, patches, positions, channels, taps, sums.weights});
+  }
+}
+
+// Of `positions` nodes' gradients, all channels of each, those of the sums' channels, one behind another.
+void keep_channels(const Layer& layer, const GradientSums& sums, int32_t positions, int32_t* gradient) {
+  const int32_t channels = sums.channels(layer);
+  if (channels == layer.channels) return;
+  for (int32_t p = 0; p < positions; ++p) {
+    for (int32_t c = 0; c < channels; ++c) gradient[p * channels + c] = gradient[p * layer.channels + sums.begin + c];
+  }
+}
+
+}  // namespace
+
+ChannelWeights GradientSums::of(const Model& model, const Layer& layer, int32_t channel) const {
+  const int32_t taps = layer.weight_count / layer.channels;
+  if (model.op(layer.op).kind == OpKind::depthwise_conv2d) return {channel - begin, channels(layer), taps};
+  return {(channel - begin) * taps, 1, taps};
+}
+
+LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
+  const Model& model = *estimation.network->model;
+  const OpRecord& op = model.op(layer.op);
+  return {workspace.tensor(*estimation.plan, Pass::main, op.input[0]),
+          workspace.tensor(*estimation.plan, Pass::main, op.output), op_shape(model, op)};
+}
+
+void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                         const int32_t* differences, const GradientSums& sums) {
+  if (estimation.options->directions == Directions::coordinate) {
+    add_coordinates(estimation, workspace, layer, differences, sums);
+    return;
+  }
+  DirectionSums directions(estimation, workspace, layer, sample, differences);
+  const int32_t begin = sums.begin, end = begin + sums.channels(layer);
+  if (sums.weights != nullptr) {
+    const int32_t taps = layer.weight_count / layer.channels;
+    const bool strided = estimation.network->model->op(layer.op).kind == OpKind::depthwise_conv2d;
+    directions.open(Purpose::weight_signs);
+    if (strided && end - begin < layer.channels) {
+      add_direction_sums(directions, workspace, taps, layer.channels, begin, end, sums.weights);
+    } else {
+      add_direction_sums(directions, workspace, 1, layer.weight_count, begin * taps, end * taps, sums.weights);
+    }
+  }
+  if (estimation.options->train_bias == 0) return;
+  // The signs of a bias were drawn as one run over all channels, as they are here.
+  directions.open(Purpose::bias_signs);
+  add_direction_sums(directions, workspace, 1, layer.channels, begin, end, sums.bias);
+}
+
+NodeGradient::NodeGradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                           uint32_t sample, const int32_t* differences, const GradientSums& sums)
+    : estimation_(estimation),
+      workspace_(workspace),
+      layer_(layer),
+      sums_(sums),
+      directions_(estimation, workspace, layer, sample, differences) {
+  directions_.open(Purpose::node_signs);
+}
+
+void NodeGradient::add(const LayerRows& rows) {
+  const int32_t at_once = node_positions(*estimation_.network, *estimation_.plan, layer_);
+  const int32_t width = rows.shape.out.width;
+  for (int32_t y = 0; y < rows.shape.out.height; ++y) {
+    for (int32_t x = 0; x < width; x += at_once) add_positions(rows, y, x, x + at_once < width ? x + at_once : width);
+  }
+}
+
+void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end) {
+  const OpRecord& op = estimation_.network->model->op(layer_.op);
+  const int32_t nodes = (end - begin) * layer_.channels;
+  const int8_t* clean = rows.output + (y * rows.shape.out.width + begin) * layer_.channels;
+  int32_t* gradient = workspace_.sign_sums;
+  directions_.next(nodes);
+  for (int32_t i = 0; i < nodes; ++i) {
+    if (clean[i] <= op.clamp_min || clean[i] >= op.clamp_max) gradient[i] = 0;
+  }
+  keep_channels(layer_, sums_, end - begin, gradient);
+  auto* patches = reinterpret_cast<int16_t*>(workspace_.scratch_of(*estimation_.plan, Pass::main, layer_.op));
+  add_outer_products(*estimation_.network, layer_, rows, y, begin, end, gradient, patches, sums_);
+  const int32_t channels = sums_.channels(layer_);
+  for (int32_t x = begin; x < end; ++x, gradient += channels) {
+    for (int32_t c = 0; c < channels; ++c) sums_.bias[c] += gradient[c];
+  }
+}
+
+void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient) {
+  main_logits(*estimation.network, *estimation.plan, workspace, 1, false);
+  cross_entropy_gradient(workspace.logits, estimation.network->model->classes(), label, gradient);
+}
+
+void add_head_product(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                      const int32_t* gradient, const GradientSums& sums) {
+  auto* patches = reinterpret_cast<int16_t*>(workspace.scratch_of(*estimation.plan, Pass::main, layer.op));
+  const LayerRows rows = main_rows(estimation, workspace, layer);
+  add_outer_products(*estimation.network, layer, rows, 0, 0, 1, gradient + sums.begin, patches, sums);
+  for (int32_t c = 0; c < sums.channels(layer); ++c) sums.bias[c] += gradient[sums.begin + c];
+}
+
+void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
+                       const GradientSums& sums) {
+  head_gradient(estimation, workspace, label, workspace.head_gradient);
+  add_head_product(estimation, workspace, layer, workspace.head_gradient, sums);
+}
+
+}  // namespace pmt

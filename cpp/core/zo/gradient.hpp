@@ -1,0 +1,71 @@
+// The gradient of one layer from the differences of its queries' losses, in exact integers.
+//
+// Units: a weight's sum is 2^20 * (number of queries) * (number of samples) * mu times the gradient
+// by that weight (weight perturbation), or by its node times (x - zero point) (node perturbation,
+// closed form).
+#pragma once
+
+#include "core/zo/direction_sums.hpp"
+
+namespace pmt {
+
+// Sums of a layer's output channels begin .. end-1 (all that it has, by default), laid out as a layer of
+// these channels alone would be.
+struct GradientSums {
+  int64_t* weights;  // of the channels; null where biases alone are trained
+  int64_t* bias;     // one per channel
+  int32_t begin = 0;
+  int32_t end = INT32_MAX;
+
+  int32_t channels(const Layer& layer) const { return (end < layer.channels ? end : layer.channels) - begin; }
+  // First sum of a channel's weights, and the stride between them.
+  ChannelWeights of(const Model& model, const Layer& layer, int32_t channel) const;
+};
+
+// Rows of a layer's output and the rows of its input under them: a layer of its own. A fully connected
+// layer has one row, and one position.
+struct LayerRows {
+  const int8_t* input;
+  const int8_t* output;
+  OpShape shape;
+};
+
+// Input and output of a layer, once the main pass has run it.
+LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+
+// Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
+// it shares its perturbations).
+void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                         const int32_t* differences, const GradientSums& sums);
+
+// Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
+// output is saturated, times the input patches. Rows come in order, each once.
+class NodeGradient {
+ public:
+  NodeGradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+               const int32_t* differences, const GradientSums& sums);
+  void add(const LayerRows& rows);
+
+ private:
+  void add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end);
+
+  const Estimation& estimation_;
+  const Workspace& workspace_;
+  const Layer& layer_;
+  const GradientSums sums_;
+  DirectionSums directions_;
+};
+
+// The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'
+// weights have a part in it.
+void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient);
+
+// That gradient times the input. Both need the main pass up to the head's input.
+void add_head_product(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+                      const int32_t* gradient, const GradientSums& sums);
+
+// The two together.
+void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
+                       const GradientSums& sums);
+
+}  // namespace pmt

@@ -1,0 +1,83 @@
+// A layer under training.
+#pragma once
+
+#include "core/net/network.hpp"
+#include "core/zo/options.hpp"
+
+namespace pmt {
+
+enum class Estimator : uint32_t {
+  weight_perturbation = 0,
+  node_perturbation = 1,
+  closed_form = 2,  // a linear head: the loss's gradient by the logits is known exactly
+};
+
+// What may differ from layer to layer.
+struct LayerSettings {
+  int32_t queries;    // per sample; 1..4096, 2 with leave-one-out; model-wise, the options'
+  int32_t mu_weight;  // 1..64
+  int32_t mu_node;
+  Estimator estimator;
+};
+static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
+
+constexpr int32_t largest_weight = 127;  // weights are symmetric
+
+struct Layer {
+  int32_t op;
+  Estimator estimator;
+  int32_t weight_count;
+  int32_t node_count;  // output elements
+  int32_t channels;    // output channels
+  int8_t* weights;     // writable parameters, which the network also reads
+  int32_t* bias;
+  int32_t queries;  // the settings', or the coordinates moved one by one
+  int32_t mu_weight;
+  int32_t mu_node;
+  float mean_scale;  // of the live channels' weights; 0 where all channels have the same mu
+};
+
+// Where a layer's trained parameters live; the caller has filled them with the start values.
+struct LayerStorage {
+  int8_t* weights;
+  int32_t* bias;
+};
+
+// Applies the options' rule. The head is always closed_form unless `rule` is weight. Where biases
+// alone are trained, by_dimension is always weight perturbation (of the biases): a bias moves all the
+// positions of its channel, which nodes would have to find out one by one.
+Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
+
+// What the options give a layer. With EstimatorRule::measured that is the estimator by dimension,
+// until the layer is measured (see calibration.hpp).
+LayerSettings default_settings(const Model& model, int32_t op, const TrainerOptions& options);
+
+// Refuses settings outside their ranges, or an estimator that the op cannot have.
+Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings);
+
+// Mean weight scale of the channels that are not dead, 0 where all are: summed channel by channel.
+float mean_weight_scale(const Model& model, const OpRecord& op);
+
+// Perturbation of a channel's weights, in steps. With one mu for each channel,
+// clamp(round(mu * mean_scale / s_w), 1, 8), so that all move as far in real numbers, and 0 for a
+// dead channel; else the layer's mu.
+constexpr int32_t largest_channel_mu = 8;
+int32_t channel_mu(const Model& model, const Layer& layer, int32_t channel);
+// Weights and biases that are trained.
+inline int32_t trained_weights(const TrainerOptions& options, const Layer& layer) {
+  return options.train_weights != 0 ? layer.weight_count : 0;
+}
+inline int32_t trained_biases(const TrainerOptions& options, const Layer& layer) {
+  return options.train_bias != 0 ? layer.channels : 0;
+}
+
+// Size of a bias perturbation: mu output steps, in bias steps (s_x * s_w); 0 for a dead channel.
+int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu);
+
+// First weight of an output channel and the stride between its weights.
+struct ChannelWeights {
+  int32_t first, stride, count;
+};
+ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel);
+
+}  // namespace pmt

@@ -1,0 +1,47 @@
+#include "core/zo/options.hpp"
+
+namespace pmt {
+namespace {
+
+Status check_values(const TrainerOptions& o) {
+  Status status;
+  int32_t index = 0;
+  for_each_option([&](const char*, auto member, auto values) {
+    if (status.ok() && !values.holds(o.*member)) status = {Code::option_value, index};
+    ++index;
+  });
+  return status;
+}
+
+Status check_directions(const TrainerOptions& o) {
+  const bool coordinate = o.directions == Directions::coordinate;
+  const bool uneven = o.queries % 2 != 0 || o.allocation != Allocation::uniform;
+  if (o.pairs == Pairs::antithetic && (coordinate || uneven)) return {Code::option_pairs};
+  const bool running = o.hadamard_index == HadamardIndex::running;
+  if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
+  const bool measured = is_measured(o) || o.gradient_norm_scaling == GradientNormScaling::measured;
+  if (coordinate && (o.scope == Scope::model_wise || measured)) return {Code::option_coordinate};
+  return {};
+}
+
+}  // namespace
+
+int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
+
+bool is_measured(const TrainerOptions& options) {
+  return options.allocation != Allocation::uniform || options.mu != MuRule::fixed ||
+         options.rule == EstimatorRule::measured;
+}
+
+Status check_options(const TrainerOptions& o) {
+  if (o.queries < least_queries(o)) return {Code::option_queries};
+  PMT_RETURN_IF_ERROR(check_values(o));
+  if (o.generator == Generator::xorshift32 && o.seed == 0) return {Code::option_seed};
+  PMT_RETURN_IF_ERROR(check_directions(o));
+  if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};
+  if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};
+  if (is_measured(o) && o.train_weights == 0) return {Code::option_measured};
+  return {};
+}
+
+}  // namespace pmt

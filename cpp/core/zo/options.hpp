@@ -1,0 +1,161 @@
+// Every choice of the trainer is a switch; presets (paper, default) are values of this struct. An
+// option's range or words stand here and nowhere else: check_options(), the bindings and, through
+// them, Python's checks and help texts read for_each_option().
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.hpp"
+#include "core/base/words.hpp"
+#include "core/zo/perturbation.hpp"
+
+namespace pmt {
+
+PMT_WORDS(Scope, layer_wise, model_wise);
+
+// What stands for the loss at the unperturbed point.
+PMT_WORDS(Baseline, clean, leave_one_out);
+
+// Directions of a layer's queries. rademacher: independent random signs. hadamard: rows of a Hadamard
+// matrix times one set of random signs, orthogonal to one another. coordinate: one weight, bias or
+// node a query (coordinate-wise gradient estimation); `queries` does not count, and the losses are
+// compared with the clean one.
+PMT_WORDS(Directions, rademacher, hadamard, coordinate);
+
+// antithetic: queries 2k and 2k + 1 take direction k, forwards and backwards.
+PMT_WORDS(Pairs, one_sided, antithetic);
+
+// Hadamard rows of a sample. per_sample: from row 0, with signs of its own. running: from where the
+// sample before it stopped, with the signs of all; the batch's directions are then orthogonal too.
+PMT_WORDS(HadamardIndex, per_sample, running);
+
+// Which estimator a layer gets. by_dimension: node perturbation where
+// node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
+// whose squared error is smaller, by probing.
+PMT_WORDS(EstimatorRule, by_dimension, weight, node, measured);
+PMT_WORDS(NodeDimension, output, input);
+
+// Weight perturbations of a batch: one set for all samples, or one for each.
+PMT_WORDS(Sharing, per_sample, batch);
+
+// Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). measured: the share of a layer's
+// gradient that is no noise, from the losses' own differences (see shrinkage.hpp).
+PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, measured);
+
+PMT_WORDS(Rounding, nearest, stochastic);
+
+// gradient: learning_rate times the scaled gradient. normalised: the layer's update is scaled so
+// that its root mean square is learning_rate quantisation steps.
+PMT_WORDS(Step, gradient, normalised);
+
+// Queries of a layer: the same for all, or, at the same sum of multiply-accumulates, as many as make
+// the summed squared error of the gradients smallest. See calibration.hpp for what is measured.
+PMT_WORDS(Allocation, uniform, variance);
+
+// Perturbation size of a layer: the options' mu, or the smallest of 1, 2, 4 and 8 at which the
+// rounding noise of int8 is no more than half of the signal.
+PMT_WORDS(MuRule, fixed, calibrated);
+// What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
+// `momentum`, or Adam.
+PMT_WORDS(Optimiser, sgd, momentum, adam);
+
+struct TrainerOptions {
+  uint32_t seed = 1;
+  int32_t queries = 100;  // per layer and sample
+  int32_t mu_weight = 1;  // perturbation size in weight steps
+  int32_t mu_node = 1;    // in output steps
+  Generator generator = Generator::philox;
+  Directions directions = Directions::rademacher;
+  Pairs pairs = Pairs::one_sided;
+  HadamardIndex hadamard_index = HadamardIndex::per_sample;
+  float sparsity = 0.0f;      // share of a layer's weights that a step leaves out
+  int32_t mask_interval = 1;  // steps from one draw of what is left out to the next
+  Scope scope = Scope::layer_wise;
+  Baseline baseline = Baseline::clean;
+  EstimatorRule rule = EstimatorRule::by_dimension;
+  NodeDimension node_dimension = NodeDimension::output;
+  float node_ratio = 1.0f;
+  Sharing sharing = Sharing::per_sample;
+  GradientNormScaling gradient_norm_scaling = GradientNormScaling::none;
+  uint32_t quantisation_aware_scaling = 1;  // divide by the squared weight scale
+  Rounding rounding = Rounding::nearest;
+  Step step = Step::gradient;
+  uint32_t train_bias = 1;
+  uint32_t int8_logits = 0;             // 1: the loss sees the int8 output
+  int32_t weight_tile_bytes = 1 << 16;  // perturbed weights made at once; does not change the result
+  Allocation allocation = Allocation::uniform;
+  MuRule mu = MuRule::fixed;
+  uint32_t mu_per_channel = 0;  // 1: mu_weight is scaled by channel, see channel_mu()
+  int32_t probe_queries = 16;   // of each sample, layer, estimator and mu that is measured
+  uint32_t train_weights = 1;   // 0: biases alone
+  Optimiser optimiser = Optimiser::sgd;
+  float momentum = 0.9f;  // Adam's beta 1
+  float adam_beta2 = 0.999f;
+  float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step
+};
+static_assert(sizeof(TrainerOptions) == 128, "written into the firmware's data file as it is");
+
+constexpr int32_t most_queries = 4096;
+constexpr int32_t largest_mu = 64;
+constexpr float largest_float = 3.40282347e38f;
+
+// Values of a number, the bounds among them unless they are open. No NaN is inside.
+template <typename T>
+struct Range {
+  T low;
+  T high;
+  bool low_open = false;
+  bool high_open = false;
+  constexpr bool holds(T x) const { return (low_open ? x > low : x >= low) && (high_open ? x < high : x <= high); }
+};
+
+// Calls visit(name, member, values) for every option; values are a Range, or the Words of an enumeration.
+template <typename Visitor>
+constexpr void for_each_option(Visitor visit) {
+  using O = TrainerOptions;
+  constexpr Range<uint32_t> flag = {0, 1};
+  constexpr Range<float> fading = {0.0f, 1.0f, false, true};
+  visit("seed", &O::seed, Range<uint32_t>{0, UINT32_MAX});
+  visit("queries", &O::queries, Range<int32_t>{1, most_queries});
+  visit("mu_weight", &O::mu_weight, Range<int32_t>{1, largest_mu});
+  visit("mu_node", &O::mu_node, Range<int32_t>{1, largest_mu});
+  visit("generator", &O::generator, words<Generator>);
+  visit("directions", &O::directions, words<Directions>);
+  visit("pairs", &O::pairs, words<Pairs>);
+  visit("hadamard_index", &O::hadamard_index, words<HadamardIndex>);
+  visit("sparsity", &O::sparsity, fading);
+  visit("mask_interval", &O::mask_interval, Range<int32_t>{1, 1000000});
+  visit("scope", &O::scope, words<Scope>);
+  visit("baseline", &O::baseline, words<Baseline>);
+  visit("rule", &O::rule, words<EstimatorRule>);
+  visit("node_dimension", &O::node_dimension, words<NodeDimension>);
+  visit("node_ratio", &O::node_ratio, Range<float>{0.0f, largest_float, true});
+  visit("sharing", &O::sharing, words<Sharing>);
+  visit("gradient_norm_scaling", &O::gradient_norm_scaling, words<GradientNormScaling>);
+  visit("quantisation_aware_scaling", &O::quantisation_aware_scaling, flag);
+  visit("rounding", &O::rounding, words<Rounding>);
+  visit("step", &O::step, words<Step>);
+  visit("train_bias", &O::train_bias, flag);
+  visit("int8_logits", &O::int8_logits, flag);
+  visit("weight_tile_bytes", &O::weight_tile_bytes, Range<int32_t>{0, INT32_MAX});
+  visit("allocation", &O::allocation, words<Allocation>);
+  visit("mu", &O::mu, words<MuRule>);
+  visit("mu_per_channel", &O::mu_per_channel, flag);
+  visit("probe_queries", &O::probe_queries, Range<int32_t>{2, most_queries});
+  visit("train_weights", &O::train_weights, flag);
+  visit("optimiser", &O::optimiser, words<Optimiser>);
+  visit("momentum", &O::momentum, fading);
+  visit("adam_beta2", &O::adam_beta2, fading);
+  visit("shrinkage_memory", &O::shrinkage_memory, fading);
+}
+
+// Of one layer and sample: leave-one-out compares two.
+int32_t least_queries(const TrainerOptions& options);
+
+// Allocation, mu or rule are measured: the layers' settings come from calibrate().
+bool is_measured(const TrainerOptions& options);
+
+// An option outside its own range is option_value, with its place in for_each_option() as the index.
+Status check_options(const TrainerOptions& options);
+
+}  // namespace pmt

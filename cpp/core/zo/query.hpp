@@ -1,0 +1,44 @@
+// Queries: the loss of one sample with one layer (or, model-wise, every layer) perturbed. Several
+// queries of a sample run at once, as a batch over the suffix of the network.
+#pragma once
+
+#include "core/net/forward.hpp"
+
+namespace pmt {
+
+// What an estimate is made on; the same for every worker of a step.
+struct Estimation {
+  const Network* network;
+  const Plan* plan;
+  const TrainerOptions* options;
+  const Layer* layers;
+  int32_t layer_count;
+  uint32_t step;
+};
+
+// Layers perturbed together: first .. last of Estimation::layers.
+struct LayerRange {
+  int32_t first, last;
+};
+
+struct QueryId {
+  uint32_t query;
+  uint32_t sample;
+};
+
+// `count` queries of one sample from `first`, at most queries_at_once().
+struct QueryBatch {
+  int32_t first, count;
+  uint32_t sample;
+  int32_t label;
+};
+
+// Queries of each sample that a layer's estimate takes; model-wise, the same for every layer.
+int32_t query_count(const Estimation& estimation, const Layer& layer);
+
+// Writes one loss per query, fixed-point (see loss.hpp). Needs the main pass up to and including the
+// first layer's op.
+void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+                  const QueryBatch& queries, int32_t* losses);
+
+}  // namespace pmt

@@ -1,0 +1,209 @@
+#include "core/zo/update.hpp"
+
+#include "core/base/arithmetic.hpp"
+#include "core/zo/direction.hpp"
+#include "core/zo/loss.hpp"
+
+namespace pmt {
+namespace {
+
+constexpr float largest_update = 16384.0f;  // keeps Q15.16 inside int32
+
+// Quantisation-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
+float qas(const TrainerOptions& options, float scale) {
+  return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
+}
+
+// An overflow of extreme options times nothing is nothing, on every target.
+float or_nothing(float value) { return value == value ? value : 0.0f; }
+
+float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * factor); }
+
+// Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
+// difference away, except from pairs, in which any baseline cancels.
+int32_t difference_divisor(const Estimation& estimation, const Layer& layer) {
+  const TrainerOptions& options = *estimation.options;
+  if (options.directions == Directions::coordinate) return 1;
+  const bool one_less = options.baseline == Baseline::leave_one_out && options.pairs == Pairs::one_sided;
+  return query_count(estimation, layer) - (one_less ? 1 : 0);
+}
+
+}  // namespace
+
+ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
+                                int32_t channel) {
+  const Model& model = *estimation.network->model;
+  const OpRecord& op = model.op(layer.op);
+  const float accumulator_scale = model.input_of(op).scale * model.weight_scales(op)[channel];
+  if (layer.estimator == Estimator::closed_form) {
+    const float mean = accumulator_scale / (loss_one * static_cast<float>(input.samples));
+    return {mean, mean};
+  }
+  const int32_t divisor = difference_divisor(estimation, layer);
+  const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
+  if (layer.estimator == Estimator::node_perturbation) {
+    const float per_node = mean / static_cast<float>(layer.mu_node);
+    const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
+    return {factor, factor};
+  }
+  const int32_t weight_mu = channel_mu(model, layer, channel);
+  const int32_t mu = bias_mu(model, op, channel, layer.mu_weight);
+  return {weight_mu == 0 ? 0.0f : mean / static_cast<float>(weight_mu), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
+}
+
+float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples) {
+  const TrainerOptions& options = *estimation.options;
+  const GradientNormScaling mode = options.gradient_norm_scaling;
+  const bool off = mode == GradientNormScaling::none || mode == GradientNormScaling::measured;
+  const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
+  if (off || exact) return 1.0f;
+  float directions = static_cast<float>(direction_count(estimation, layer));
+  if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
+  const bool node = layer.estimator == Estimator::node_perturbation;
+  const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
+  const float dimension = static_cast<float>(node ? layer.node_count : moved);
+  if (options.directions == Directions::hadamard) return directions < dimension ? directions / dimension : 1.0f;
+  return directions / (directions + dimension - 1.0f);
+}
+
+int32_t round_update(float update, Rounding rounding, uint32_t random) {
+  const float bounded = clamp(update, -largest_update, largest_update);
+  if (rounding == Rounding::nearest) return round_half_even(bounded);
+  const auto fixed = static_cast<int32_t>(bounded * 65536.0f);  // Q15.16; the product is exact
+  return (fixed + static_cast<int32_t>(random & 0xFFFFu)) >> 16;
+}
+
+uint32_t RoundingBits::at(int32_t element) {
+  const auto index = static_cast<uint32_t>(element) / 8;
+  if (!filled_ || index != index_) {
+    block_ = random_block(id_, index);
+    index_ = index;
+    filled_ = true;
+  }
+  const auto part = static_cast<uint32_t>(element) % 8;
+  return (block_.word[part / 2] >> (16 * (part % 2))) & 0xFFFFu;
+}
+
+LayerUpdate::LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input)
+    : estimation_(estimation),
+      options_(*estimation.options),
+      model_(*estimation.network->model),
+      op_(model_.op(layer.op)),
+      layer_(layer),
+      input_(input),
+      moments_(*estimation.options, input.memory),
+      remembers_(estimation.options->optimiser != Optimiser::sgd) {}
+
+void LayerUpdate::look(const GradientSums& sums) {
+  if (remembers_) remember(sums);
+  if (options_.step == Step::normalised) add_squares(sums);
+}
+
+int32_t LayerUpdate::apply(const GradientSums& sums) {
+  const Steps step = steps();
+  int32_t changed = 0;
+  RoundingBits weight_bits(estimation_, layer_, Purpose::rounding);
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    const ChannelFactors direction = directions(c);
+    if (options_.train_weights != 0) changed += update_weights(sums, c, direction.weight * step.weights, weight_bits);
+    if (options_.train_bias != 0) update_bias(c, bias_update(sums, c, direction.bias * step.bias));
+  }
+  return changed;
+}
+
+// What sums, or the directions of their moments, are multiplied by for a step.
+ChannelFactors LayerUpdate::directions(int32_t channel) const {
+  if (remembers_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
+  const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, channel);
+  return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
+}
+
+// Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
+// and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
+bool LayerUpdate::in_real_weights() const {
+  return options_.optimiser == Optimiser::adam && options_.quantisation_aware_scaling != 0;
+}
+
+float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
+
+void LayerUpdate::remember(const GradientSums& sums) {
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, c);
+    const float weight = gradient.weight * to_moments(weight_scale(c));
+    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
+    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
+      moments_.remember(at.first + k * at.stride, update_of(sums.weights[from.first + k * from.stride], weight));
+    }
+    if (options_.train_bias == 0) continue;
+    moments_.remember(bias_element(c), update_of(sums.bias[c - sums.begin], gradient.bias * to_moments(bias_scale(c))));
+  }
+}
+
+float LayerUpdate::weight_update(int32_t weight, const int64_t* sum, float factor) const {
+  return remembers_ ? or_nothing(moments_.direction(weight) * factor) : update_of(*sum, factor);
+}
+
+float LayerUpdate::bias_update(const GradientSums& sums, int32_t channel, float factor) const {
+  if (!remembers_) return update_of(sums.bias[channel - sums.begin], factor);
+  return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
+}
+
+void LayerUpdate::add_squares(const GradientSums& sums) {
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    if (dead(c)) continue;
+    ++live_;
+    const ChannelFactors direction = directions(c);
+    const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
+    float squares = 0.0f;
+    for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
+      const int64_t* sum = sums.weights + from.first + k * from.stride;
+      const float value = weight_update(at.first + k * at.stride, sum, direction.weight);
+      squares += value * value;
+    }
+    weight_squares_ += squares;
+    const float in_output_steps = bias_scale(c) / model_.output_of(op_).scale;
+    const float bias = bias_update(sums, c, direction.bias) * in_output_steps;
+    bias_squares_ += bias * bias;
+  }
+}
+
+LayerUpdate::Steps LayerUpdate::steps() const {
+  if (options_.step == Step::normalised) {
+    const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
+    return {normalise(weight_squares_, static_cast<float>(live_) * active),
+            normalise(bias_squares_, static_cast<float>(live_))};
+  }
+  const float scaling = gradient_norm_scaling(estimation_, layer_, input_.samples) * input_.shrinkage;
+  const float step = input_.learning_rate * scaling;
+  return {step, step};
+}
+
+float LayerUpdate::normalise(float squares, float count) const {
+  if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
+  return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
+}
+
+int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits) {
+  const ChannelWeights at = channel_weights(model_, op_, channel), from = sums.of(model_, layer_, channel);
+  int32_t changed = 0;
+  for (int32_t k = 0; k < at.count; ++k) {
+    const int32_t i = at.first + k * at.stride;
+    const float update = weight_update(i, sums.weights + from.first + k * from.stride, factor);
+    const uint32_t random = options_.rounding == Rounding::stochastic ? bits.at(i) : 0u;
+    const int32_t step = round_update(update, options_.rounding, random);
+    const int32_t weight = clamp(layer_.weights[i] - step, -largest_weight, largest_weight);
+    changed += weight != layer_.weights[i];
+    layer_.weights[i] = static_cast<int8_t>(weight);
+  }
+  return changed;
+}
+
+// A bias step is hundreds of times smaller than an output step: nearest rounding loses nothing.
+void LayerUpdate::update_bias(int32_t channel, float update) {
+  const int64_t bias = static_cast<int64_t>(layer_.bias[channel]) - round_saturating(update);
+  layer_.bias[channel] = static_cast<int32_t>(bias > INT32_MAX ? INT32_MAX : (bias < INT32_MIN ? INT32_MIN : bias));
+}
+
+}  // namespace pmt

@@ -1,0 +1,104 @@
+// From exact integer sums to new int8 weights and int32 biases, in place. Paper Eq. 11.
+#pragma once
+
+#include "core/zo/gradient.hpp"
+#include "core/zo/optimizer_state.hpp"
+
+namespace pmt {
+
+struct UpdateInput {
+  float learning_rate;  // or, with normalised steps, the root mean square of the update in steps
+  int32_t samples;      // batch size
+  // Perturbation sets that the sums ran over: samples, or 1 where the batch shared its own and the
+  // differences were averaged.
+  int32_t sample_sums;
+  UpdateMemory memory = {};  // as the options need it
+  float shrinkage = 1.0f;    // factor of the step; measured gradient-norm scaling
+};
+
+// Gradient of the mean loss by the stored integers of one channel: sum * factor.
+struct ChannelFactors {
+  float weight;
+  float bias;
+};
+ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
+                                int32_t channel);
+
+// Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
+// is off, measured, or the gradient is exact.
+float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples);
+
+// 16 random bits for each element of a layer.
+class RoundingBits {
+ public:
+  RoundingBits(const Estimation& estimation, const Layer& layer, Purpose purpose)
+      : id_{estimation.options->seed, estimation.step, static_cast<uint32_t>(layer.op), 0, 0, purpose} {}
+
+  uint32_t at(int32_t element);
+
+ private:
+  StreamId id_;
+  Random128 block_ = {};
+  uint32_t index_ = 0;
+  bool filled_ = false;
+};
+
+// Rounds an update in steps, either to the nearest integer (half to even) or up or down at random so
+// that its mean is the update, cut to 1/65536 of a step; `random` holds 16 random bits.
+int32_t round_update(float update, Rounding rounding, uint32_t random);
+
+// The update of a layer, a group of channels after another in order. Dead channels stay.
+class LayerUpdate {
+ public:
+  LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input);
+
+  // Whether all sums must have been looked at before the first change.
+  bool looks() const { return remembers_ || options_.step == Step::normalised; }
+  void look(const GradientSums& sums);
+
+  // What the options remember takes the place of the sums: these give the channels alone.
+  bool remembers() const { return remembers_; }
+
+  // The factor of the step, before the first change.
+  void shrink(float factor) { input_.shrinkage = factor; }
+
+  // Returns the number of weights that changed.
+  int32_t apply(const GradientSums& sums);
+
+ private:
+  struct Steps {
+    float weights, bias;
+  };
+
+  bool dead(int32_t channel) const { return channel_is_dead(weight_scale(channel)); }
+  float weight_scale(int32_t channel) const { return model_.weight_scales(op_)[channel]; }
+  float bias_scale(int32_t channel) const { return model_.input_of(op_).scale * weight_scale(channel); }
+  int64_t bias_element(int32_t channel) const { return trained_weights(options_, layer_) + channel; }
+  bool in_real_weights() const;
+  float to_moments(float scale) const;
+  float from_moments(float scale) const { return in_real_weights() ? 1.0f / scale : 1.0f; }
+  ChannelFactors directions(int32_t channel) const;
+  float weight_update(int32_t weight, const int64_t* sum, float factor) const;
+  float bias_update(const GradientSums& sums, int32_t channel, float factor) const;
+  void remember(const GradientSums& sums);
+  void add_squares(const GradientSums& sums);
+  Steps steps() const;
+  float normalise(float squares, float count) const;
+  int32_t update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits);
+  void update_bias(int32_t channel, float update);
+
+  const Estimation& estimation_;
+  const TrainerOptions& options_;
+  const Model& model_;
+  const OpRecord& op_;
+  const Layer& layer_;
+  UpdateInput input_;
+  const Moments moments_;
+  const bool remembers_;
+  // Normalised steps: root mean squares over the live channels, of the weights in weight steps, of the
+  // biases in output steps. Summed channel by channel, in order.
+  float weight_squares_ = 0.0f, bias_squares_ = 0.0f;
+  int32_t live_ = 0;
+};
+
+}  // namespace pmt

@@ -1,0 +1,75 @@
+// The memory of one worker: activations as planned, and the buffers of queries and of a gradient.
+#pragma once
+
+#include "core/base/arena.hpp"
+#include "core/net/plan.hpp"
+#include "core/zo/layer.hpp"
+#include "core/zo/sparsity.hpp"
+
+namespace pmt {
+
+struct Workspace {
+  uint8_t* activations;    // plan.bytes(), of one image; of several in inference
+  uint8_t* queries;        // where query tensors are: in the activations, or apart
+  uint8_t* scratch;        // of the kernels; patches in the gradient. In a compact plan, among the activations
+  int8_t* weight_tile;     // perturbed weights, packed where the kernels pack; see tile()
+  int32_t* bias_tile;      // perturbed biases
+  int8_t* signs;           // one tile, one row of nodes or one chunk of weights
+  int32_t* sign_sums;      // one row of nodes or one chunk of weights
+  SignStream* streams;     // Rademacher: one per direction
+  int32_t* transforms;     // Hadamard: two of a block of rows each
+  Masks masks;             // of random sparsity
+  float* logits;           // one per class, of every image at once
+  int32_t* head_gradient;  // one per class; none in a compact plan
+
+  uint8_t* scratch_of(const Plan& plan, Pass pass, int32_t op) const {
+    return plan.is_compact() ? activations + plan.scratch_offset(pass, op) : scratch;
+  }
+
+  // Perturbed weights of the layer that is queried. In a compact plan, among the activations.
+  int8_t* tile(const Plan& plan) const {
+    const int32_t offset = plan.tile_offset();
+    return offset < 0 ? weight_tile : reinterpret_cast<int8_t*>(activations) + offset;
+  }
+
+  int8_t* tensor(const Plan& plan, Pass pass, uint32_t index, int32_t images = 1) const {
+    uint8_t* memory = pass == Pass::main ? activations : queries;
+    return reinterpret_cast<int8_t*>(memory) + plan.offset(pass, static_cast<int32_t>(index)) * images;
+  }
+};
+
+// Weights of a chunk of the weight gradient, and nodes of a query, or of the node gradient, at once.
+constexpr int32_t gradient_chunk = 512;
+constexpr int32_t node_chunk = 1024;
+
+// Scratch of the kernels for an op, and of its gradient's outer products.
+int32_t scratch_bytes(const Network& network, int32_t op);
+
+// Perturbed weights of a layer, where it does not stream, that a compact plan has a place for. Bytes; 0 where
+// they have a buffer of their own.
+int32_t planned_tile_bytes(const Network& network, const Layer& layer, const TrainerOptions& options);
+
+// Channels of a layer whose perturbed weights are made at once.
+int32_t weight_tile_channels(const Network& network, const Plan& plan, const Layer& layer,
+                             const TrainerOptions& options);
+
+// Positions of a row whose node gradients are made at once: all, or as many as a device has room for.
+int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer);
+
+// Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
+int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
+
+struct WorkspaceSetup {
+  const Network* network;
+  const Plan* plan;
+  const Layer* layers;  // none for inference
+  int32_t layer_count;
+  const TrainerOptions* options;
+  int32_t images;             // of inference at once; 1 in training
+  int32_t query_bytes;        // of memory apart
+  int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
+};
+
+Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup);
+
+}  // namespace pmt
