@@ -39,10 +39,10 @@ Status ReliabilityMeter::open(const StatisticsSetup& setup, void* memory, size_t
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-void ReliabilityMeter::add_sample(int32_t op, const Workspace& workspace, int32_t worker) {
+void ReliabilityMeter::add_sample(int32_t op, const Activations& memory, int32_t worker) {
   const OpRecord& record = forwards_.model().op(op);
   const TensorRecord& in = forwards_.model().input_of(record);
-  const int8_t* input = workspace.tensor(forwards_.plan(), Pass::main, record.input[0]);
+  const int8_t* input = memory.tensor(forwards_.plan(), Pass::main, record.input[0]);
   Pair& pair = pairs_[worker];
   pair.awaited = !pair.awaited;
   if (pair.awaited) {
@@ -97,9 +97,9 @@ Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource
     for (int32_t c = 0; c < in.channels; ++c) pairs_[w].sums[c] = {};
   }
   Job job = {this, op};
-  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+  const auto look = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j.op, workspace, worker);
+    j.meter->add_sample(j.op, memory, worker);
   };
   PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job, 2));
   conclude(in, values, found);

@@ -45,7 +45,7 @@ class ReliabilityMeter {
     PairSums* sums;  // [channel]
   };
 
-  void add_sample(int32_t op, const Workspace& workspace, int32_t worker);
+  void add_sample(int32_t op, const Activations& memory, int32_t worker);
   void conclude(const TensorRecord& in, int64_t values, ChannelReliability* found) const;
 
   Arena arena_;

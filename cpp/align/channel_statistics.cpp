@@ -68,18 +68,18 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
   }
 }
 
-void StatisticsMeter::add_sample(int32_t index, const Workspace& workspace, int32_t worker) {
+void StatisticsMeter::add_sample(int32_t index, const Activations& memory, int32_t worker) {
   const Model& model = forwards_.model();
   const OpRecord& op = model.op(index);
   const TensorRecord& out = model.output_of(op);
-  int8_t* output = workspace.tensor(forwards_.plan(), Pass::main, op.output);
+  int8_t* output = memory.tensor(forwards_.plan(), Pass::main, op.output);
   const OpImages images = {1,
-                           {workspace.tensor(forwards_.plan(), Pass::main, op.input[0]), nullptr},
+                           {memory.tensor(forwards_.plan(), Pass::main, op.input[0]), nullptr},
                            {0, 0},
                            output,
                            element_count(out),
                            op_shape(model, op)};
-  run_requantised(forwards_.network(), index, images, {bias_, scales_}, workspace.scratch);
+  run_requantised(forwards_.network(), index, images, {bias_, scales_}, memory.scratch);
   ChannelSums* sums = sums_of(worker);
   const int32_t positions = out.height * out.width;
   for (int32_t p = 0; p < positions; ++p) {
@@ -119,9 +119,9 @@ Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource&
   const int64_t values = int64_t{samples} * out.height * out.width;
   if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
   Job job = {this, op};
-  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+  const auto look = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j.op, workspace, worker);
+    j.meter->add_sample(j.op, memory, worker);
   };
   for (int32_t round = 0; round < rounds; ++round) {
     aim(op, round == 0 ? guess : found, round == 0);

@@ -36,7 +36,7 @@ class StatisticsMeter {
   };
 
   void aim(int32_t index, const ChannelStatistics* guess, bool first);
-  void add_sample(int32_t index, const Workspace& workspace, int32_t worker);
+  void add_sample(int32_t index, const Activations& memory, int32_t worker);
   void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
   ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
 

@@ -54,12 +54,11 @@ Status LayerForwards::open(const StatisticsSetup& setup, Arena& arena) {
   plan_.make(model, nullptr, 0, QueryMemory::shared, plan_table);
   kept_ = setup.kept;
   kept_bytes_ = kept_ == nullptr ? 0 : kept_bytes(model);
-  workspaces_ = arena.take<Workspace>(workers());
+  activations_ = arena.take<Activations>(workers());
   statuses_ = arena.take<Status>(workers());
-  const TrainerOptions none;
   for (int32_t i = 0; i < workers(); ++i) {
-    const Workspace workspace = take_workspace(arena, {&network_, &plan_, nullptr, 0, &none, 1, 0});
-    if (arena.fits()) workspaces_[i] = workspace;
+    const Activations memory = take_activations(arena, network_, plan_, 1);
+    if (arena.fits()) activations_[i] = memory;
   }
   return {};
 }
@@ -70,9 +69,9 @@ Status LayerForwards::check(int32_t op) const {
 }
 
 void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
-  const Workspace& workspace = workspaces_[worker];
+  const Activations& memory = activations_[worker];
   const int32_t begin = goes_on(job.op) ? kept_->op : 0;
-  const auto place = [&](uint32_t tensor) { return workspace.tensor(plan_, Pass::main, tensor); };
+  const auto place = [&](uint32_t tensor) { return memory.tensor(plan_, Pass::main, tensor); };
   int32_t label = 0;
   if (begin > 0) {
     const int8_t* from = kept_of(sample);
@@ -84,7 +83,7 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
     statuses_[worker] = {Code::sample_unreadable};
     return;
   }
-  forward(network_, plan_, workspace, 1, begin, job.op);
+  forward(network_, plan_, memory, 1, begin, job.op);
   if (kept_ != nullptr && job.op > begin) {
     int8_t* to = kept_of(sample);
     for_alive(model(), plan_, job.op, [&](uint32_t tensor, int32_t bytes) {
@@ -92,7 +91,7 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
       to += bytes;
     });
   }
-  job.look(job.context, workspace, worker);
+  job.look(job.context, memory, worker);
 }
 
 Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context,

@@ -31,7 +31,7 @@ struct StatisticsSetup {
 class LayerForwards {
  public:
   // Looks at one sample's activations, of which the layer's input is there; may overwrite its output.
-  using Look = void (*)(void* context, const Workspace& workspace, int32_t worker);
+  using Look = void (*)(void* context, const Activations& memory, int32_t worker);
 
   // Enough memory for open() to tell the exact need through the arena.
   static size_t table_bytes(const Model& model);
@@ -63,9 +63,9 @@ class LayerForwards {
   Network network_ = {};
   Plan plan_;
   KeptActivations* kept_ = nullptr;
-  int32_t kept_bytes_ = 0;           // of a sample
-  Workspace* workspaces_ = nullptr;  // one per worker
-  Status* statuses_ = nullptr;       // likewise
+  int32_t kept_bytes_ = 0;              // of a sample
+  Activations* activations_ = nullptr;  // one per worker
+  Status* statuses_ = nullptr;          // likewise
 };
 
 }  // namespace pmt

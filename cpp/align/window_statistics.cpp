@@ -43,11 +43,11 @@ Status WindowMeter::open(const StatisticsSetup& setup, void* memory, size_t byte
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-void WindowMeter::add_sample(const Job& job, const Workspace& workspace, int32_t worker) {
+void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t worker) {
   const Model& model = forwards_.model();
   const OpRecord& op = model.op(job.op);
   const TensorRecord& in = model.input_of(op);
-  const int8_t* input = workspace.tensor(forwards_.plan(), Pass::main, op.input[0]);
+  const int8_t* input = memory.tensor(forwards_.plan(), Pass::main, op.input[0]);
   const Sums& sums = sums_[worker];
   const int32_t places = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
@@ -105,9 +105,9 @@ Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& sou
     for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
   }
   Job job = {this, op, groups, centres};
-  const auto look = [](void* context, const Workspace& workspace, int32_t worker) {
+  const auto look = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
-    j.meter->add_sample(j, workspace, worker);
+    j.meter->add_sample(j, memory, worker);
   };
   PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
   conclude(job, samples, means, values);

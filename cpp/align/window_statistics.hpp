@@ -34,7 +34,7 @@ class WindowMeter {
     int16_t* map;
   };
 
-  void add_sample(const Job& job, const Workspace& workspace, int32_t worker);
+  void add_sample(const Job& job, const Activations& memory, int32_t worker);
   void conclude(const Job& job, int32_t samples, float* means, float* values) const;
 
   Arena arena_;

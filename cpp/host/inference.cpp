@@ -20,7 +20,7 @@ class Session {
     memory_.resize((bytes_ / sizeof(Chunk) + 1) * static_cast<size_t>(workers));
   }
 
-  Workspace workspace(int32_t worker) {
+  Activations memory(int32_t worker) {
     Arena arena(memory_.data() + static_cast<size_t>(worker) * (bytes_ / sizeof(Chunk) + 1), bytes_);
     return take(arena);
   }
@@ -32,10 +32,7 @@ class Session {
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
-  Workspace take(Arena& arena) const {
-    const TrainerOptions options;
-    return take_workspace(arena, {&network_, &plan_, nullptr, 0, &options, images_, 0});
-  }
+  Activations take(Arena& arena) const { return take_activations(arena, network_, plan_, images_); }
 
   const Network& network_;
   const Plan& plan_;
@@ -52,7 +49,7 @@ struct Batch {
 
 // Images first .. first + count - 1, run up to before an op.
 struct Tile {
-  Workspace workspace;
+  Activations memory;
   int32_t first, count;
 };
 
@@ -60,15 +57,15 @@ Tile run_tile(const Batch& batch, int32_t index, int32_t worker, int32_t end) {
   const Network& network = batch.session->network();
   const Plan& plan = batch.session->plan();
   const int32_t first = index * batch.tile;
-  const Tile tile = {batch.session->workspace(worker), first, std::min(batch.tile, batch.count - first)};
+  const Tile tile = {batch.session->memory(worker), first, std::min(batch.tile, batch.count - first)};
   const uint32_t input = network.model->header().input_tensor;
   const int32_t stride = plan.size(static_cast<int32_t>(input));
-  int8_t* place = tile.workspace.tensor(plan, Pass::main, input, tile.count);
+  int8_t* place = tile.memory.tensor(plan, Pass::main, input, tile.count);
   for (int32_t i = 0; i < tile.count; ++i) {
     std::memcpy(place + i * stride, batch.images + static_cast<int64_t>(first + i) * batch.input_elements,
                 static_cast<size_t>(batch.input_elements));
   }
-  forward(network, plan, tile.workspace, tile.count, 0, end);
+  forward(network, plan, tile.memory, tile.count, 0, end);
   return tile;
 }
 
@@ -82,9 +79,9 @@ void logits_of_tile(void* argument, int32_t index, int32_t worker) {
   const LogitsJob& job = *static_cast<LogitsJob*>(argument);
   const Network& network = job.batch.session->network();
   const Tile tile = run_tile(job.batch, index, worker, network.model->op_count() - 1);
-  main_logits(network, job.batch.session->plan(), tile.workspace, tile.count, job.int8_logits);
+  main_logits(network, job.batch.session->plan(), tile.memory, tile.count, job.int8_logits);
   const int32_t classes = network.model->classes();
-  std::copy_n(tile.workspace.logits, tile.count * classes, job.logits + static_cast<int64_t>(tile.first) * classes);
+  std::copy_n(tile.memory.logits, tile.count * classes, job.logits + static_cast<int64_t>(tile.first) * classes);
 }
 
 struct InputsJob {
@@ -100,7 +97,7 @@ void inputs_of_tile(void* argument, int32_t index, int32_t worker) {
   const Tile tile = run_tile(job.batch, index, worker, job.op);
   const uint32_t tensor = model.op(job.op).input[0];
   const int32_t elements = element_count(model.input_of(model.op(job.op)));
-  const int8_t* from = tile.workspace.tensor(plan, Pass::main, tensor, tile.count);
+  const int8_t* from = tile.memory.tensor(plan, Pass::main, tensor, tile.count);
   for (int32_t i = 0; i < tile.count; ++i) {
     std::memcpy(job.inputs + static_cast<int64_t>(tile.first + i) * elements,
                 from + i * plan.size(static_cast<int32_t>(tensor)), static_cast<size_t>(elements));
@@ -143,18 +140,18 @@ std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t
   const Access::Shared use(host.access());
   const Model& model = host.model();
   Session session(host, 1, 1);
-  const Workspace workspace = session.workspace(0);
+  const Activations memory = session.memory(0);
   const Plan& plan = session.plan();
   std::vector<std::vector<int8_t>> tensors(static_cast<size_t>(model.tensor_count()));
   const auto keep = [&](uint32_t tensor) {
-    const int8_t* data = workspace.tensor(plan, Pass::main, tensor);
+    const int8_t* data = memory.tensor(plan, Pass::main, tensor);
     tensors[tensor].assign(data, data + element_count(model.tensor(static_cast<int32_t>(tensor))));
   };
   const uint32_t input = model.header().input_tensor;
-  std::memcpy(workspace.tensor(plan, Pass::main, input), image, static_cast<size_t>(element_count(model.input())));
+  std::memcpy(memory.tensor(plan, Pass::main, input), image, static_cast<size_t>(element_count(model.input())));
   keep(input);
   for (int32_t i = 0; i < model.op_count(); ++i) {
-    forward(session.network(), plan, workspace, 1, i, i + 1);
+    forward(session.network(), plan, memory, 1, i, i + 1);
     keep(model.op(i).output);
   }
   return tensors;

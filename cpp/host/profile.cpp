@@ -25,20 +25,19 @@ Profiler::Profiler(std::shared_ptr<HostModel> model, const int8_t* images, int32
   take(measure);
   memory_.resize(measure.used() / sizeof(Chunk) + 1);
   Arena arena(memory_.data(), memory_.size() * sizeof(Chunk));
-  workspace_ = take(arena);
+  activations_ = take(arena);
 }
 
-Workspace Profiler::take(Arena& arena) const {
-  const TrainerOptions options;
-  return take_workspace(arena, {&model_->network(), &model_->plan(), nullptr, 0, &options, images_, 0});
+Activations Profiler::take(Arena& arena) const {
+  return take_activations(arena, model_->network(), model_->plan(), images_);
 }
 
 void Profiler::run(int32_t op) {
   const bool last = op == model_->model().op_count() - 1;
   if (last) {
-    main_logits(model_->network(), model_->plan(), workspace_, images_, false);
+    main_logits(model_->network(), model_->plan(), activations_, images_, false);
   } else {
-    forward(model_->network(), model_->plan(), workspace_, images_, op, op + 1);
+    forward(model_->network(), model_->plan(), activations_, images_, op, op + 1);
   }
 }
 
@@ -54,7 +53,7 @@ double Profiler::time(int32_t op) {
 
 void Profiler::put_images() {
   const uint32_t input = model_->model().header().input_tensor;
-  std::copy(input_.begin(), input_.end(), workspace_.tensor(model_->plan(), Pass::main, input, images_));
+  std::copy(input_.begin(), input_.end(), activations_.tensor(model_->plan(), Pass::main, input, images_));
 }
 
 std::vector<double> Profiler::time_ops() {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/zo/workspace.hpp"
+#include "core/net/activations.hpp"
 #include "host/host_model.hpp"
 
 namespace pmt::host {
@@ -27,7 +27,7 @@ class Profiler {
   struct alignas(64) Chunk {
     uint8_t bytes[64];
   };
-  Workspace take(Arena& arena) const;
+  Activations take(Arena& arena) const;
   void put_images();
   void run(int32_t op);
   double time(int32_t op);
@@ -36,7 +36,7 @@ class Profiler {
   int32_t images_;
   std::vector<int8_t> input_;
   std::vector<Chunk> memory_;
-  Workspace workspace_ = {};
+  Activations activations_ = {};
 };
 
 }  // namespace pmt::host

@@ -16,27 +16,24 @@ class Engine {
         network_{&model, &portable_kernels(), parameters_.data(), nullptr},
         memory_(measure()) {
     Arena arena(memory_.data(), memory_.size());
-    workspace_ = take(arena);
+    activations_ = take(arena);
   }
 
-  int8_t* tensor(uint32_t index) { return workspace_.tensor(plan_, Pass::main, index); }
+  int8_t* tensor(uint32_t index) { return activations_.tensor(plan_, Pass::main, index); }
   const Network& network() const { return network_; }
   const Plan& plan() const { return plan_; }
-  const Workspace& workspace() const { return workspace_; }
+  const Activations& activations() const { return activations_; }
 
   std::vector<float> logits(const std::vector<int8_t>& input, bool int8_logits) {
     const Model& model = *network_.model;
     std::memcpy(tensor(model.header().input_tensor), input.data(), input.size());
-    forward(network_, plan_, workspace_, 1, 0, model.op_count() - 1);
-    main_logits(network_, plan_, workspace_, 1, int8_logits);
-    return {workspace_.logits, workspace_.logits + model.classes()};
+    forward(network_, plan_, activations_, 1, 0, model.op_count() - 1);
+    main_logits(network_, plan_, activations_, 1, int8_logits);
+    return {activations_.logits, activations_.logits + model.classes()};
   }
 
  private:
-  Workspace take(Arena& arena) const {
-    const TrainerOptions options;
-    return take_workspace(arena, {&network_, &plan_, nullptr, 0, &options, 1, 0});
-  }
+  Activations take(Arena& arena) const { return take_activations(arena, network_, plan_, 1); }
 
   size_t measure() {
     bind_parameters(*network_.model, parameters_.data());
@@ -51,7 +48,7 @@ class Engine {
   Network network_;
   Plan plan_;
   AlignedBytes memory_;
-  Workspace workspace_ = {};
+  Activations activations_ = {};
 };
 
 }  // namespace pmt::tests

@@ -23,7 +23,7 @@ void compare(RandomSource& random, const AlignedBytes& image) {
   std::copy(values.begin(), values.end(), engine.tensor(input));
   for (int32_t i = 0; i < model.op_count(); ++i) {
     CAPTURE(i);
-    forward(engine.network(), engine.plan(), engine.workspace(), 1, i, i + 1);
+    forward(engine.network(), engine.plan(), engine.activations(), 1, i, i + 1);
     const reference::Image& expected = tensors[model.op(i).output];
     CHECK(std::equal(expected.begin(), expected.end(), engine.tensor(model.op(i).output)));
   }

@@ -5,32 +5,32 @@
 namespace pmt {
 namespace {
 
-OpImages main_images(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images,
+OpImages main_images(const Network& network, const Plan& plan, const Activations& memory, int32_t images,
                      int32_t index) {
   const OpRecord& op = network.model->op(index);
   OpImages result = {images, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(*network.model, op)};
   for (int i = 0; i < 2; ++i) {
     if (op.input[i] == no_tensor) continue;
-    result.input[i] = workspace.tensor(plan, Pass::main, op.input[i], images);
+    result.input[i] = memory.tensor(plan, Pass::main, op.input[i], images);
     result.input_stride[i] = plan.size(static_cast<int32_t>(op.input[i]));
   }
-  result.output = workspace.tensor(plan, Pass::main, op.output, images);
+  result.output = memory.tensor(plan, Pass::main, op.output, images);
   result.output_stride = plan.size(static_cast<int32_t>(op.output));
   return result;
 }
 
 }  // namespace
 
-void forward(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images, int32_t begin,
+void forward(const Network& network, const Plan& plan, const Activations& memory, int32_t images, int32_t begin,
              int32_t end) {
   for (int32_t i = begin; i < end; i = plan.segment_end(i) + 1) {
     if (plan.streams(i)) {
-      run_stream(*network.model, plan, workspace, {Pass::main, 0}, i, plan.segment_end(i),
+      run_stream(*network.model, plan, memory, {Pass::main, 0}, i, plan.segment_end(i),
                  [&](int32_t op, const OpImages& rows) {
-                   run_op(network, op, rows, workspace.scratch_of(plan, Pass::main, op));
+                   run_op(network, op, rows, memory.scratch_of(plan, Pass::main, op));
                  });
     } else {
-      run_op(network, i, main_images(network, plan, workspace, images, i), workspace.scratch_of(plan, Pass::main, i));
+      run_op(network, i, main_images(network, plan, memory, images, i), memory.scratch_of(plan, Pass::main, i));
     }
   }
 }
@@ -45,23 +45,23 @@ void dequantise_logits(const Model& model, const OpImages& images, float* logits
   }
 }
 
-void head_logits(const Network& network, const Workspace& workspace, const OpImages& images, bool int8_logits,
+void head_logits(const Network& network, const Activations& memory, const OpImages& images, bool int8_logits,
                  void* scratch) {
   const Model& model = *network.model;
   const int32_t last = model.op_count() - 1;
   if (!int8_logits && has_linear_head(model)) {
-    run_logits(network, images, layer_input(network, last), 0, model.classes(), scratch, workspace.logits);
+    run_logits(network, images, layer_input(network, last), 0, model.classes(), scratch, memory.logits);
     return;
   }
   run_op(network, last, images, scratch);
-  dequantise_logits(model, images, workspace.logits);
+  dequantise_logits(model, images, memory.logits);
 }
 
-void main_logits(const Network& network, const Plan& plan, const Workspace& workspace, int32_t images,
+void main_logits(const Network& network, const Plan& plan, const Activations& memory, int32_t images,
                  bool int8_logits) {
   const int32_t last = network.model->op_count() - 1;
-  head_logits(network, workspace, main_images(network, plan, workspace, images, last), int8_logits,
-              workspace.scratch_of(plan, Pass::main, last));
+  head_logits(network, memory, main_images(network, plan, memory, images, last), int8_logits,
+              memory.scratch_of(plan, Pass::main, last));
 }
 
 }  // namespace pmt

@@ -13,16 +13,16 @@ struct StreamPlace {
   int32_t first;
 };
 
-inline int8_t* stream_tensor(const Plan& plan, const Workspace& workspace, const StreamPlace& place, uint32_t tensor) {
+inline int8_t* stream_tensor(const Plan& plan, const Activations& memory, const StreamPlace& place, uint32_t tensor) {
   const bool own = place.pass == Pass::main || plan.producer(tensor) >= place.first;
-  return workspace.tensor(plan, own ? place.pass : Pass::main, tensor);
+  return memory.tensor(plan, own ? place.pass : Pass::main, tensor);
 }
 
 // Calls run(op, images) for every band of every op, in order, with `images` of one image: the rows of the
 // output to be computed, and the input under them. `last`: where the stream ends, the segment's end or,
 // for its own rows' sake, an op before.
 template <typename Run>
-void run_stream(const Model& model, const Plan& plan, const Workspace& workspace, const StreamPlace& place,
+void run_stream(const Model& model, const Plan& plan, const Activations& memory, const StreamPlace& place,
                 int32_t begin, int32_t last, Run run) {
   const bool whole = last == plan.segment_end(begin);
   Stream stream(model, begin, last, whole ? plan.band(begin) : 1, whole);
@@ -34,7 +34,7 @@ void run_stream(const Model& model, const Plan& plan, const Workspace& workspace
     for (int32_t i = begin; i <= last; ++i) {
       const OpRecord& op = model.op(i);
       const RowRange rows = stream.rows(i);
-      int8_t* buffer = stream_tensor(plan, workspace, place, op.output);
+      int8_t* buffer = stream_tensor(plan, memory, place, op.output);
       const int32_t row = row_bytes(op.output), held = stream.held_from(i), before = stream.held_before(i);
       if (held > before) {
         __builtin_memmove(buffer, buffer + (held - before) * row, static_cast<uint32_t>((rows.first - held) * row));
@@ -48,7 +48,7 @@ void run_stream(const Model& model, const Plan& plan, const Workspace& workspace
         int32_t maker = 0;
         const int32_t from = stream.holds(op.input[k], &maker) ? stream.held_from(maker) : 0;
         images.input[k] =
-            stream_tensor(plan, workspace, place, op.input[k]) + (under.first - from) * row_bytes(op.input[k]);
+            stream_tensor(plan, memory, place, op.input[k]) + (under.first - from) * row_bytes(op.input[k]);
       }
       run(i, images);
       stream.finish(i);
@@ -59,17 +59,17 @@ void run_stream(const Model& model, const Plan& plan, const Workspace& workspace
 // Runs the segment of the main pass that begins with an op, on one image, and calls visit(op, rows,
 // bytes) for all rows of each op's output, in order.
 template <typename Visit>
-void forward_rows(const Network& network, const Plan& plan, const Workspace& workspace, int32_t begin, Visit visit) {
+void forward_rows(const Network& network, const Plan& plan, const Activations& memory, int32_t begin, Visit visit) {
   const Model& model = *network.model;
   if (!plan.streams(begin)) {
-    forward(network, plan, workspace, 1, begin, begin + 1);
+    forward(network, plan, memory, 1, begin, begin + 1);
     const OpRecord& op = model.op(begin);
-    visit(begin, workspace.tensor(plan, Pass::main, op.output), element_count(model.output_of(op)));
+    visit(begin, memory.tensor(plan, Pass::main, op.output), element_count(model.output_of(op)));
     return;
   }
-  run_stream(model, plan, workspace, {Pass::main, 0}, begin, plan.segment_end(begin),
+  run_stream(model, plan, memory, {Pass::main, 0}, begin, plan.segment_end(begin),
              [&](int32_t op, const OpImages& rows) {
-               run_op(network, op, rows, workspace.scratch_of(plan, Pass::main, op));
+               run_op(network, op, rows, memory.scratch_of(plan, Pass::main, op));
                const Shape& out = rows.shape.out;
                visit(op, rows.output, out.height * out.width * out.channels);
              });

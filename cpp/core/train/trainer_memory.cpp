@@ -121,8 +121,7 @@ void Trainer::open_workspaces() {
   const int32_t probed = setup_.probing ? options_.probe_queries : 0;
   workspaces_ = arena_.take<Workspace>(workers);
   statuses_ = arena_.take<Status>(workers);
-  const WorkspaceSetup setup = {&network_,          &plan_, layers_, setup_.layer_count, &options_, 1,
-                                setup_.query_bytes, probed};
+  const WorkspaceSetup setup = {&network_, &plan_, layers_, setup_.layer_count, &options_, setup_.query_bytes, probed};
   for (int32_t i = 0; i < workers; ++i) {
     const Workspace workspace = take_workspace(arena_, setup);
     if (arena_.fits()) workspaces_[i] = workspace;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/net/forward.hpp"
+#include "core/zo/workspace.hpp"
 
 namespace pmt {
 

@@ -77,7 +77,6 @@ int32_t tile_channels(const Network& network, const Layer& layer, const TrainerO
 }
 
 Masks take_masks(Arena& arena, const WorkspaceSetup& setup) {
-  if (setup.layer_count == 0) return {};
   const int32_t keys = Masks::keys(*setup.options, setup.layer_count);
   auto* masks = arena.take<int8_t>(Masks::bytes(*setup.options, setup.layers, setup.layer_count));
   auto* places = arena.take<uint64_t>(keys);
@@ -119,11 +118,10 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   const Model& model = *network.model;
   const auto alignment = static_cast<size_t>(network.kernels->alignment);
   Sizes sizes;
-  sizes.images = setup.images;
-  for (int32_t i = 0; i < model.op_count(); ++i) grow(sizes.scratch, op_scratch_bytes(network, model.op(i)));
+  sizes.scratch = kernel_scratch_bytes(network);
   for (int32_t i = 0; i < setup.layer_count; ++i) add_layer(sizes, setup, setup.layers[i]);
   Workspace workspace = {};
-  workspace.activations = arena.take<uint8_t>(static_cast<int64_t>(setup.plan->bytes()) * setup.images, alignment);
+  workspace.activations = arena.take<uint8_t>(setup.plan->bytes(), alignment);
   workspace.queries = setup.plan->query_memory() == QueryMemory::shared ? workspace.activations
                                                                         : arena.take<uint8_t>(sizes.queries, alignment);
   workspace.scratch = arena.take<uint8_t>(setup.plan->is_compact() ? 0 : sizes.scratch, alignment);

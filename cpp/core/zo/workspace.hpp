@@ -1,17 +1,13 @@
-// The memory of one worker: activations as planned, and the buffers of queries and of a gradient.
+// The memory of one worker in training: a forward's, and the buffers of queries and of a gradient.
 #pragma once
 
-#include "core/base/arena.hpp"
-#include "core/net/plan.hpp"
+#include "core/net/activations.hpp"
 #include "core/zo/layer.hpp"
 #include "core/zo/sparsity.hpp"
 
 namespace pmt {
 
-struct Workspace {
-  uint8_t* activations;    // plan.bytes(), of one image; of several in inference
-  uint8_t* queries;        // where query tensors are: in the activations, or apart
-  uint8_t* scratch;        // of the kernels; patches in the gradient. In a compact plan, among the activations
+struct Workspace : Activations {
   int8_t* weight_tile;     // perturbed weights, packed where the kernels pack; see tile()
   int32_t* bias_tile;      // perturbed biases
   int8_t* signs;           // one tile, one row of nodes or one chunk of weights
@@ -19,22 +15,12 @@ struct Workspace {
   SignStream* streams;     // Rademacher: one per direction
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
-  float* logits;           // one per class, of every image at once
   int32_t* head_gradient;  // one per class; none in a compact plan
-
-  uint8_t* scratch_of(const Plan& plan, Pass pass, int32_t op) const {
-    return plan.is_compact() ? activations + plan.scratch_offset(pass, op) : scratch;
-  }
 
   // Perturbed weights of the layer that is queried. In a compact plan, among the activations.
   int8_t* tile(const Plan& plan) const {
     const int32_t offset = plan.tile_offset();
     return offset < 0 ? weight_tile : reinterpret_cast<int8_t*>(activations) + offset;
-  }
-
-  int8_t* tensor(const Plan& plan, Pass pass, uint32_t index, int32_t images = 1) const {
-    uint8_t* memory = pass == Pass::main ? activations : queries;
-    return reinterpret_cast<int8_t*>(memory) + plan.offset(pass, static_cast<int32_t>(index)) * images;
   }
 };
 
@@ -62,10 +48,9 @@ int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
 struct WorkspaceSetup {
   const Network* network;
   const Plan* plan;
-  const Layer* layers;  // none for inference
+  const Layer* layers;
   int32_t layer_count;
   const TrainerOptions* options;
-  int32_t images;             // of inference at once; 1 in training
   int32_t query_bytes;        // of memory apart
   int32_t probe_queries = 0;  // of a probe, with whatever estimator; 0: there is none
 };
