@@ -2,7 +2,6 @@
 
 #include "align/mapped_weights.hpp"
 #include "core/base/arithmetic.hpp"
-#include "core/zo/layer.hpp"
 
 namespace pmt {
 

@@ -4,7 +4,6 @@
 #include "align/transport.hpp"
 #include "core/base/arena.hpp"
 #include "core/base/arithmetic.hpp"
-#include "core/zo/layer.hpp"
 
 namespace pmt {
 namespace {

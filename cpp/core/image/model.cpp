@@ -27,6 +27,13 @@ int64_t mac_count(const Model& model, const OpRecord& op) {
 
 bool channel_is_dead(float weight_scale) { return weight_scale < dead_channel_scale; }
 
+ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel) {
+  const int32_t channels = model.output_of(op).channels;
+  const int32_t count = weight_count(model, op) / channels;
+  if (op.kind == OpKind::depthwise_conv2d) return {channel, channels, count};
+  return {channel * count, 1, count};
+}
+
 int32_t Model::classes() const { return element_count(output()); }
 
 const int8_t* Model::weights(const OpRecord& op) const {

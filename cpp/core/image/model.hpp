@@ -13,6 +13,8 @@ namespace pmt {
 // 1 / scale^2 would explode in the update. Such channels are frozen.
 constexpr float dead_channel_scale = 1e-6f;
 
+constexpr int32_t largest_weight = 127;  // weights are symmetric
+
 // Scales outside these bounds are refused: inside them no product of scales and accumulators can
 // overflow a float or become a NaN.
 constexpr float smallest_tensor_scale = 1e-12f;
@@ -78,5 +80,11 @@ int32_t weight_count(const Model& model, const OpRecord& op);
 // Multiply-accumulates of one op for one image; 0 for ops without weights.
 int64_t mac_count(const Model& model, const OpRecord& op);
 bool channel_is_dead(float weight_scale);
+
+// First weight of an output channel and the stride between its weights.
+struct ChannelWeights {
+  int32_t first, stride, count;
+};
+ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel);
 
 }  // namespace pmt

@@ -75,11 +75,4 @@ int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t
   return rounded < 1 ? 1 : rounded;
 }
 
-ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel) {
-  const int32_t channels = model.output_of(op).channels;
-  const int32_t count = weight_count(model, op) / channels;
-  if (op.kind == OpKind::depthwise_conv2d) return {channel, channels, count};
-  return {channel * count, 1, count};
-}
-
 }  // namespace pmt

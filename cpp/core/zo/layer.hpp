@@ -21,8 +21,6 @@ struct LayerSettings {
 };
 static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
 
-constexpr int32_t largest_weight = 127;  // weights are symmetric
-
 struct Layer {
   int32_t op;
   Estimator estimator;
@@ -73,11 +71,5 @@ inline int32_t trained_biases(const TrainerOptions& options, const Layer& layer)
 
 // Size of a bias perturbation: mu output steps, in bias steps (s_x * s_w); 0 for a dead channel.
 int32_t bias_mu(const Model& model, const OpRecord& op, int32_t channel, int32_t mu);
-
-// First weight of an output channel and the stride between its weights.
-struct ChannelWeights {
-  int32_t first, stride, count;
-};
-ChannelWeights channel_weights(const Model& model, const OpRecord& op, int32_t channel);
 
 }  // namespace pmt
