@@ -1,4 +1,4 @@
-"""The core, compiled for a Cortex-M7: no warnings, no heap, no C++ run-time, no double."""
+"""The core and alignment, compiled for a Cortex-M7: no warnings, no heap, no C++ run-time, no double."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, need_firmware_tools
 
-CORE = Path(__file__).resolve().parents[1] / "cpp" / "core"
+CPP = Path(__file__).resolve().parents[1] / "cpp"
 FLAGS = [
     "-std=c++17", "-O2", "-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard",
     "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit",
@@ -37,12 +37,13 @@ def run(*command: str | Path) -> str:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     need_firmware_tools("arm-none-eabi-nm", "arm-none-eabi-objdump")
     folder = tmp_path_factory.mktemp("core")
-    sources = sorted(CORE.rglob("*.cpp"))
-    assert {"trainer.cpp", "model.cpp", "portable_conv2d.cpp"} <= {s.name for s in sources}
+    sources = sorted(s for part in ("core", "align") for s in (CPP / part).rglob("*.cpp"))
+    assert {"trainer.cpp", "portable_conv2d.cpp", "transport.cpp"} <= {s.name for s in sources}
+    assert len({s.stem for s in sources}) == len(sources)  # each has its own object
 
     def compile_one(source: Path) -> Path:
         target = folder / f"{source.stem}.o"
-        run(COMPILER, *FLAGS, f"-I{CORE.parent}", "-c", source, "-o", target)
+        run(COMPILER, *FLAGS, f"-I{CPP}", "-c", source, "-o", target)
         return target
 
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
