@@ -1,4 +1,4 @@
-"""The core and alignment, compiled for a Cortex-M7: no warnings, no heap, no C++ run-time, no double."""
+"""Core and alignment, compiled for a Cortex-M7: no warnings, heap, C++ run-time or double."""
 
 from __future__ import annotations
 

@@ -132,9 +132,9 @@ def test_a_file_that_would_differ_is_named(
     lock = changed_lock(made, tmp_path / "pmt.lock", files=other, pmt="0.0.9")
     error = refused(["--from", str(lock)], tmp_path / "b", capsys)
     assert error == (
-        "pmt: error: pmt.lock: core/gone.cpp, core/zo/layer.cpp would differ: the folder was exported "
-        f"by pmt 0.0.9, this is pmt {pmt.__version__}; install that version, or export without "
-        "--from\n"
+        "pmt: error: pmt.lock: core/gone.cpp, core/zo/layer.cpp would differ: the folder was "
+        f"exported by pmt 0.0.9, this is pmt {pmt.__version__}; install that version, or export "
+        "without --from\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["pmt.lock"]
 

@@ -185,7 +185,11 @@ def test_arduino(tmp_path: Path) -> None:
     assert properties["includes"] == "pmt_firmware.h"
     assert properties["version"] == pmt.__version__
     found = names(folder)
-    assert {"src/core/train/trainer.cpp", "src/common/session.cpp", "examples/Train/Train.ino"} <= found
+    assert {
+        "src/core/train/trainer.cpp",
+        "src/common/session.cpp",
+        "examples/Train/Train.ino",
+    } <= found
     assert {name for name in found if name.endswith((".cpp", ".hpp"))} == {
         name for name in found if name.startswith("src/") and name.endswith((".cpp", ".hpp"))
     }

@@ -1,6 +1,7 @@
 """The ``.pmt`` image: a graph as the one flat block of bytes that the core reads in place.
 
-The layout is defined by ``cpp/core/image/image_format.hpp``; this is its writer and a reader for tools.
+The layout is defined by ``cpp/core/image/image_format.hpp``; this is its writer and a reader for
+tools.
 """
 
 from __future__ import annotations
