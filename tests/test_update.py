@@ -61,7 +61,7 @@ def test_plain_descent_leaves_nothing_beside_the_model(tmp_path):
     assert not list(tmp_path.glob("*.npz"))
 
 
-def test_memories_are_float32_in_a_documented_order():
+def test_optimizer_state_is_float32_in_a_documented_order():
     model = residual_network()
     weights = [model.core.weights(op).size for op in (2, 3)]
     biases = [16, 8]
@@ -69,7 +69,7 @@ def test_memories_are_float32_in_a_documented_order():
     def count(**changes) -> int:
         base = {"queries": 2, "gradient_norm_scaling": "none"}
         options = pmt.preset("default", **{**base, **changes}).to_core()
-        return _core.Trainer(model.core, options, [2, 3], 1).memories().size
+        return _core.Trainer(model.core, options, [2, 3], 1).optimizer_state().size
 
     assert count() == 0
     assert count(gradient_norm_scaling="measured") == 1 + 2
@@ -81,20 +81,20 @@ def test_memories_are_float32_in_a_documented_order():
     assert count(optimiser="momentum", train_bias=False) == 1 + sum(weights)
 
 
-def test_memories_of_another_training_are_refused(tmp_path):
+def test_an_optimizer_state_of_another_training_is_refused(tmp_path):
     model = residual_network()
     options = pmt.preset("default", queries=2, optimiser="momentum").to_core()
     trainer = _core.Trainer(model.core, options, [2], 1)
-    values = trainer.memories()
+    values = trainer.optimizer_state()
     for wrong in (values[:-1], np.full_like(values, np.nan), np.full_like(values, -1.0)):
-        with pytest.raises(ValueError, match="what the updates remember is damaged or of another"):
-            trainer.restore_memories(wrong)
-    assert (trainer.memories() == values).all()
+        with pytest.raises(ValueError, match="the optimizer state is damaged or of another"):
+            trainer.restore_optimizer_state(wrong)
+    assert (trainer.optimizer_state() == values).all()
     with pytest.raises(TypeError, match="values must be a C-contiguous NumPy array of float32"):
-        trainer.restore_memories(values.astype(np.float64))
+        trainer.restore_optimizer_state(values.astype(np.float64))
 
 
-def test_the_device_counts_its_memories():
+def test_the_device_counts_its_optimizer_state():
     model = residual_network()
 
     def arena(**changes) -> int:
@@ -130,7 +130,7 @@ def head_estimates(queries: int, trials: int):
     trainer = _core.Trainer(model.core, options, [1], 8)
     for step in range(trials):
         trainer.step(images, chosen, step, 0.0)
-        values = trainer.memories().astype(np.float64)
+        values = trainer.optimizer_state().astype(np.float64)
         yield truth, values[2:], values[1]
 
 

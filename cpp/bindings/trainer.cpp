@@ -50,14 +50,14 @@ py::tuple estimate(HostTrainer& host, const py::object& images_object, const py:
                         copy_array(gradient.bias.data(), {static_cast<py::ssize_t>(gradient.bias.size())}));
 }
 
-FloatArray memories(const HostTrainer& host) {
-  const std::vector<float> values = host.memories();
+FloatArray optimizer_state(const HostTrainer& host) {
+  const std::vector<float> values = host.optimizer_state();
   return FloatArray(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-void restore_memories(HostTrainer& host, const py::object& object) {
+void restore_optimizer_state(HostTrainer& host, const py::object& object) {
   const auto values = checked<float>(object, "values", "float32");
-  host.restore_memories(values.data(), static_cast<size_t>(values.size()));
+  host.restore_optimizer_state(values.data(), static_cast<size_t>(values.size()));
 }
 
 py::list layer_list(const HostTrainer& host) {
@@ -127,8 +127,8 @@ void register_trainer(py::module_& m) {
       .def("layers", &layer_list)
       .def("calibrate", &calibrate, py::arg("images"), py::arg("labels"), py::arg("step"))
       .def("configure", &HostTrainer::configure, py::arg("settings"))
-      .def("memories", &memories)
-      .def("restore_memories", &restore_memories, py::arg("values"))
+      .def("optimizer_state", &optimizer_state)
+      .def("restore_optimizer_state", &restore_optimizer_state, py::arg("values"))
       .def_property_readonly("steps_begun", &HostTrainer::steps_begun)
       .def_property_readonly("arena_bytes", &HostTrainer::arena_bytes)
       .def_property_readonly("threads", &HostTrainer::threads);

@@ -71,11 +71,11 @@ TrainerSetup HostTrainer::setup() {
           is_measured(options_)};
 }
 
-// What the updates remember does not depend on the settings, and outlives them.
+// The optimizer state does not depend on the settings, and outlives them.
 void HostTrainer::configure(std::vector<LayerSettings> settings) {
   const Access::Exclusive use(model_->access());
-  const std::vector<float> old = remembered();
-  const auto keep = [&] { std::copy(old.begin(), old.end(), trainer_.memories().values); };
+  const std::vector<float> kept = kept_state();
+  const auto keep = [&] { std::copy(kept.begin(), kept.end(), trainer_.optimizer_state().values); };
   settings_.swap(settings);
   try {
     open();
@@ -124,7 +124,7 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
                        std::vector<float>(static_cast<size_t>(layer.channels))};
   for (int32_t c = 0; c < layer.channels; ++c) {
     const ChannelFactors factors =
-        gradient_factors(trainer_.estimation(), layer, trainer_.update_input(layer, 0.0f, samples.count), c);
+        gradient_factors(trainer_.context(), layer, trainer_.update_input(layer, 0.0f, samples.count), c);
     const ChannelWeights at = channel_weights(model(), model().op(layer.op), c);
     for (int32_t k = 0; k < at.count && sums.weights != nullptr; ++k) {
       const int32_t i = at.first + k * at.stride;
@@ -135,14 +135,14 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
   return gradient;
 }
 
-std::vector<float> HostTrainer::memories() const {
+std::vector<float> HostTrainer::optimizer_state() const {
   const Access::Shared use(model_->access());
-  return remembered();
+  return kept_state();
 }
 
-std::vector<float> HostTrainer::remembered() const {
-  const UpdateMemories memories = trainer_.memories();
-  return {memories.values, memories.values + memories.count};
+std::vector<float> HostTrainer::kept_state() const {
+  const OptimizerState state = trainer_.optimizer_state();
+  return {state.values, state.values + state.count};
 }
 
 int32_t HostTrainer::steps_begun() const {
@@ -157,13 +157,13 @@ std::vector<Layer> HostTrainer::layers() const {
   return layers;
 }
 
-void HostTrainer::restore_memories(const float* values, size_t count) {
+void HostTrainer::restore_optimizer_state(const float* values, size_t count) {
   const Access::Exclusive use(model_->access());
-  const std::vector<float> old = remembered();
-  if (count != old.size()) throw StatusError{{Code::update_memory}};
-  const UpdateMemories own = trainer_.memories();
+  const std::vector<float> old = kept_state();
+  if (count != old.size()) throw StatusError{{Code::optimizer_state}};
+  const OptimizerState own = trainer_.optimizer_state();
   std::copy(values, values + count, own.values);
-  const Status status = trainer_.check_memories();
+  const Status status = own.check();
   if (!status.ok()) std::copy(old.begin(), old.end(), own.values);
   check(status);
 }

@@ -44,10 +44,10 @@ class HostTrainer {
   };
   Gradient estimate(uint32_t step, int32_t index, const SampleArray& samples, std::function<bool()> should_stop);
 
-  // Values that the updates remember from step to step. Refuses what cannot be such values; the old ones
+  // Values that updates keep from step to step. Refuses what cannot be such values; the old ones
   // then stay.
-  std::vector<float> memories() const;
-  void restore_memories(const float* values, size_t count);
+  std::vector<float> optimizer_state() const;
+  void restore_optimizer_state(const float* values, size_t count);
 
   std::vector<Layer> layers() const;
   int32_t steps_begun() const;
@@ -61,7 +61,7 @@ class HostTrainer {
   };
   TrainerSetup setup();
   void open();
-  std::vector<float> remembered() const;
+  std::vector<float> kept_state() const;
 
   std::shared_ptr<HostModel> model_;
   TrainerOptions options_;

@@ -6,10 +6,10 @@
 namespace pmt::tests {
 
 // Returns the number of weights that changed.
-inline int32_t update_layer(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
+inline int32_t update_layer(const StepContext& context, const Layer& layer, const UpdateInput& input,
                             const GradientSums& sums) {
-  LayerUpdate update(estimation, layer, input);
-  if (update.looks()) update.look(sums);
+  LayerUpdate update(context, layer, input);
+  if (update.needs_all_sums()) update.accumulate(sums);
   return update.apply(sums);
 }
 

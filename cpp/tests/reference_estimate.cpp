@@ -42,7 +42,7 @@ double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t
 ReferenceEstimate::ReferenceEstimate(const Trainer& trainer, const Samples& samples, uint32_t step)
     : trainer_(trainer),
       model_(*trainer.network().model),
-      options_(*trainer.estimation().options),
+      options_(*trainer.context().options),
       samples_(samples),
       step_(step),
       parameters_(parameters_of(model_)) {

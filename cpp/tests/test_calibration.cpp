@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/train/calibration.hpp"
+#include "core/zo/shrinkage.hpp"
 #include "reference/calibration.hpp"
 #include "reference/perturbation.hpp"
 #include "tests/linear_case.hpp"
@@ -160,7 +161,7 @@ TEST_CASE("errors, and the squares behind them, are those of the definition") {
       int8_t* input = trainer.workspace(0).tensor(trainer.plan(), Pass::main, setting.model.header().input_tensor);
       std::copy(setting.samples.images[0].begin(), setting.samples.images[0].end(), input);
       forward(trainer.network(), trainer.plan(), trainer.workspace(0), 1, 0, layer.op + 1);
-      const int64_t squares = free_input_squares(trainer.estimation(), trainer.workspace(0), layer);
+      const int64_t squares = free_input_squares(trainer.context(), trainer.workspace(0), layer);
       CHECK(static_cast<double>(squares) == reference.free_input_squares(k, 0));
       dead += xt::amin(scales)() < 1e-6f;
     }
@@ -180,7 +181,9 @@ TEST_CASE("a probe is the variance of the losses of its queries, and changes not
     for (LayerSettings& one : probed) one.queries = setting.options.probe_queries;
     std::vector<LayerMeasurement> measured(probed.size());
     REQUIRE(
-        trainer.probe(probed.data(), 5, setting.samples.count(), source_of(setting.samples), 1, measured.data()).ok());
+        trainer.probe()
+            .measure_losses(probed.data(), 5, setting.samples.count(), source_of(setting.samples), 1, measured.data())
+            .ok());
 
     const TrainingRun other(setting.model, setting.options, setting.layers, setting.samples.count(), {}, probed);
     const Trainer& same = const_cast<TrainingRun&>(other).trainer();
@@ -272,7 +275,8 @@ TEST_CASE("probes are refused without the memory for them, model-wise, or with t
     }
     std::vector<LayerMeasurement> measured(settings.size());
     return run.trainer()
-        .probe(settings.data(), 0, setting.samples.count(), source_of(setting.samples), 0, measured.data())
+        .probe()
+        .measure_losses(settings.data(), 0, setting.samples.count(), source_of(setting.samples), 0, measured.data())
         .code;
   };
   TrainerOptions options;

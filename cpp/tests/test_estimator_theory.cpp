@@ -35,19 +35,19 @@ struct LinearLoss {
   }
 
   const Layer& layer() const { return run->trainer().layer(0); }
-  Estimation at(uint32_t step) const {
-    Estimation estimation = run->trainer().estimation();
-    estimation.step = step;
-    return estimation;
+  StepContext at(uint32_t step) const {
+    StepContext context = run->trainer().context();
+    context.step = step;
+    return context;
   }
 
   // gradient . direction, for every query: what a linear loss changes by at mu = 1.
   std::vector<int32_t> differences(uint32_t step, uint32_t sample) const {
-    const Estimation estimation = at(step);
+    const StepContext context = at(step);
     std::vector<int32_t> all;
     std::vector<int8_t> direction(gradient.size());
     for (int32_t q = 0; q < layer().queries; ++q) {
-      Direction(estimation, run->trainer().workspace(0), layer(), {static_cast<uint32_t>(q), sample},
+      Direction(context, run->trainer().workspace(0), layer(), {static_cast<uint32_t>(q), sample},
                 Purpose::weight_signs)
           .next(portable_kernels(), layer().weight_count, direction.data());
       int64_t sum = 0;

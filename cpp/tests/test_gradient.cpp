@@ -87,15 +87,15 @@ TEST_CASE("the loss of a query is that of the perturbed network run from its sta
     const Setting setting(random);
     const uint32_t step = static_cast<uint32_t>(random.integer(0, 99));
     const ReferenceEstimate reference(setting.trainer(), setting.samples, step);
-    Estimation estimation = setting.trainer().estimation();
-    estimation.step = step;
-    for (int32_t first = 0; first < estimation.layer_count; ++first) {
-      const LayerRange ranges[] = {{first, first}, {first, estimation.layer_count - 1}};
-      setting.run_to(0, estimation.layers[first].op);
+    StepContext context = setting.trainer().context();
+    context.step = step;
+    for (int32_t first = 0; first < context.layer_count; ++first) {
+      const LayerRange ranges[] = {{first, first}, {first, context.layer_count - 1}};
+      setting.run_to(0, context.layers[first].op);
       for (const LayerRange& perturbed : ranges) {
         for (uint32_t q = 0; q < 2; ++q) {
           int32_t loss = 0;
-          query_losses(estimation, setting.trainer().workspace(0), perturbed,
+          query_losses(context, setting.trainer().workspace(0), perturbed,
                        {static_cast<int32_t>(q), 1, 0, setting.samples.labels[0]}, &loss);
           CHECK(loss == reference.query_loss(perturbed, {q, 0}));
         }
@@ -110,9 +110,9 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
     CAPTURE(i);
     const Setting setting(random);
     const ReferenceEstimate reference(setting.trainer(), setting.samples, 0);
-    const Estimation& estimation = setting.trainer().estimation();
+    const StepContext& context = setting.trainer().context();
     const Workspace& workspace = setting.trainer().workspace(0);
-    for (int32_t index = 0; index < estimation.layer_count; ++index) {
+    for (int32_t index = 0; index < context.layer_count; ++index) {
       const Layer& layer = setting.trainer().layer(index);
       std::vector<int32_t> differences;
       for (int32_t q = 0; q < layer.queries; ++q) differences.push_back(random.integer(-(1 << 22), 1 << 22));
@@ -121,16 +121,16 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
       CoreSums sums(layer, setting.options.train_weights != 0);
       Sums expected;
       if (layer.estimator == Estimator::weight_perturbation) {
-        add_weight_gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
+        add_weight_gradient(context, workspace, layer, 0, differences.data(), sums.view());
         expected = reference.weight_sums(index, 0, exact);
       } else if (layer.estimator == Estimator::node_perturbation) {
         setting.run_to(0, layer.op);
-        NodeGradient gradient(estimation, workspace, layer, 0, differences.data(), sums.view());
-        gradient.add(main_rows(estimation, workspace, layer));
+        NodeGradient gradient(context, workspace, layer, 0, differences.data(), sums.view());
+        gradient.add(main_rows(context, workspace, layer));
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);
-        add_head_gradient(estimation, workspace, layer, setting.samples.labels[0], sums.view());
+        add_head_gradient(context, workspace, layer, setting.samples.labels[0], sums.view());
         expected = reference.head_sums(index, 0);
       }
       const int8_t* mask = workspace.masks.of(setting.options, layer, 0);  // which the trainer applies at last

@@ -169,7 +169,7 @@ TEST_CASE("the share of noise is the definition's, and fades from step to step")
       }
       StepResult result = {};  // nothing moves, so that the next step's definition sees these weights
       REQUIRE(trainer.step(step, 0.0f, setting.samples.count(), source_of(setting.samples), &result).ok());
-      const float* values = trainer.memories().values + 1;
+      const float* values = trainer.optimizer_state().values + 1;
       for (int32_t k = 0; k < trainer.layer_count(); ++k) {
         CHECK(static_cast<double>(values[k]) == doctest::Approx(shares[static_cast<size_t>(k)]).epsilon(1e-4));
       }

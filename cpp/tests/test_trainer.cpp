@@ -223,7 +223,7 @@ TEST_CASE("every layer's update is computed on the weights from before the step"
       Trainer& trainer = alone.trainer();
       const Layer& layer = trainer.layer(k);
       REQUIRE(trainer.estimate(9, count, source, k).ok());
-      update_layer(trainer.estimation(), layer, trainer.update_input(layer, 2.0f, count), trainer.sums());
+      update_layer(trainer.context(), layer, trainer.update_input(layer, 2.0f, count), trainer.sums());
       const int8_t* weights = whole.trainer().layer(k).weights;
       const int32_t* bias = whole.trainer().layer(k).bias;
       CHECK(std::equal(weights, weights + layer.weight_count, layer.weights));

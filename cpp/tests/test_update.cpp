@@ -41,7 +41,7 @@ struct LayerCase {
     weights.assign(model.weights(op), model.weights(op) + weight_count(model, op));
     bias.assign(model.bias(op), model.bias(op) + 6);
     network = {&model, &portable_kernels(), nullptr, nullptr};
-    estimation = {&network, nullptr, &options, nullptr, 1, 7};
+    context = {&network, nullptr, &options, nullptr, 1, 7};
     layer = {0,
              Estimator::weight_perturbation,
              weight_count(model, op),
@@ -61,7 +61,7 @@ struct LayerCase {
   std::vector<int8_t> weights;
   std::vector<int32_t> bias;
   Network network = {};
-  Estimation estimation = {};
+  StepContext context = {};
   Layer layer = {};
 };
 
@@ -164,7 +164,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     std::vector<int64_t> bias_sums(6, 0);
     const std::vector<int8_t> before = one.weights;
     const int32_t changed =
-        update_layer(one.estimation, one.layer, input, {const_cast<int64_t*>(sums.data()), bias_sums.data()});
+        update_layer(one.context, one.layer, input, {const_cast<int64_t*>(sums.data()), bias_sums.data()});
     int32_t different = 0;
     for (size_t w = 0; w < before.size(); ++w) {
       const int32_t channel = channel_of(one, w);
@@ -199,7 +199,7 @@ TEST_CASE("a bias moves by its own gradient and scale") {
     std::vector<int64_t> bias_sums = random_sums(random, 6, 1e7);
     const std::vector<int32_t> before = one.bias;
     const std::vector<int8_t> weights = one.weights;
-    CHECK(update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
+    CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
     CHECK(one.weights == weights);
     for (int32_t c = 0; c < 5; ++c) {
       const double bias_scale = static_cast<double>(input_scale) * scale_of(one, c);
@@ -219,11 +219,11 @@ TEST_CASE("biases stay where they are not trained, and inside int32 where they a
   std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 1000000000);
   one.options.train_bias = 0;
   const std::vector<int32_t> before = one.bias;
-  update_layer(one.estimation, one.layer, {1.0f, 1, 1}, {sums.data(), bias_sums.data()});
+  update_layer(one.context, one.layer, {1.0f, 1, 1}, {sums.data(), bias_sums.data()});
   CHECK(one.bias == before);
   one.options.train_bias = 1;
   one.bias[0] = INT_MIN + 5;
-  update_layer(one.estimation, one.layer, {1.0f, 1, 1}, {sums.data(), bias_sums.data()});
+  update_layer(one.context, one.layer, {1.0f, 1, 1}, {sums.data(), bias_sums.data()});
   CHECK(one.bias[0] == INT_MIN);
 }
 
@@ -235,13 +235,13 @@ TEST_CASE("a normalised update has the root mean square that was asked for") {
   one.options.rounding = Rounding::nearest;
   for (int8_t& weight : one.weights) weight = 0;
   std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums(6, 0);
-  update_layer(one.estimation, one.layer, {20.0f, 1, 1}, {sums.data(), bias_sums.data()});
+  update_layer(one.context, one.layer, {20.0f, 1, 1}, {sums.data(), bias_sums.data()});
   double squares = 0.0;
   for (size_t w = 0; w < 180; ++w) squares += one.weights[w] * one.weights[w];  // the five live channels
   CHECK(std::sqrt(squares / 180.0) == doctest::Approx(20.0).epsilon(0.01));
   const std::vector<int8_t> moved = one.weights;
   std::fill(sums.begin(), sums.end(), 0);  // no gradient, no direction
-  CHECK(update_layer(one.estimation, one.layer, {20.0f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
+  CHECK(update_layer(one.context, one.layer, {20.0f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
   CHECK(one.weights == moved);
 }
 
@@ -253,11 +253,11 @@ TEST_CASE("a learning rate at the end of float moves nothing without a gradient"
     const std::vector<int8_t> weights = one.weights;
     const std::vector<int32_t> bias = one.bias;
     std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
-    CHECK(update_layer(one.estimation, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
+    CHECK(update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()}) == 0);
     CHECK(one.weights == weights);
     CHECK(one.bias == bias);
     std::fill(sums.begin(), sums.end(), INT64_MAX / 4);
-    update_layer(one.estimation, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()});
+    update_layer(one.context, one.layer, {3e38f, 1, 1}, {sums.data(), bias_sums.data()});
     for (const int8_t weight : one.weights) CHECK(weight >= -127);
   }
 }
@@ -274,9 +274,9 @@ TEST_CASE("a factor that overflows moves nothing without a gradient") {
       const std::vector<int8_t> weights = one.weights;
       const std::vector<int32_t> bias = one.bias;
       std::vector<int64_t> sums(one.weights.size(), 0), bias_sums(6, 0);
-      std::vector<float> memory(static_cast<size_t>(update_memory_values(one.options, one.layer)) + 1, 0.0f);
-      const UpdateInput input = {3e38f, 1, 1, update_memory_in(memory.data(), one.options, one.layer)};
-      CHECK(update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
+      std::vector<float> memory(static_cast<size_t>(optimizer_state_values(one.options, one.layer)) + 1, 0.0f);
+      const UpdateInput input = {3e38f, 1, 1, layer_optimizer_state(memory.data(), one.options, one.layer)};
+      CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) == 0);
       CHECK(one.weights == weights);
       CHECK(one.bias == bias);
     }
@@ -292,8 +292,8 @@ TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by
   const std::vector<int8_t> start = one.weights;
   const auto updated = [&](uint32_t step) {
     std::copy(start.begin(), start.end(), one.weights.begin());
-    one.estimation.step = step;
-    update_layer(one.estimation, one.layer, {0.5f, 1, 1}, {sums.data(), bias_sums.data()});
+    one.context.step = step;
+    update_layer(one.context, one.layer, {0.5f, 1, 1}, {sums.data(), bias_sums.data()});
     return one.weights;
   };
   CHECK(updated(1) == updated(1));
@@ -315,7 +315,7 @@ TEST_CASE("with momentum a step is one by the gradient and half of the one befor
       for (size_t w = 0; w < first.size(); ++w) together[w] += (first[w] *= 2) / 2;
       for (size_t c = 0; c < 6; ++c) together_bias[c] += (first_bias[c] *= 2) / 2;
       UpdateInput input = {step == Step::gradient ? 0.3f : 3.0f, 1, 1};
-      update_layer(one.estimation, one.layer, input, {together.data(), together_bias.data()});
+      update_layer(one.context, one.layer, input, {together.data(), together_bias.data()});
       const std::vector<int8_t> expected = one.weights;
       const std::vector<int32_t> expected_bias = one.bias;
 
@@ -323,14 +323,14 @@ TEST_CASE("with momentum a step is one by the gradient and half of the one befor
       std::copy(start_bias.begin(), start_bias.end(), one.bias.begin());
       one.options.optimiser = Optimiser::momentum;
       one.options.momentum = 0.5f;
-      std::vector<float> values(static_cast<size_t>(update_memory_values(one.options, one.layer)), 0.0f);
+      std::vector<float> values(static_cast<size_t>(optimizer_state_values(one.options, one.layer)), 0.0f);
       CHECK(values.size() == start.size() + 6);
-      input.memory = update_memory_in(values.data(), one.options, one.layer);
+      input.state = layer_optimizer_state(values.data(), one.options, one.layer);
       UpdateInput resting = input;
       resting.learning_rate = 0.0f;
-      update_layer(one.estimation, one.layer, resting, {first.data(), first_bias.data()});
+      update_layer(one.context, one.layer, resting, {first.data(), first_bias.data()});
       CHECK(one.weights == start);
-      CHECK(update_layer(one.estimation, one.layer, input, {second.data(), second_bias.data()}) > 30);
+      CHECK(update_layer(one.context, one.layer, input, {second.data(), second_bias.data()}) > 30);
       int32_t different = 0;  // float32 may fall either way at a tie
       for (size_t w = 0; w < start.size(); ++w) different += one.weights[w] != expected[w];
       CHECK(different <= 1);
@@ -346,10 +346,10 @@ TEST_CASE("Adam's first step is the learning rate against the sign of the gradie
   for (int8_t& weight : one.weights) weight = 0;
   std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums = random_sums(random, 6, 1e8);
   const std::vector<int32_t> bias = one.bias;
-  std::vector<float> values(static_cast<size_t>(update_memory_values(one.options, one.layer)), 0.0f);
+  std::vector<float> values(static_cast<size_t>(optimizer_state_values(one.options, one.layer)), 0.0f);
   CHECK(values.size() == 2 * (sums.size() + 6));
-  const UpdateInput input = {0.1f, 1, 1, update_memory_in(values.data(), one.options, one.layer)};
-  update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()});
+  const UpdateInput input = {0.1f, 1, 1, layer_optimizer_state(values.data(), one.options, one.layer)};
+  update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()});
   for (size_t w = 0; w < sums.size(); ++w) {
     const int32_t channel = channel_of(one, w);
     const double steps = channel == 5 ? 0.0 : 0.1 / scale_of(one, channel);
@@ -370,12 +370,12 @@ TEST_CASE("the shrinkage is a factor of the step, normalised or not") {
     const std::vector<int8_t> start = one.weights;
     std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e5), bias_sums(6, 0);
     UpdateInput input = {step == Step::gradient ? 0.3f : 1.0f, 1, 1};
-    update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()});
+    update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()});
     const std::vector<int8_t> expected = one.weights;
     std::copy(start.begin(), start.end(), one.weights.begin());
     input.learning_rate *= 4.0f;
     input.shrinkage = 0.25f;
-    CHECK(update_layer(one.estimation, one.layer, input, {sums.data(), bias_sums.data()}) > 30);
+    CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) > 30);
     CHECK(one.weights == expected);
   }
 }
@@ -388,7 +388,7 @@ TEST_CASE("biases alone move without sums of the weights") {
   const std::vector<int8_t> weights = one.weights;
   const std::vector<int32_t> bias = one.bias;
   std::vector<int64_t> bias_sums = random_sums(random, 6, 1e8);
-  CHECK(update_layer(one.estimation, one.layer, {1.0f, 1, 1}, {nullptr, bias_sums.data()}) == 0);
+  CHECK(update_layer(one.context, one.layer, {1.0f, 1, 1}, {nullptr, bias_sums.data()}) == 0);
   CHECK(one.weights == weights);
   CHECK(one.bias != bias);
 }

@@ -36,7 +36,7 @@ bool Session::open(const ModelImage& image, const board::Memory& arena) {
   image_ = image;
   const Status status = model_.open(image.bytes, image.count);
   if (!status.ok()) return fail("model", status);
-  if (!open_card() || !open_trainer(arena) || !read_memories()) return false;
+  if (!open_card() || !open_trainer(arena) || !read_optimizer_state()) return false;
   log_model(card_.header(), image_.count, options_.queries);
   return true;
 }
@@ -97,15 +97,15 @@ bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
   return copy_layers(memory, layers, storage);
 }
 
-// What the updates remember of the steps before the card's first.
-bool Session::read_memories() {
-  const UpdateMemories memories = trainer_.memories();
+// The optimizer state after the steps before the card's first.
+bool Session::read_optimizer_state() {
+  const OptimizerState state = trainer_.optimizer_state();
   const uint32_t bytes = card_.header().memories.bytes;
-  if (memories.count != card_.header().memory_values) return fail("memories", {Code::update_memory});
+  if (state.count != card_.header().memory_values) return fail("memories", {Code::optimizer_state});
   if (bytes == 0) return true;
-  if (bytes != static_cast<uint64_t>(memories.count) * sizeof(float)) return fail("memories", {Code::update_memory});
-  if (!card_.memories(memories.values)) return fail("memories", {Code::sample_unreadable});
-  const Status status = trainer_.check_memories();
+  if (bytes != static_cast<uint64_t>(state.count) * sizeof(float)) return fail("memories", {Code::optimizer_state});
+  if (!card_.memories(state.values)) return fail("memories", {Code::sample_unreadable});
+  const Status status = state.check();
   return status.ok() || fail("memories", status);
 }
 

@@ -7,12 +7,12 @@ namespace pmt::firmware {
 
 CheckpointParts Session::checkpoint_parts() const { return {this, 2 * trainer_.layer_count() + 1, checkpoint_part}; }
 
-// Weights and biases of each layer, then what the updates remember.
+// Weights and biases of each layer, then the optimizer state.
 CheckpointPart Session::checkpoint_part(const void* context, int32_t index) {
   const Session& self = *static_cast<const Session*>(context);
   if (index == 2 * self.trainer_.layer_count()) {
-    const UpdateMemories memories = self.trainer_.memories();
-    return {reinterpret_cast<uint8_t*>(memories.values), static_cast<size_t>(memories.count) * sizeof(float)};
+    const OptimizerState state = self.trainer_.optimizer_state();
+    return {reinterpret_cast<uint8_t*>(state.values), static_cast<size_t>(state.count) * sizeof(float)};
   }
   const Layer& layer = self.trainer_.layer(index / 2);
   if (index % 2 == 1) {
@@ -34,7 +34,7 @@ bool Session::resume() {
   if (newest.sequence != 0) {
     if (newest.steps > static_cast<uint32_t>(h.steps)) return fail("card", "the checkpoint is of a later step");
     if (!slots_.load(checkpoint_parts())) return fail("card", slots_.problem());
-    const Status status = trainer_.check_memories();
+    const Status status = trainer_.optimizer_state().check();
     if (!status.ok()) return fail("memories", status);
   }
   next_ = static_cast<int32_t>(newest.steps);

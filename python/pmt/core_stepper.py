@@ -88,13 +88,13 @@ class CoreStepper(Stepper):
         self.work = None
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the settings in force, where they are measured, and what updates remember."""
+        """Return the settings in force, where they are measured, and the optimizer state."""
         state: dict[str, npt.NDArray[Any]] = {}
         if self.options.is_measured:
             state["layer_settings"] = settings_to_array(settings_in_force(self.core))
-        memories = self.core.memories()
-        if memories.size:
-            state["update"] = memories
+        values = self.core.optimizer_state()
+        if values.size:
+            state["update"] = values
         return state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -105,7 +105,7 @@ class CoreStepper(Stepper):
         if "layer_settings" in state:
             self._configure(settings_from_array(state["layer_settings"], len(self.layers)))
         if "update" in state:
-            self.core.restore_memories(state["update"])
+            self.core.restore_optimizer_state(state["update"])
 
     def describe(self) -> dict[str, Any]:
         """Return the layers' settings by name, where they are measured."""

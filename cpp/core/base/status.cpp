@@ -58,7 +58,7 @@ const char* training_message(Code code) {
     case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
     case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";
-    case Code::update_memory: return "what the updates remember is damaged or of another training";
+    case Code::optimizer_state: return "the optimizer state is damaged or of another training";
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::estimate_compact:
       return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";

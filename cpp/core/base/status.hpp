@@ -43,7 +43,7 @@ enum class Code : int32_t {
   layer_estimator,         // an estimator that the layer cannot have
   layer_repeated,          // the same layer twice, or layers not ascending
   plan_streams,            // ops that are said to stream cannot
-  update_memory,           // values that no update can have left
+  optimizer_state,         // values that no update can have left
   batch_size,              // batch below 1 or above what the plan was made for
   estimate_compact,        // a compact trainer keeps no gradient of a whole layer
   label_range,             // a label outside 0..classes-1

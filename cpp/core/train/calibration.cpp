@@ -12,7 +12,7 @@ class Calibration {
  public:
   Calibration(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source, CalibrationResult& result)
       : trainer_(trainer),
-        options_(*trainer.estimation().options),
+        options_(*trainer.context().options),
         model_(*trainer.network().model),
         step_(step),
         samples_(samples),
@@ -56,7 +56,7 @@ class Calibration {
   }
 
   Status probe_inputs() {
-    PMT_RETURN_IF_ERROR(trainer_.measure_inputs(samples_, source_, result_.measurements));
+    PMT_RETURN_IF_ERROR(trainer_.probe().measure_inputs(samples_, source_, result_.measurements));
     result_.macs += samples_ * prefix_macs(layer(count() - 1).op + 1);
     return {};
   }
@@ -64,7 +64,8 @@ class Calibration {
   // With one estimator for all layers, or (closed_form) each layer's own.
   Status probe_mus(Estimator all) {
     for (int32_t which = 0; which < (calibrated() ? 2 : 1); ++which) {
-      PMT_RETURN_IF_ERROR(trainer_.probe(probed(all, which), step_, samples_, source_, which, result_.measurements));
+      PMT_RETURN_IF_ERROR(
+          trainer_.probe().measure_losses(probed(all, which), step_, samples_, source_, which, result_.measurements));
       int64_t sample = prefix_macs(model_.op_count());
       for (int32_t i = 0; i < count(); ++i) {
         if (exact(i)) continue;

@@ -1,88 +1,103 @@
-// The trainer's tables of losses: a row of queries for each sample or, where weights are moved one by
-// one, the sum over the batch of each coordinate's loss difference, in every worker's own row.
+#include "core/train/loss_tables.hpp"
+
 #include "core/base/arithmetic.hpp"
-#include "core/train/trainer.hpp"
 
 namespace pmt {
-namespace {
 
-constexpr int32_t most_at_once = 64;
-
-}  // namespace
-
-int32_t Trainer::table_count() const { return options_.scope == Scope::layer_wise ? setup_.layer_count : 1; }
-
-// Queries that a table holds for each sample; none for a layer whose gradient is exact.
-int32_t Trainer::table_queries(int32_t table) const {
-  const bool exact = options_.scope == Scope::layer_wise && layers_[table].estimator == Estimator::closed_form;
-  return exact ? 0 : query_count(estimation_, layers_[table]);
+void LossTables::open(Arena& arena, const StepMemory& memory) {
+  memory_ = &memory;
+  const int32_t probed = memory.probe_queries(), most = most_queries();
+  const int64_t entries = lay_out(), probe_entries = int64_t{count()} * probed * memory.setup.batch;
+  losses_ = arena.take<int32_t>(entries > probe_entries ? entries : probe_entries);
+  averages_ = arena.take<int32_t>(memory.is_coordinate_wise() ? 0 : (most > probed ? most : probed));
+  clean_ = arena.take<CleanLoss>(memory.setup.batch);
 }
 
-int32_t Trainer::most_table_queries() const {
-  int32_t most = 0;
-  for (int32_t t = 0; t < table_count(); ++t) most = most < table_queries(t) ? table_queries(t) : most;
-  return most;
-}
-
-// Lays the tables out, one behind another; returns their entries.
-int64_t Trainer::open_table() {
+int64_t LossTables::lay_out() {
   int64_t entries = 0;
-  for (int32_t t = 0; t < table_count(); ++t) {
-    starts_[t] = entries;
-    entries += int64_t{table_queries(t)} * (adds_up(t) ? setup_.executor.workers : setup_.batch);
+  for (int32_t t = 0; t < count(); ++t) {
+    memory_->loss_starts[t] = entries;
+    entries += int64_t{queries(t)} * (adds_up(t) ? memory_->workers() : memory_->setup.batch);
   }
   return entries;
 }
 
-int32_t* Trainer::losses(int32_t table, int32_t row) const {
-  return losses_ + starts_[table] + static_cast<int64_t>(row) * table_queries(table);
+int32_t LossTables::queries(int32_t table) const {
+  const Layer& layer = memory_->layers[table];
+  return memory_->is_layer_wise() && layer.estimator == Estimator::closed_form ? 0 : layer.queries;
 }
 
-bool Trainer::adds_up(int32_t table) const {
-  return is_coordinate_wise() && layers_[table].estimator == Estimator::weight_perturbation;
+int32_t LossTables::most_queries() const {
+  int32_t most = 0;
+  for (int32_t t = 0; t < count(); ++t) most = most < queries(t) ? queries(t) : most;
+  return most;
 }
 
-void Trainer::clear_added() {
-  for (int32_t table = 0; is_coordinate_wise() && table < table_count(); ++table) {
+bool LossTables::adds_up(int32_t table) const {
+  return memory_->is_coordinate_wise() && memory_->layers[table].estimator == Estimator::weight_perturbation;
+}
+
+int32_t* LossTables::row(int32_t table, int32_t index) const {
+  return losses_ + memory_->loss_starts[table] + static_cast<int64_t>(index) * queries(table);
+}
+
+void LossTables::clear_sums() {
+  for (int32_t table = 0; table < count(); ++table) {
     if (!adds_up(table)) continue;
-    int32_t* rows = losses(table, 0);
-    const int64_t count = int64_t{table_queries(table)} * setup_.executor.workers;
-    for (int64_t i = 0; i < count; ++i) rows[i] = 0;
+    int32_t* rows = row(table, 0);
+    const int64_t entries = int64_t{queries(table)} * memory_->workers();
+    for (int64_t i = 0; i < entries; ++i) rows[i] = 0;
   }
 }
 
 // Each difference is bounded so that the sum over a batch fits int32.
-void Trainer::add_differences(int32_t table, const QueryBatch& queries, int32_t clean, int32_t worker) {
-  const int32_t bound = INT32_MAX / setup_.batch;
-  int32_t* row = losses(table, worker);
-  int32_t perturbed[most_at_once];
-  for (int32_t done = 0; done < queries.count; done += most_at_once) {
-    QueryBatch part = queries;
-    part.first += done;
-    part.count = clamp(queries.count - done, 0, most_at_once);
-    query_losses(estimation_, workspaces_[worker], {table, table}, part, perturbed);
-    for (int32_t i = 0; i < part.count; ++i) row[part.first + i] += clamp(perturbed[i] - clean, -bound, bound);
+void LossTables::add(int32_t table, int32_t worker, int32_t first, int32_t count, const int32_t* losses,
+                     int32_t clean) {
+  const int32_t bound = INT32_MAX / memory_->setup.batch;
+  int32_t* sums = row(table, worker) + first;
+  for (int32_t i = 0; i < count; ++i) sums[i] += clamp(losses[i] - clean, -bound, bound);
+}
+
+void LossTables::join_sums(int32_t table) {
+  int32_t* total = row(table, 0);
+  for (int32_t w = 1; w < memory_->workers(); ++w) {
+    const int32_t* sums = row(table, w);
+    for (int32_t q = 0; q < queries(table); ++q) total[q] += sums[q];
   }
 }
 
-void Trainer::join_added(int32_t table) {
-  int32_t* total = losses(table, 0);
-  for (int32_t w = 1; w < setup_.executor.workers; ++w) {
-    const int32_t* row = losses(table, w);
-    for (int32_t q = 0; q < table_queries(table); ++q) total[q] += row[q];
-  }
+int64_t LossTables::baseline(const int32_t* losses, int32_t queries, int32_t sample) const {
+  if (memory_->options.baseline == Baseline::clean || memory_->is_coordinate_wise()) return clean_[sample].loss;
+  int64_t sum = 0;
+  for (int32_t q = 0; q < queries; ++q) sum += losses[q];
+  return divide_rounded(sum, queries);
 }
 
-// Weights that random sparsity leaves out do not change, whatever the estimator.
-void Trainer::leave_out_inactive(const Layer& layer, const GradientSums& sums) {
-  const int8_t* mask = workspaces_[0].masks.of(options_, layer, estimation_.step);
-  if (mask == nullptr || sums.weights == nullptr) return;
-  const Model& model = *setup_.model;
-  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer); ++c) {
-    const ChannelWeights at = channel_weights(model, model.op(layer.op), c), to = sums.of(model, layer, c);
-    for (int32_t k = 0; k < at.count; ++k) {
-      if (mask[at.first + k * at.stride] == 0) sums.weights[to.first + k * to.stride] = 0;
+void LossTables::to_differences(int32_t samples) {
+  for (int32_t table = 0; table < count(); ++table) {
+    const int32_t queries = this->queries(table);
+    if (queries == 0) continue;
+    if (adds_up(table)) {
+      join_sums(table);
+      continue;
     }
+    const int32_t bound = memory_->is_coordinate_wise() ? INT32_MAX : INT32_MAX / queries;
+    for (int32_t n = 0; n < samples; ++n) {
+      int32_t* losses = row(table, n);
+      const int64_t compared = baseline(losses, queries, n);
+      for (int32_t q = 0; q < queries; ++q) {
+        const int64_t difference = losses[q] - compared;
+        losses[q] = static_cast<int32_t>(difference > bound ? bound : (difference < -bound ? -bound : difference));
+      }
+    }
+  }
+}
+
+void LossTables::average(int32_t table, int32_t samples) {
+  for (int32_t q = 0; q < queries(table); ++q) {
+    int64_t sum = 0;
+    for (int32_t n = 0; n < samples; ++n) sum += row(table, n)[q];
+    averages_[q] = static_cast<int32_t>(divide_rounded(sum, samples));
   }
 }
 

@@ -1,7 +1,9 @@
-// What calibrate() measures with, on the trainer's own tables.
+#include "core/train/probe.hpp"
+
 #include "core/base/arithmetic.hpp"
-#include "core/train/calibration.hpp"
+#include "core/train/query_pass.hpp"
 #include "core/zo/loss.hpp"
+#include "core/zo/shrinkage.hpp"
 
 namespace pmt {
 namespace {
@@ -29,66 +31,75 @@ float variance_of(const int32_t* losses, int32_t queries) {
 
 }  // namespace
 
-void Trainer::apply(int32_t layer, const LayerSettings& settings) {
-  layers_[layer].estimator = settings.estimator;
-  layers_[layer].queries = settings.queries;
-  layers_[layer].mu_weight = settings.mu_weight;
-  layers_[layer].mu_node = settings.mu_node;
+void Probe::apply(int32_t layer, const LayerSettings& settings) {
+  Layer& probed = memory_.layers[layer];
+  probed.estimator = settings.estimator;
+  probed.queries = settings.queries;
+  probed.mu_weight = settings.mu_weight;
+  probed.mu_node = settings.mu_node;
 }
 
 // Summed sample by sample.
-float Trainer::loss_variance(int32_t layer, int32_t samples) {
-  const int32_t queries = table_queries(layer);
-  if (shares_perturbations(layers_[layer].estimator)) {
-    average_over_batch(layer, samples);
-    return variance_of(averages_, queries);
+float Probe::variance(int32_t layer, int32_t samples) {
+  const int32_t queries = losses_.queries(layer);
+  if (shares_perturbations(memory_.options, memory_.layers[layer].estimator)) {
+    losses_.average(layer, samples);
+    return variance_of(losses_.averages(), queries);
   }
   float sum = 0.0f;
-  for (int32_t n = 0; n < samples; ++n) sum += variance_of(losses(layer, n), queries);
+  for (int32_t n = 0; n < samples; ++n) sum += variance_of(losses_.row(layer, n), queries);
   return sum / static_cast<float>(samples);
 }
 
-Status Trainer::probe(const LayerSettings* settings, uint32_t step, int32_t samples, const SampleSource& source,
-                      int32_t probe, LayerMeasurement* measurements) {
-  if (!setup_.probing) return {Code::arena_too_small};
-  if (options_.scope == Scope::model_wise) return {Code::option_scope};
-  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
-  for (int32_t i = 0; i < setup_.layer_count; ++i) {
-    const LayerSettings& other = settings[i];
-    PMT_RETURN_IF_ERROR(check_settings(*setup_.model, layers_[i].op, options_, other));
-    if (other.queries < 2 || other.queries > options_.probe_queries) return {Code::option_probe, layers_[i].op};
+Status Probe::check(const LayerSettings* settings, int32_t samples) const {
+  const TrainerSetup& setup = memory_.setup;
+  if (!setup.probing) return {Code::arena_too_small};
+  if (!memory_.is_layer_wise()) return {Code::option_scope};
+  if (samples < 1 || samples > setup.batch) return {Code::batch_size};
+  for (int32_t i = 0; i < setup.layer_count; ++i) {
+    const int32_t op = memory_.layers[i].op;
+    PMT_RETURN_IF_ERROR(check_settings(*setup.model, op, memory_.options, settings[i]));
+    if (settings[i].queries < 2 || settings[i].queries > memory_.probe_queries()) return {Code::option_probe, op};
   }
-  for (int32_t i = 0; i < setup_.layer_count; ++i) {
-    const Layer& layer = layers_[i];
-    settings_[i] = {layer.queries, layer.mu_weight, layer.mu_node, layer.estimator};
+  return {};
+}
+
+Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32_t samples, const SampleSource& source,
+                             int32_t probe, LayerMeasurement* measurements) {
+  PMT_RETURN_IF_ERROR(check(settings, samples));
+  const int32_t layers = memory_.setup.layer_count;
+  for (int32_t i = 0; i < layers; ++i) {
+    const Layer& layer = memory_.layers[i];
+    memory_.settings[i] = {layer.queries, layer.mu_weight, layer.mu_node, layer.estimator};
     apply(i, settings[i]);
   }
-  open_table();
-  const Status status = evaluate(step | probe_streams, samples, source);
-  for (int32_t i = 0; status.ok() && i < table_count(); ++i) {
-    const Estimator estimator = layers_[i].estimator;
+  losses_.lay_out();
+  const Status status = QueryPass(memory_, losses_, samples, source).run(step | probe_streams);
+  for (int32_t i = 0; status.ok() && i < layers; ++i) {
+    const Estimator estimator = memory_.layers[i].estimator;
     if (estimator == Estimator::closed_form) continue;
-    measurements[i].variance[static_cast<uint32_t>(estimator)][probe] = loss_variance(i, samples);
+    measurements[i].variance[static_cast<uint32_t>(estimator)][probe] = variance(i, samples);
   }
-  for (int32_t i = 0; i < setup_.layer_count; ++i) apply(i, settings_[i]);
-  open_table();
+  for (int32_t i = 0; i < layers; ++i) apply(i, memory_.settings[i]);
+  losses_.lay_out();
   return status;
 }
 
 // One forward of each sample, on the first worker.
-Status Trainer::measure_inputs(int32_t samples, const SampleSource& source, LayerMeasurement* measurements) {
-  if (samples < 1 || samples > setup_.batch) return {Code::batch_size};
-  for (int32_t i = 0; i < setup_.layer_count; ++i) measurements[i].input_squares = 0.0f;
+Status Probe::measure_inputs(int32_t samples, const SampleSource& source, LayerMeasurement* measurements) {
+  const TrainerSetup& setup = memory_.setup;
+  if (samples < 1 || samples > setup.batch) return {Code::batch_size};
+  for (int32_t i = 0; i < setup.layer_count; ++i) measurements[i].input_squares = 0.0f;
   for (int32_t n = 0; n < samples; ++n) {
     int32_t label = 0, done = 0;
-    PMT_RETURN_IF_ERROR(read_sample(source, n, 0, &label));
-    if (setup_.executor.stopping(setup_.executor.context, 0)) return {Code::cancelled};
-    for (int32_t i = 0; i < setup_.layer_count; ++i) {
-      const Layer& layer = layers_[i];
+    PMT_RETURN_IF_ERROR(memory_.read_sample(source, n, 0, &label));
+    if (setup.executor.stopping(setup.executor.context, 0)) return {Code::cancelled};
+    for (int32_t i = 0; i < setup.layer_count; ++i) {
+      const Layer& layer = memory_.layers[i];
       if (layer.estimator == Estimator::closed_form) continue;
-      forward(network_, plan_, workspaces_[0], 1, done, layer.op + 1);
+      forward(memory_.network, memory_.plan, memory_.workspaces[0], 1, done, layer.op + 1);
       done = layer.op + 1;
-      const int64_t squares = free_input_squares(estimation_, workspaces_[0], layer);
+      const int64_t squares = free_input_squares(memory_.context, memory_.workspaces[0], layer);
       measurements[i].input_squares += to_float(squares) / static_cast<float>(samples);
     }
   }

@@ -8,13 +8,13 @@
 namespace pmt {
 
 // Directions of a layer for each sample: one a query, or one for two where they are antithetic.
-int32_t direction_count(const Estimation& estimation, const Layer& layer);
+int32_t direction_count(const StepContext& context, const Layer& layer);
 
 // Coordinates that a direction has: weights and biases, or nodes, that a query moves.
-uint32_t column_count(const Estimation& estimation, const Layer& layer);
+uint32_t column_count(const StepContext& context, const Layer& layer);
 
 // The random signs of a direction: with Hadamard rows, of all directions of a sample or of the batch.
-SignStream direction_signs(const Estimation& estimation, const Layer& layer, uint32_t direction, uint32_t sample,
+SignStream direction_signs(const StepContext& context, const Layer& layer, uint32_t direction, uint32_t sample,
                            Purpose purpose);
 
 // Rows that a sample's directions take. Directions of a whole matrix are orthogonal where its order
@@ -30,11 +30,11 @@ struct HadamardRows {
   uint32_t row(uint32_t direction) const { return (first + direction) & (order - 1); }
   bool negative(uint32_t direction) const { return parity(row(direction) & shift) != 0; }
 };
-HadamardRows hadamard_rows(const Estimation& estimation, const Layer& layer, uint32_t sample);
+HadamardRows hadamard_rows(const StepContext& context, const Layer& layer, uint32_t sample);
 
 // Column of the first weight, bias or node. Biases come after the weights; model-wise, layers one
 // after another.
-uint32_t first_column(const Estimation& estimation, const Layer& layer, Purpose purpose);
+uint32_t first_column(const StepContext& context, const Layer& layer, Purpose purpose);
 
 // What a coordinate query moves, and which way: up, or down where that would leave the range.
 struct Coordinate {
@@ -42,11 +42,11 @@ struct Coordinate {
   int32_t index;
   int8_t sign;
 };
-Coordinate coordinate_of(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t query);
+Coordinate coordinate_of(const StepContext& context, const Workspace& workspace, const Layer& layer, int32_t query);
 
 class Direction {
  public:
-  Direction(const Estimation& estimation, const Workspace& workspace, const Layer& layer, const QueryId& id,
+  Direction(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id,
             Purpose purpose);
 
   // Writes the next `count` values.

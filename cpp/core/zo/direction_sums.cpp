@@ -21,27 +21,27 @@ int32_t hadamard_block(int32_t directions) {
   return rows < least_block ? least_block : rows;
 }
 
-DirectionSums::DirectionSums(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+DirectionSums::DirectionSums(const StepContext& context, const Workspace& workspace, const Layer& layer,
                              uint32_t sample, const int32_t* differences)
-    : estimation_(estimation),
+    : context_(context),
       workspace_(workspace),
       layer_(layer),
       sample_(sample),
       differences_(differences),
-      directions_(direction_count(estimation, layer)),
-      signs_(direction_signs(estimation, layer, 0, sample, Purpose::weight_signs)) {
-  if (estimation.options->directions == Directions::hadamard) transform();
+      directions_(direction_count(context, layer)),
+      signs_(direction_signs(context, layer, 0, sample, Purpose::weight_signs)) {
+  if (context.options->directions == Directions::hadamard) transform();
 }
 
 int32_t DirectionSums::difference(int32_t direction) const {
-  if (estimation_.options->pairs == Pairs::one_sided) return differences_[direction];
+  if (context_.options->pairs == Pairs::one_sided) return differences_[direction];
   return differences_[2 * direction] - differences_[2 * direction + 1];
 }
 
 // A row is its block's row in the columns' high bits, times a row of the block in the low ones: two
 // short transforms are enough for any number of columns.
 void DirectionSums::transform() {
-  const HadamardRows rows = hadamard_rows(estimation_, layer_, sample_);
+  const HadamardRows rows = hadamard_rows(context_, layer_, sample_);
   block_ = hadamard_block(directions_);
   const auto block = static_cast<uint32_t>(block_);
   int32_t* first = workspace_.transforms;
@@ -68,22 +68,22 @@ void DirectionSums::transform() {
 
 void DirectionSums::open(Purpose purpose) {
   position_ = 0;
-  switch (estimation_.options->directions) {
+  switch (context_.options->directions) {
     case Directions::rademacher:
       for (int32_t k = 0; k < directions_; ++k) {
-        workspace_.streams[k] = direction_signs(estimation_, layer_, static_cast<uint32_t>(k), sample_, purpose);
+        workspace_.streams[k] = direction_signs(context_, layer_, static_cast<uint32_t>(k), sample_, purpose);
       }
       break;
     case Directions::hadamard:
-      signs_ = direction_signs(estimation_, layer_, 0, sample_, purpose);
-      column_ = first_column(estimation_, layer_, purpose);
+      signs_ = direction_signs(context_, layer_, 0, sample_, purpose);
+      column_ = first_column(context_, layer_, purpose);
       break;
     case Directions::coordinate: break;
   }
 }
 
 void DirectionSums::next(int32_t count) {
-  switch (estimation_.options->directions) {
+  switch (context_.options->directions) {
     case Directions::rademacher: next_rademacher(count); break;
     case Directions::hadamard: next_hadamard(count); break;
     case Directions::coordinate: next_nodes(count); break;
@@ -92,7 +92,7 @@ void DirectionSums::next(int32_t count) {
 }
 
 void DirectionSums::skip(int32_t count) {
-  switch (estimation_.options->directions) {
+  switch (context_.options->directions) {
     case Directions::rademacher:
       for (int32_t k = 0; k < directions_; ++k) workspace_.streams[k].skip(count);
       break;
@@ -106,7 +106,7 @@ void DirectionSums::skip(int32_t count) {
 }
 
 void DirectionSums::next_rademacher(int32_t count) {
-  const Kernels& kernels = *estimation_.network->kernels;
+  const Kernels& kernels = context_.kernels();
   __builtin_memset(workspace_.sign_sums, 0, static_cast<uint32_t>(count) * sizeof(int32_t));
   for (int32_t k = 0; k < directions_; ++k) {
     workspace_.streams[k].next(kernels, count, workspace_.signs);
@@ -115,7 +115,7 @@ void DirectionSums::next_rademacher(int32_t count) {
 }
 
 void DirectionSums::next_hadamard(int32_t count) {
-  signs_.next(*estimation_.network->kernels, count, workspace_.signs);
+  signs_.next(context_.kernels(), count, workspace_.signs);
   const auto block = static_cast<uint32_t>(block_);
   for (int32_t done = 0; done < count;) {
     const auto start = static_cast<int32_t>(column_ % block);
@@ -131,7 +131,7 @@ void DirectionSums::next_hadamard(int32_t count) {
 
 void DirectionSums::next_nodes(int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t sign = coordinate_of(estimation_, workspace_, layer_, position_ + i).sign;
+    const int32_t sign = coordinate_of(context_, workspace_, layer_, position_ + i).sign;
     workspace_.sign_sums[i] = sign * differences_[position_ + i];
   }
 }

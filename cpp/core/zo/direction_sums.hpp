@@ -12,7 +12,7 @@ int32_t hadamard_block(int32_t directions);
 
 class DirectionSums {
  public:
-  DirectionSums(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+  DirectionSums(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                 const int32_t* differences);
 
   // Goes to the first weight, bias or node.
@@ -31,7 +31,7 @@ class DirectionSums {
   void next_hadamard(int32_t count);
   void next_nodes(int32_t count);
 
-  const Estimation& estimation_;
+  const StepContext& context_;
   const Workspace& workspace_;
   const Layer& layer_;
   const uint32_t sample_;

@@ -23,14 +23,14 @@ void add_direction_sums(DirectionSums& directions, const Workspace& workspace, i
 }
 
 // Each difference belongs to one weight or bias.
-void add_coordinates(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+void add_coordinates(const StepContext& context, const Workspace& workspace, const Layer& layer,
                      const int32_t* differences, const GradientSums& sums) {
-  const Model& model = *estimation.network->model;
+  const Model& model = context.model();
   const int32_t taps = layer.weight_count / layer.channels, channels = sums.channels(layer);
   const bool strided = model.op(layer.op).kind == OpKind::depthwise_conv2d;
-  const int32_t queries = query_count(estimation, layer);
+  const int32_t queries = layer.queries;
   for (int32_t q = 0; q < queries; ++q) {
-    const Coordinate moved = coordinate_of(estimation, workspace, layer, q);
+    const Coordinate moved = coordinate_of(context, workspace, layer, q);
     const bool bias = moved.purpose == Purpose::bias_signs;
     const int32_t channel = bias ? moved.index : (strided ? moved.index % layer.channels : moved.index / taps);
     if (channel < sums.begin || channel >= sums.begin + channels) continue;
@@ -123,24 +123,24 @@ ChannelWeights GradientSums::of(const Model& model, const Layer& layer, int32_t 
   return {(channel - begin) * taps, 1, taps};
 }
 
-LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer) {
-  const Model& model = *estimation.network->model;
+LayerRows main_rows(const StepContext& context, const Workspace& workspace, const Layer& layer) {
+  const Model& model = context.model();
   const OpRecord& op = model.op(layer.op);
-  return {workspace.tensor(*estimation.plan, Pass::main, op.input[0]),
-          workspace.tensor(*estimation.plan, Pass::main, op.output), op_shape(model, op)};
+  return {workspace.tensor(*context.plan, Pass::main, op.input[0]),
+          workspace.tensor(*context.plan, Pass::main, op.output), op_shape(model, op)};
 }
 
-void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums) {
-  if (estimation.options->directions == Directions::coordinate) {
-    add_coordinates(estimation, workspace, layer, differences, sums);
+  if (context.options->directions == Directions::coordinate) {
+    add_coordinates(context, workspace, layer, differences, sums);
     return;
   }
-  DirectionSums directions(estimation, workspace, layer, sample, differences);
+  DirectionSums directions(context, workspace, layer, sample, differences);
   const int32_t begin = sums.begin, end = begin + sums.channels(layer);
   if (sums.weights != nullptr) {
     const int32_t taps = layer.weight_count / layer.channels;
-    const bool strided = estimation.network->model->op(layer.op).kind == OpKind::depthwise_conv2d;
+    const bool strided = context.model().op(layer.op).kind == OpKind::depthwise_conv2d;
     directions.open(Purpose::weight_signs);
     if (strided && end - begin < layer.channels) {
       add_direction_sums(directions, workspace, taps, layer.channels, begin, end, sums.weights);
@@ -148,24 +148,24 @@ void add_weight_gradient(const Estimation& estimation, const Workspace& workspac
       add_direction_sums(directions, workspace, 1, layer.weight_count, begin * taps, end * taps, sums.weights);
     }
   }
-  if (estimation.options->train_bias == 0) return;
+  if (context.options->train_bias == 0) return;
   // The signs of a bias were drawn as one run over all channels, as they are here.
   directions.open(Purpose::bias_signs);
   add_direction_sums(directions, workspace, 1, layer.channels, begin, end, sums.bias);
 }
 
-NodeGradient::NodeGradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
-                           uint32_t sample, const int32_t* differences, const GradientSums& sums)
-    : estimation_(estimation),
+NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
+                           const int32_t* differences, const GradientSums& sums)
+    : context_(context),
       workspace_(workspace),
       layer_(layer),
       sums_(sums),
-      directions_(estimation, workspace, layer, sample, differences) {
+      directions_(context, workspace, layer, sample, differences) {
   directions_.open(Purpose::node_signs);
 }
 
 void NodeGradient::add(const LayerRows& rows) {
-  const int32_t at_once = node_positions(*estimation_.network, *estimation_.plan, layer_);
+  const int32_t at_once = node_positions(*context_.network, *context_.plan, layer_);
   const int32_t width = rows.shape.out.width;
   for (int32_t y = 0; y < rows.shape.out.height; ++y) {
     for (int32_t x = 0; x < width; x += at_once) add_positions(rows, y, x, x + at_once < width ? x + at_once : width);
@@ -173,7 +173,7 @@ void NodeGradient::add(const LayerRows& rows) {
 }
 
 void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end) {
-  const OpRecord& op = estimation_.network->model->op(layer_.op);
+  const OpRecord& op = context_.model().op(layer_.op);
   const int32_t nodes = (end - begin) * layer_.channels;
   const int8_t* clean = rows.output + (y * rows.shape.out.width + begin) * layer_.channels;
   int32_t* gradient = workspace_.sign_sums;
@@ -182,31 +182,31 @@ void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin
     if (clean[i] <= op.clamp_min || clean[i] >= op.clamp_max) gradient[i] = 0;
   }
   keep_channels(layer_, sums_, end - begin, gradient);
-  auto* patches = reinterpret_cast<int16_t*>(workspace_.scratch_of(*estimation_.plan, Pass::main, layer_.op));
-  add_outer_products(*estimation_.network, layer_, rows, y, begin, end, gradient, patches, sums_);
+  auto* patches = reinterpret_cast<int16_t*>(workspace_.scratch_of(*context_.plan, Pass::main, layer_.op));
+  add_outer_products(*context_.network, layer_, rows, y, begin, end, gradient, patches, sums_);
   const int32_t channels = sums_.channels(layer_);
   for (int32_t x = begin; x < end; ++x, gradient += channels) {
     for (int32_t c = 0; c < channels; ++c) sums_.bias[c] += gradient[c];
   }
 }
 
-void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient) {
-  main_logits(*estimation.network, *estimation.plan, workspace, 1, false);
-  cross_entropy_gradient(workspace.logits, estimation.network->model->classes(), label, gradient);
+void head_gradient(const StepContext& context, const Workspace& workspace, int32_t label, int32_t* gradient) {
+  main_logits(*context.network, *context.plan, workspace, 1, false);
+  cross_entropy_gradient(workspace.logits, context.model().classes(), label, gradient);
 }
 
-void add_head_product(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+void add_head_product(const StepContext& context, const Workspace& workspace, const Layer& layer,
                       const int32_t* gradient, const GradientSums& sums) {
-  auto* patches = reinterpret_cast<int16_t*>(workspace.scratch_of(*estimation.plan, Pass::main, layer.op));
-  const LayerRows rows = main_rows(estimation, workspace, layer);
-  add_outer_products(*estimation.network, layer, rows, 0, 0, 1, gradient + sums.begin, patches, sums);
+  auto* patches = reinterpret_cast<int16_t*>(workspace.scratch_of(*context.plan, Pass::main, layer.op));
+  const LayerRows rows = main_rows(context, workspace, layer);
+  add_outer_products(*context.network, layer, rows, 0, 0, 1, gradient + sums.begin, patches, sums);
   for (int32_t c = 0; c < sums.channels(layer); ++c) sums.bias[c] += gradient[sums.begin + c];
 }
 
-void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
+void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, int32_t label,
                        const GradientSums& sums) {
-  head_gradient(estimation, workspace, label, workspace.head_gradient);
-  add_head_product(estimation, workspace, layer, workspace.head_gradient, sums);
+  head_gradient(context, workspace, label, workspace.head_gradient);
+  add_head_product(context, workspace, layer, workspace.head_gradient, sums);
 }
 
 }  // namespace pmt

@@ -31,25 +31,25 @@ struct LayerRows {
 };
 
 // Input and output of a layer, once the main pass has run it.
-LayerRows main_rows(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+LayerRows main_rows(const StepContext& context, const Workspace& workspace, const Layer& layer);
 
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
 // it shares its perturbations).
-void add_weight_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums);
 
 // Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
 // output is saturated, times the input patches. Rows come in order, each once.
 class NodeGradient {
  public:
-  NodeGradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, uint32_t sample,
+  NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                const int32_t* differences, const GradientSums& sums);
   void add(const LayerRows& rows);
 
  private:
   void add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end);
 
-  const Estimation& estimation_;
+  const StepContext& context_;
   const Workspace& workspace_;
   const Layer& layer_;
   const GradientSums sums_;
@@ -58,14 +58,14 @@ class NodeGradient {
 
 // The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'
 // weights have a part in it.
-void head_gradient(const Estimation& estimation, const Workspace& workspace, int32_t label, int32_t* gradient);
+void head_gradient(const StepContext& context, const Workspace& workspace, int32_t label, int32_t* gradient);
 
 // That gradient times the input. Both need the main pass up to the head's input.
-void add_head_product(const Estimation& estimation, const Workspace& workspace, const Layer& layer,
+void add_head_product(const StepContext& context, const Workspace& workspace, const Layer& layer,
                       const int32_t* gradient, const GradientSums& sums);
 
 // The two together.
-void add_head_gradient(const Estimation& estimation, const Workspace& workspace, const Layer& layer, int32_t label,
+void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, int32_t label,
                        const GradientSums& sums);
 
 }  // namespace pmt

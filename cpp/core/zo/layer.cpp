@@ -14,6 +14,11 @@ bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && v
 
 }  // namespace
 
+bool shares_perturbations(const TrainerOptions& options, Estimator estimator) {
+  const bool weights = estimator == Estimator::weight_perturbation;
+  return options.sharing == Sharing::batch && weights && options.directions != Directions::coordinate;
+}
+
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options) {
   const OpRecord& record = model.op(op);
   if (options.rule == EstimatorRule::weight) return Estimator::weight_perturbation;

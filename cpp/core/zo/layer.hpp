@@ -41,6 +41,9 @@ struct LayerStorage {
   int32_t* bias;
 };
 
+// Whether all samples of a batch have the same perturbations, and a layer so one difference a query.
+bool shares_perturbations(const TrainerOptions& options, Estimator estimator);
+
 // Applies the options' rule. The head is always closed_form unless `rule` is weight. Where biases
 // alone are trained, by_dimension is always weight perturbation (of the biases): a bias moves all the
 // positions of its channel, which nodes would have to find out one by one.

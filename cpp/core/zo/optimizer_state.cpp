@@ -6,6 +6,7 @@ namespace pmt {
 namespace {
 
 constexpr float adam_epsilon = 1e-8f;
+constexpr float most_updates = 16777216.0f;  // a float counts no further
 
 int64_t trained_elements(const TrainerOptions& options, const Layer& layer) {
   return static_cast<int64_t>(trained_weights(options, layer)) + trained_biases(options, layer);
@@ -22,17 +23,50 @@ float bounded(float value) { return clamp(value, -1e30f, 1e30f); }
 
 }  // namespace
 
-int64_t update_memory_values(const TrainerOptions& options, const Layer& layer) {
+int64_t optimizer_state_values(const TrainerOptions& options, const Layer& layer) {
   return (measures_noise(options) ? 1 : 0) + moments(options) * trained_elements(options, layer);
 }
 
-UpdateMemory update_memory_in(float* values, const TrainerOptions& options, const Layer& layer) {
-  UpdateMemory memory;
-  if (measures_noise(options)) memory.noise = values++;
+LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& options, const Layer& layer) {
+  LayerOptimizerState state;
+  if (measures_noise(options)) state.noise = values++;
   const int64_t elements = trained_elements(options, layer);
-  if (moments(options) > 0) memory.first = values;
-  if (moments(options) > 1) memory.second = values + elements;
-  return memory;
+  if (moments(options) > 0) state.first = values;
+  if (moments(options) > 1) state.second = values + elements;
+  return state;
+}
+
+OptimizerState OptimizerState::take(Arena& arena, const TrainerOptions& options, const Layer* layers,
+                                    int32_t layer_count) {
+  int64_t values = 0;
+  for (int32_t i = 0; i < layer_count; ++i) values += optimizer_state_values(options, layers[i]);
+  const int64_t count = values > 0 ? values + 1 : 0;
+  return {arena.take<float>(count), count};
+}
+
+LayerOptimizerState OptimizerState::of(const TrainerOptions& options, const Layer* layers, int32_t index) const {
+  if (count == 0) return {};
+  float* own = values + 1;
+  for (int32_t i = 0; i < index; ++i) own += optimizer_state_values(options, layers[i]);
+  LayerOptimizerState state = layer_optimizer_state(own, options, layers[index]);
+  state.updates = static_cast<int32_t>(values[0]);
+  return state;
+}
+
+void OptimizerState::clear() const {
+  for (int64_t i = 0; i < count; ++i) values[i] = 0.0f;
+}
+
+void OptimizerState::count_update() const {
+  if (count > 0) values[0] += 1.0f;
+}
+
+Status OptimizerState::check() const {
+  for (int64_t i = 0; i < count; ++i) {
+    if (!is_finite(values[i])) return {Code::optimizer_state};
+  }
+  const bool counted = count == 0 || (values[0] >= 0.0f && values[0] <= most_updates);
+  return counted ? Status{} : Status{Code::optimizer_state};
 }
 
 float power(float base, int32_t exponent) {
@@ -44,18 +78,18 @@ float power(float base, int32_t exponent) {
   return result;
 }
 
-Moments::Moments(const TrainerOptions& options, const UpdateMemory& memory)
+Moments::Moments(const TrainerOptions& options, const LayerOptimizerState& state)
     : optimiser_(options.optimiser),
       momentum_(options.momentum),
       beta2_(options.adam_beta2),
-      first_(memory.first),
-      second_(memory.second) {
+      first_(state.first),
+      second_(state.second) {
   if (optimiser_ != Optimiser::adam) return;
-  first_correction_ = 1.0f - power(momentum_, memory.updates + 1);
-  second_correction_ = 1.0f - power(beta2_, memory.updates + 1);
+  first_correction_ = 1.0f - power(momentum_, state.updates + 1);
+  second_correction_ = 1.0f - power(beta2_, state.updates + 1);
 }
 
-void Moments::remember(int64_t element, float gradient) const {
+void Moments::add(int64_t element, float gradient) const {
   float& first = first_[element];
   if (optimiser_ == Optimiser::momentum) {
     first = bounded(momentum_ * first + gradient);

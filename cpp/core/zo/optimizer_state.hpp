@@ -1,33 +1,49 @@
-// What the update of a layer remembers of earlier steps: float32 values, 0 before the first step. They
-// belong to a checkpoint as much as the weights do.
+// What updates keep of earlier steps: float32 values, 0 before the first step. They belong to a
+// checkpoint as much as the weights do.
 #pragma once
 
+#include "core/base/arena.hpp"
 #include "core/zo/layer.hpp"
 
 namespace pmt {
 
-// By element, the trained weights first, then the trained biases.
-struct UpdateMemory {
+// One layer's, by element: the trained weights first, then the trained biases.
+struct LayerOptimizerState {
   float* noise = nullptr;   // one value: share of noise in the gradient, a fading mean; measured scaling
   float* first = nullptr;   // momentum, or Adam's first moment
   float* second = nullptr;  // Adam's second moment
   int32_t updates = 0;      // that the values have seen
 };
 
-// Values of a layer; 0 where the options remember nothing.
-int64_t update_memory_values(const TrainerOptions& options, const Layer& layer);
+// Values of a layer; 0 where the options keep nothing.
+int64_t optimizer_state_values(const TrainerOptions& options, const Layer& layer);
 
 // In this order in `values`: noise, first, second. `updates` is left 0.
-UpdateMemory update_memory_in(float* values, const TrainerOptions& options, const Layer& layer);
+LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& options, const Layer& layer);
+
+// All layers': the number of updates so far, then each layer's values in the order above. None where
+// the options keep nothing.
+struct OptimizerState {
+  float* values;
+  int64_t count;
+
+  static OptimizerState take(Arena& arena, const TrainerOptions& options, const Layer* layers, int32_t layer_count);
+  LayerOptimizerState of(const TrainerOptions& options, const Layer* layers, int32_t index) const;
+  void clear() const;
+  // After an update of every layer.
+  void count_update() const;
+  // Refuses what no training can have left.
+  Status check() const;
+};
 
 // The gradient of one element goes in, in the order of the steps; the direction to step against comes
 // out. Momentum: first = momentum * first + gradient. Adam (Kingma & Ba 2015, algorithm 1), with
 // epsilon 1e-8.
 class Moments {
  public:
-  Moments(const TrainerOptions& options, const UpdateMemory& memory);
+  Moments(const TrainerOptions& options, const LayerOptimizerState& state);
 
-  void remember(int64_t element, float gradient) const;
+  void add(int64_t element, float gradient) const;
   float direction(int64_t element) const;
 
  private:

@@ -10,23 +10,18 @@ namespace {
 
 class Queries {
  public:
-  Queries(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+  Queries(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
           const QueryBatch& queries)
-      : estimation_(estimation),
-        network_(*estimation.network),
-        model_(*estimation.network->model),
-        plan_(*estimation.plan),
-        options_(*estimation.options),
+      : context_(context),
         workspace_(workspace),
-        tile_(workspace.tile(*estimation.plan)),
         perturbed_(perturbed),
         queries_(queries),
-        first_op_(plan_.query_start(estimation.layers[perturbed.first].op)) {}
+        first_op_(context.plan->query_start(context.layers[perturbed.first].op)) {}
 
   void run() {
-    for (int32_t i = first_op_; i < model_.op_count(); i = plan_.segment_end(i) + 1) {
-      if (plan_.streams(i)) {
-        run_segment(i, plan_.segment_end(i));
+    for (int32_t i = first_op_; i < model().op_count(); i = plan().segment_end(i) + 1) {
+      if (plan().streams(i)) {
+        run_segment(i, plan().segment_end(i));
       } else {
         run_one(i);
       }
@@ -34,50 +29,56 @@ class Queries {
   }
 
  private:
+  const Network& network() const { return *context_.network; }
+  const Model& model() const { return context_.model(); }
+  const Plan& plan() const { return *context_.plan; }
+  const TrainerOptions& options() const { return *context_.options; }
+  int8_t* tile() const { return workspace_.tile(plan()); }  // of perturbed weights
+
   const Layer* perturbed_layer(int32_t op) const {
     for (int32_t i = perturbed_.first; i <= perturbed_.last; ++i) {
-      const Layer& layer = estimation_.layers[i];
+      const Layer& layer = context_.layers[i];
       if (layer.op == op && layer.estimator != Estimator::closed_form) return &layer;
     }
     return nullptr;
   }
 
-  uint8_t* scratch(int32_t op) const { return workspace_.scratch_of(plan_, Pass::query, op); }
+  uint8_t* scratch(int32_t op) const { return workspace_.scratch_of(plan(), Pass::query, op); }
 
   // A tensor that no query has made is the main pass's, the same for all.
   OpImages op_images(const OpRecord& op) const {
-    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model_, op)};
+    OpImages images = {queries_.count, {nullptr, nullptr}, {0, 0}, nullptr, 0, op_shape(model(), op)};
     for (int i = 0; i < 2; ++i) {
       if (op.input[i] == no_tensor) continue;
-      const bool own = plan_.producer(op.input[i]) >= first_op_;
-      images.input[i] = own ? workspace_.tensor(plan_, Pass::query, op.input[i], queries_.count)
-                            : workspace_.tensor(plan_, Pass::main, op.input[i]);
-      images.input_stride[i] = own ? plan_.size(static_cast<int32_t>(op.input[i])) : 0;
+      const bool own = plan().producer(op.input[i]) >= first_op_;
+      images.input[i] = own ? workspace_.tensor(plan(), Pass::query, op.input[i], queries_.count)
+                            : workspace_.tensor(plan(), Pass::main, op.input[i]);
+      images.input_stride[i] = own ? plan().size(static_cast<int32_t>(op.input[i])) : 0;
     }
-    images.output = workspace_.tensor(plan_, Pass::query, op.output, queries_.count);
-    images.output_stride = plan_.size(static_cast<int32_t>(op.output));
+    images.output = workspace_.tensor(plan(), Pass::query, op.output, queries_.count);
+    images.output_stride = plan().size(static_cast<int32_t>(op.output));
     return images;
   }
 
   void run_one(int32_t index) {
-    const OpRecord& op = model_.op(index);
+    const OpRecord& op = model().op(index);
     const Layer* layer = perturbed_layer(index);
     const OpImages images = op_images(op);
     const bool node = layer != nullptr && layer->estimator == Estimator::node_perturbation;
-    const bool is_last = index == model_.op_count() - 1;
+    const bool is_last = index == model().op_count() - 1;
     if (node && index == first_op_) {  // the clean output is in the main pass
-      perturb_nodes(*layer, op, {workspace_.tensor(plan_, Pass::main, op.output), 0}, images);
+      perturb_nodes(*layer, op, {workspace_.tensor(plan(), Pass::main, op.output), 0}, images);
     } else if (layer != nullptr && !node) {
       run_perturbed_weights(*layer, op, images, is_last && logits_from_accumulators());
     } else if (is_last && !node) {
-      head_logits(network_, workspace_, images, options_.int8_logits != 0, scratch(index));
+      head_logits(network(), workspace_, images, options().int8_logits != 0, scratch(index));
       return;
     } else {
-      run_op(network_, index, images, scratch(index));
+      run_op(network(), index, images, scratch(index));
       if (node) perturb_nodes(*layer, op, {images.output, images.output_stride}, images);
     }
     const bool have_logits = !node && logits_from_accumulators();
-    if (is_last && !have_logits) dequantise_logits(model_, images, workspace_.logits);
+    if (is_last && !have_logits) dequantise_logits(model(), images, workspace_.logits);
   }
 
   // A segment of line buffers, in which one layer at most is perturbed.
@@ -86,35 +87,35 @@ class Queries {
     for (int32_t i = begin; i <= end && layer == nullptr; ++i) layer = perturbed_layer(i);
     const StreamPlace place = {Pass::query, first_op_};
     if (layer == nullptr) {
-      run_stream(model_, plan_, workspace_, place, begin, end,
-                 [&](int32_t op, const OpImages& rows) { run_op(network_, op, rows, scratch(op)); });
+      run_stream(model(), plan(), workspace_, place, begin, end,
+                 [&](int32_t op, const OpImages& rows) { run_op(network(), op, rows, scratch(op)); });
     } else if (layer->estimator == Estimator::node_perturbation) {
       Direction signs = direction(*layer, 0, Purpose::node_signs);
-      run_stream(model_, plan_, workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
-        run_op(network_, op, rows, scratch(op));
+      run_stream(model(), plan(), workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+        run_op(network(), op, rows, scratch(op));
         if (op != layer->op) return;
         const Shape& out = rows.shape.out;
-        perturb_run(*layer, model_.op(op), signs, rows.output, out.height * out.width * out.channels, rows.output);
+        perturb_run(*layer, model().op(op), signs, rows.output, out.height * out.width * out.channels, rows.output);
       });
     } else {
       Direction weights = direction(*layer, 0, Purpose::weight_signs);
       Direction biases = direction(*layer, 0, Purpose::bias_signs);
-      const LayerInput perturbed = perturb_tile(*layer, model_.op(layer->op), weights, biases, 0, layer->channels);
-      run_stream(model_, plan_, workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
+      const LayerInput perturbed = perturb_tile(*layer, model().op(layer->op), weights, biases, 0, layer->channels);
+      run_stream(model(), plan(), workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
         if (op == layer->op) {
-          run_layer(network_, op, rows, perturbed, 0, layer->channels, scratch(op));
+          run_layer(network(), op, rows, perturbed, 0, layer->channels, scratch(op));
         } else {
-          run_op(network_, op, rows, scratch(op));
+          run_op(network(), op, rows, scratch(op));
         }
       });
     }
   }
 
-  bool logits_from_accumulators() const { return options_.int8_logits == 0 && has_linear_head(model_); }
+  bool logits_from_accumulators() const { return options().int8_logits == 0 && has_linear_head(model()); }
 
   Direction direction(const Layer& layer, int32_t query, Purpose purpose) const {
     const QueryId id = {static_cast<uint32_t>(queries_.first + query), queries_.sample};
-    return {estimation_, workspace_, layer, id, purpose};
+    return {context_, workspace_, layer, id, purpose};
   }
 
   struct Nodes {
@@ -124,7 +125,7 @@ class Queries {
 
   // query output = clamp(nodes + mu * signs).
   void perturb_nodes(const Layer& layer, const OpRecord& op, const Nodes& nodes, const OpImages& images) {
-    const int32_t count = element_count(model_.output_of(op));
+    const int32_t count = element_count(model().output_of(op));
     for (int32_t i = 0; i < images.images; ++i) {
       Direction signs = direction(layer, i, Purpose::node_signs);
       const int8_t* clean = nodes.first + i * nodes.stride;
@@ -138,18 +139,18 @@ class Queries {
                    int8_t* perturbed) {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
-      signs.next(*network_.kernels, chunk, workspace_.signs);
-      network_.kernels->perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,
-                                perturbed + done);
+      signs.next(context_.kernels(), chunk, workspace_.signs);
+      context_.kernels().perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,
+                                 perturbed + done);
     }
   }
 
   void perturb_bias(const Layer& layer, const OpRecord& op, Direction& direction, int32_t begin, int32_t end) {
-    if (options_.train_bias != 0) direction.next(*network_.kernels, end - begin, workspace_.signs);
+    if (options().train_bias != 0) direction.next(context_.kernels(), end - begin, workspace_.signs);
     for (int32_t c = begin; c < end; ++c) {
       int64_t value = layer.bias[c];
-      if (options_.train_bias != 0) {
-        value += bias_mu(model_, op, c, layer.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
+      if (options().train_bias != 0) {
+        value += bias_mu(model(), op, c, layer.mu_weight) * static_cast<int64_t>(workspace_.signs[c - begin]);
       }
       value = value > INT32_MAX ? INT32_MAX : (value < INT32_MIN ? INT32_MIN : value);
       workspace_.bias_tile[c - begin] = static_cast<int32_t>(value);
@@ -159,17 +160,17 @@ class Queries {
   void perturb_weights(const Layer& layer, Direction& direction, int32_t first, int32_t count) {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
-      direction.next(*network_.kernels, chunk, workspace_.signs);
-      network_.kernels->perturb(layer.weights + first + done, workspace_.signs, chunk, layer.mu_weight, -largest_weight,
-                                largest_weight, tile_ + done);
+      direction.next(context_.kernels(), chunk, workspace_.signs);
+      context_.kernels().perturb(layer.weights + first + done, workspace_.signs, chunk, layer.mu_weight,
+                                 -largest_weight, largest_weight, tile() + done);
     }
   }
 
   // Each channel by its own mu, from its signs, in their place.
   void perturb_channels(const Layer& layer, int32_t begin, int32_t end, int8_t* signs) const {
     for (int32_t c = begin; c < end; ++c) {
-      const int32_t mu = channel_mu(model_, layer, c);
-      const ChannelWeights at = channel_weights(model_, model_.op(layer.op), c);
+      const int32_t mu = channel_mu(model(), layer, c);
+      const ChannelWeights at = channel_weights(model(), model().op(layer.op), c);
       const int32_t origin = at.stride == 1 ? begin * at.count : 0;  // strided channels come all at once
       for (int32_t k = 0; k < at.count; ++k) {
         const int32_t i = at.first + k * at.stride;
@@ -180,23 +181,24 @@ class Queries {
   }
 
   void pack_perturbed(const Layer& layer, const OpRecord& op) {
-    PackArgs args = {
-        op_shape(model_, op), model_.input_of(op).zero_point, layer.weights, workspace_.signs, layer.mu_weight, tile_};
+    PackArgs args = {op_shape(model(), op), model().input_of(op).zero_point,
+                     layer.weights,         workspace_.signs,
+                     layer.mu_weight,       tile()};
     if (layer.mean_scale > 0.0f) {
       perturb_channels(layer, 0, layer.channels, workspace_.signs);
       args.weights = workspace_.signs;
       args.signs = nullptr;
     }
-    network_.kernels->pack(args);
+    context_.kernels().pack(args);
   }
 
   // The perturbed weights and biases of channels begin .. end-1.
   LayerInput perturb_tile(const Layer& layer, const OpRecord& op, Direction& weights, Direction& biases, int32_t begin,
                           int32_t end) {
-    const Kernels& kernels = *network_.kernels;
-    if (options_.train_weights == 0) {  // a tile is all the channels
+    const Kernels& kernels = context_.kernels();
+    if (options().train_weights == 0) {  // a tile is all the channels
       perturb_bias(layer, op, biases, begin, end);
-      const LayerInput own = layer_input(network_, layer.op);
+      const LayerInput own = layer_input(network(), layer.op);
       return {own.weights, workspace_.bias_tile, own.packed};
     }
     const int32_t taps = layer.weight_count / layer.channels;
@@ -205,20 +207,20 @@ class Queries {
       weights.next(kernels, count, workspace_.signs);
       pack_perturbed(layer, op);
       perturb_bias(layer, op, biases, begin, end);
-      return {nullptr, workspace_.bias_tile, tile_};
+      return {nullptr, workspace_.bias_tile, tile()};
     }
     if (layer.mean_scale > 0.0f) {
-      weights.next(kernels, count, tile_);
-      perturb_channels(layer, begin, end, tile_);
+      weights.next(kernels, count, tile());
+      perturb_channels(layer, begin, end, tile());
     } else {
       perturb_weights(layer, weights, begin * taps, count);
     }
     perturb_bias(layer, op, biases, begin, end);
-    return {tile_, workspace_.bias_tile, nullptr};
+    return {tile(), workspace_.bias_tile, nullptr};
   }
 
   void run_perturbed_weights(const Layer& layer, const OpRecord& op, const OpImages& images, bool to_logits) {
-    const int32_t tile = weight_tile_channels(network_, plan_, layer, options_);
+    const int32_t tile = weight_tile_channels(network(), plan(), layer, options());
     for (int32_t i = 0; i < images.images; ++i) {
       Direction weights = direction(layer, i, Purpose::weight_signs);
       Direction biases = direction(layer, i, Purpose::bias_signs);
@@ -230,22 +232,17 @@ class Queries {
         const int32_t end = begin + tile < layer.channels ? begin + tile : layer.channels;
         const LayerInput parameters = perturb_tile(layer, op, weights, biases, begin, end);
         if (to_logits) {
-          run_logits(network_, image, parameters, begin, end, scratch(layer.op),
-                     workspace_.logits + i * model_.classes());
+          run_logits(network(), image, parameters, begin, end, scratch(layer.op),
+                     workspace_.logits + i * model().classes());
         } else {
-          run_layer(network_, layer.op, image, parameters, begin, end, scratch(layer.op));
+          run_layer(network(), layer.op, image, parameters, begin, end, scratch(layer.op));
         }
       }
     }
   }
 
-  const Estimation& estimation_;
-  const Network& network_;
-  const Model& model_;
-  const Plan& plan_;
-  const TrainerOptions& options_;
+  const StepContext& context_;
   const Workspace& workspace_;
-  int8_t* const tile_;  // of perturbed weights
   const LayerRange perturbed_;
   const QueryBatch queries_;
   const int32_t first_op_;
@@ -253,12 +250,10 @@ class Queries {
 
 }  // namespace
 
-int32_t query_count(const Estimation&, const Layer& layer) { return layer.queries; }
-
-void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+void query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
                   const QueryBatch& queries, int32_t* losses) {
-  Queries(estimation, workspace, perturbed, queries).run();
-  const int32_t classes = estimation.network->model->classes();
+  Queries(context, workspace, perturbed, queries).run();
+  const int32_t classes = context.model().classes();
   for (int32_t i = 0; i < queries.count; ++i) {
     losses[i] = cross_entropy(workspace.logits + i * classes, classes, queries.label);
   }

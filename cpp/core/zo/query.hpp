@@ -3,21 +3,12 @@
 #pragma once
 
 #include "core/net/forward.hpp"
+#include "core/zo/step_context.hpp"
 #include "core/zo/workspace.hpp"
 
 namespace pmt {
 
-// What an estimate is made on; the same for every worker of a step.
-struct Estimation {
-  const Network* network;
-  const Plan* plan;
-  const TrainerOptions* options;
-  const Layer* layers;
-  int32_t layer_count;
-  uint32_t step;
-};
-
-// Layers perturbed together: first .. last of Estimation::layers.
+// Layers perturbed together: first .. last of StepContext::layers.
 struct LayerRange {
   int32_t first, last;
 };
@@ -34,12 +25,9 @@ struct QueryBatch {
   int32_t label;
 };
 
-// Queries of each sample that a layer's estimate takes; model-wise, the same for every layer.
-int32_t query_count(const Estimation& estimation, const Layer& layer);
-
 // Writes one loss per query, fixed-point (see loss.hpp). Needs the main pass up to and including the
 // first layer's op.
-void query_losses(const Estimation& estimation, const Workspace& workspace, const LayerRange& perturbed,
+void query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
                   const QueryBatch& queries, int32_t* losses);
 
 }  // namespace pmt

@@ -27,30 +27,30 @@ int64_t difference_squares(const TrainerOptions& options, const int32_t* differe
 
 // Noise of a layer's directions, as a share of that of as many independent ones. A running index counts as
 // if every sample began anew: what samples have in common has less noise yet.
-float direction_noise(const Estimation& estimation, const Layer& layer);
+float direction_noise(const StepContext& context, const Layer& layer);
 
 // Sum over the output's positions in the main pass, the channels that are neither dead nor at a clamp
 // there, and the weights of each, of the squared input (zero point removed).
-int64_t free_input_squares(const Estimation& estimation, const Layer& layer, const LayerRows& rows);
+int64_t free_input_squares(const StepContext& context, const Layer& layer, const LayerRows& rows);
 
 // The same of the main pass in the workspace.
-int64_t free_input_squares(const Estimation& estimation, const Workspace& workspace, const Layer& layer);
+int64_t free_input_squares(const StepContext& context, const Workspace& workspace, const Layer& layer);
 
 // The same without inputs, for biases: the number of those nodes.
-int64_t free_nodes(const Estimation& estimation, const Layer& layer, const LayerRows& rows);
+int64_t free_nodes(const StepContext& context, const Layer& layer, const LayerRows& rows);
 
 // Squared norm of the sums of what is trained in the live channels: of the weights, or of the biases
 // if they are trained alone. In units of loss_one^2, as below. `before`: of the channels before the sums'.
-float squared_norm(const Estimation& estimation, const Layer& layer, const GradientSums& sums, float before = 0.0f);
+float squared_norm(const StepContext& context, const Layer& layer, const GradientSums& sums, float before = 0.0f);
 
 // Elements whose squares squared_norm() sums up; of sparse ones as many as are expected in live channels.
-int32_t measured_elements(const Estimation& estimation, const Layer& layer);
+int32_t measured_elements(const StepContext& context, const Layer& layer);
 
 // Squared differences as a float in units of loss_one^2.
 float in_squared_losses(int64_t difference_squares);
 
 // Mean of the share so far and this step's, which is at most 2 so that no single step rules; the first
 // step's is taken as it is.
-float remember_noise(float share, float noise, float norm, float memory, int32_t updates);
+float smoothed_noise(float share, float noise, float norm, float memory, int32_t updates);
 
 }  // namespace pmt

@@ -21,25 +21,25 @@ float update_of(int64_t sum, float factor) { return or_nothing(to_float(sum) * f
 
 // Queries that a coordinate's sum runs over. The mean of the others takes 1 / queries of each
 // difference away, except from pairs, in which any baseline cancels.
-int32_t difference_divisor(const Estimation& estimation, const Layer& layer) {
-  const TrainerOptions& options = *estimation.options;
+int32_t difference_divisor(const StepContext& context, const Layer& layer) {
+  const TrainerOptions& options = *context.options;
   if (options.directions == Directions::coordinate) return 1;
   const bool one_less = options.baseline == Baseline::leave_one_out && options.pairs == Pairs::one_sided;
-  return query_count(estimation, layer) - (one_less ? 1 : 0);
+  return layer.queries - (one_less ? 1 : 0);
 }
 
 }  // namespace
 
-ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
+ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, const UpdateInput& input,
                                 int32_t channel) {
-  const Model& model = *estimation.network->model;
+  const Model& model = context.model();
   const OpRecord& op = model.op(layer.op);
   const float accumulator_scale = model.input_of(op).scale * model.weight_scales(op)[channel];
   if (layer.estimator == Estimator::closed_form) {
     const float mean = accumulator_scale / (loss_one * static_cast<float>(input.samples));
     return {mean, mean};
   }
-  const int32_t divisor = difference_divisor(estimation, layer);
+  const int32_t divisor = difference_divisor(context, layer);
   const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
   if (layer.estimator == Estimator::node_perturbation) {
     const float per_node = mean / static_cast<float>(layer.mu_node);
@@ -51,13 +51,13 @@ ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer
   return {weight_mu == 0 ? 0.0f : mean / static_cast<float>(weight_mu), mu == 0 ? 0.0f : mean / static_cast<float>(mu)};
 }
 
-float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples) {
-  const TrainerOptions& options = *estimation.options;
+float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples) {
+  const TrainerOptions& options = *context.options;
   const GradientNormScaling mode = options.gradient_norm_scaling;
   const bool off = mode == GradientNormScaling::none || mode == GradientNormScaling::measured;
   const bool exact = layer.estimator == Estimator::closed_form || options.directions == Directions::coordinate;
   if (off || exact) return 1.0f;
-  float directions = static_cast<float>(direction_count(estimation, layer));
+  float directions = static_cast<float>(direction_count(context, layer));
   if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
   const bool node = layer.estimator == Estimator::node_perturbation;
   const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
@@ -84,25 +84,25 @@ uint32_t RoundingBits::at(int32_t element) {
   return (block_.word[part / 2] >> (16 * (part % 2))) & 0xFFFFu;
 }
 
-LayerUpdate::LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input)
-    : estimation_(estimation),
-      options_(*estimation.options),
-      model_(*estimation.network->model),
+LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const UpdateInput& input)
+    : context_(context),
+      options_(*context.options),
+      model_(context.model()),
       op_(model_.op(layer.op)),
       layer_(layer),
       input_(input),
-      moments_(*estimation.options, input.memory),
-      remembers_(estimation.options->optimiser != Optimiser::sgd) {}
+      moments_(*context.options, input.state),
+      has_moments_(context.options->optimiser != Optimiser::sgd) {}
 
-void LayerUpdate::look(const GradientSums& sums) {
-  if (remembers_) remember(sums);
+void LayerUpdate::accumulate(const GradientSums& sums) {
+  if (has_moments_) add_to_moments(sums);
   if (options_.step == Step::normalised) add_squares(sums);
 }
 
 int32_t LayerUpdate::apply(const GradientSums& sums) {
   const Steps step = steps();
   int32_t changed = 0;
-  RoundingBits weight_bits(estimation_, layer_, Purpose::rounding);
+  RoundingBits weight_bits(context_, layer_, Purpose::rounding);
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
     if (dead(c)) continue;
     const ChannelFactors direction = directions(c);
@@ -114,8 +114,8 @@ int32_t LayerUpdate::apply(const GradientSums& sums) {
 
 // What sums, or the directions of their moments, are multiplied by for a step.
 ChannelFactors LayerUpdate::directions(int32_t channel) const {
-  if (remembers_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
-  const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, channel);
+  if (has_moments_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
+  const ChannelFactors gradient = gradient_factors(context_, layer_, input_, channel);
   return {gradient.weight * qas(options_, weight_scale(channel)), gradient.bias * qas(options_, bias_scale(channel))};
 }
 
@@ -127,26 +127,26 @@ bool LayerUpdate::in_real_weights() const {
 
 float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
 
-void LayerUpdate::remember(const GradientSums& sums) {
+void LayerUpdate::add_to_moments(const GradientSums& sums) {
   for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
     if (dead(c)) continue;
-    const ChannelFactors gradient = gradient_factors(estimation_, layer_, input_, c);
+    const ChannelFactors gradient = gradient_factors(context_, layer_, input_, c);
     const float weight = gradient.weight * to_moments(weight_scale(c));
     const ChannelWeights at = channel_weights(model_, op_, c), from = sums.of(model_, layer_, c);
     for (int32_t k = 0; k < at.count && options_.train_weights != 0; ++k) {
-      moments_.remember(at.first + k * at.stride, update_of(sums.weights[from.first + k * from.stride], weight));
+      moments_.add(at.first + k * at.stride, update_of(sums.weights[from.first + k * from.stride], weight));
     }
     if (options_.train_bias == 0) continue;
-    moments_.remember(bias_element(c), update_of(sums.bias[c - sums.begin], gradient.bias * to_moments(bias_scale(c))));
+    moments_.add(bias_element(c), update_of(sums.bias[c - sums.begin], gradient.bias * to_moments(bias_scale(c))));
   }
 }
 
 float LayerUpdate::weight_update(int32_t weight, const int64_t* sum, float factor) const {
-  return remembers_ ? or_nothing(moments_.direction(weight) * factor) : update_of(*sum, factor);
+  return has_moments_ ? or_nothing(moments_.direction(weight) * factor) : update_of(*sum, factor);
 }
 
 float LayerUpdate::bias_update(const GradientSums& sums, int32_t channel, float factor) const {
-  if (!remembers_) return update_of(sums.bias[channel - sums.begin], factor);
+  if (!has_moments_) return update_of(sums.bias[channel - sums.begin], factor);
   return options_.train_bias != 0 ? or_nothing(moments_.direction(bias_element(channel)) * factor) : 0.0f;
 }
 
@@ -175,7 +175,7 @@ LayerUpdate::Steps LayerUpdate::steps() const {
     return {normalise(weight_squares_, static_cast<float>(live_) * active),
             normalise(bias_squares_, static_cast<float>(live_))};
   }
-  const float scaling = gradient_norm_scaling(estimation_, layer_, input_.samples) * input_.shrinkage;
+  const float scaling = gradient_norm_scaling(context_, layer_, input_.samples) * input_.shrinkage;
   const float step = input_.learning_rate * scaling;
   return {step, step};
 }

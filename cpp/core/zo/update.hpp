@@ -12,8 +12,8 @@ struct UpdateInput {
   // Perturbation sets that the sums ran over: samples, or 1 where the batch shared its own and the
   // differences were averaged.
   int32_t sample_sums;
-  UpdateMemory memory = {};  // as the options need it
-  float shrinkage = 1.0f;    // factor of the step; measured gradient-norm scaling
+  LayerOptimizerState state = {};  // as the options need it
+  float shrinkage = 1.0f;          // factor of the step; measured gradient-norm scaling
 };
 
 // Gradient of the mean loss by the stored integers of one channel: sum * factor.
@@ -21,18 +21,18 @@ struct ChannelFactors {
   float weight;
   float bias;
 };
-ChannelFactors gradient_factors(const Estimation& estimation, const Layer& layer, const UpdateInput& input,
+ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, const UpdateInput& input,
                                 int32_t channel);
 
 // Gradient-norm scaling k / (k + d - 1) of k directions; k / d, at most 1, of orthogonal ones; 1 where it
 // is off, measured, or the gradient is exact.
-float gradient_norm_scaling(const Estimation& estimation, const Layer& layer, int32_t samples);
+float gradient_norm_scaling(const StepContext& context, const Layer& layer, int32_t samples);
 
 // 16 random bits for each element of a layer.
 class RoundingBits {
  public:
-  RoundingBits(const Estimation& estimation, const Layer& layer, Purpose purpose)
-      : id_{estimation.options->seed, estimation.step, static_cast<uint32_t>(layer.op), 0, 0, purpose} {}
+  RoundingBits(const StepContext& context, const Layer& layer, Purpose purpose)
+      : id_{context.options->seed, context.step, static_cast<uint32_t>(layer.op), 0, 0, purpose} {}
 
   uint32_t at(int32_t element);
 
@@ -50,14 +50,14 @@ int32_t round_update(float update, Rounding rounding, uint32_t random);
 // The update of a layer, a group of channels after another in order. Dead channels stay.
 class LayerUpdate {
  public:
-  LayerUpdate(const Estimation& estimation, const Layer& layer, const UpdateInput& input);
+  LayerUpdate(const StepContext& context, const Layer& layer, const UpdateInput& input);
 
-  // Whether all sums must have been looked at before the first change.
-  bool looks() const { return remembers_ || options_.step == Step::normalised; }
-  void look(const GradientSums& sums);
+  // Whether the first change needs all sums to have been accumulated: into moments or norms.
+  bool needs_all_sums() const { return has_moments_ || options_.step == Step::normalised; }
+  void accumulate(const GradientSums& sums);
 
-  // What the options remember takes the place of the sums: these give the channels alone.
-  bool remembers() const { return remembers_; }
+  // Accumulated moments take the place of the sums: these give the channels alone.
+  bool has_moments() const { return has_moments_; }
 
   // The factor of the step, before the first change.
   void shrink(float factor) { input_.shrinkage = factor; }
@@ -80,21 +80,21 @@ class LayerUpdate {
   ChannelFactors directions(int32_t channel) const;
   float weight_update(int32_t weight, const int64_t* sum, float factor) const;
   float bias_update(const GradientSums& sums, int32_t channel, float factor) const;
-  void remember(const GradientSums& sums);
+  void add_to_moments(const GradientSums& sums);
   void add_squares(const GradientSums& sums);
   Steps steps() const;
   float normalise(float squares, float count) const;
   int32_t update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits);
   void update_bias(int32_t channel, float update);
 
-  const Estimation& estimation_;
+  const StepContext& context_;
   const TrainerOptions& options_;
   const Model& model_;
   const OpRecord& op_;
   const Layer& layer_;
   UpdateInput input_;
   const Moments moments_;
-  const bool remembers_;
+  const bool has_moments_;
   // Normalised steps: root mean squares over the live channels, of the weights in weight steps, of the
   // biases in output steps. Summed channel by channel, in order.
   float weight_squares_ = 0.0f, bias_squares_ = 0.0f;

@@ -134,7 +134,7 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.streams = arena.take<SignStream>(sizes.streams);
   workspace.transforms = arena.take<int32_t>(sizes.transforms);
   workspace.masks = take_masks(arena, setup);
-  // In a compact plan the trainer remembers the head's gradient for every sample.
+  // In a compact plan the trainer keeps the head's gradient for every sample.
   workspace.head_gradient = arena.take<int32_t>(setup.plan->is_compact() ? 0 : model.classes());
   // Last: every forward pass writes it, so that a device can see how far its arena was used.
   workspace.logits = arena.take<float>(static_cast<int64_t>(model.classes()) * sizes.images);

@@ -106,7 +106,7 @@ TrainingCard::TrainingCard(const AlignedBytes& image, const TrainerOptions& opti
   header.layers = static_cast<int32_t>(layers.size());
   header.ops = model.op_count();
   header.save_interval = save_interval;
-  header.memory_values = static_cast<int32_t>(run.trainer().memories().count);
+  header.memory_values = static_cast<int32_t>(run.trainer().optimizer_state().count);
   for (int32_t i = 0; i < run.trainer().layer_count(); ++i) {
     const Layer& layer = run.trainer().layer(i);
     expected.insert(expected.end(), layer.weights, layer.weights + layer.weight_count);

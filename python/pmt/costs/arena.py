@@ -44,7 +44,7 @@ def arena_bytes(
 
     It holds the list of the layers, their settings, which ops stream, weights (int8; not where
     biases alone are trained) and biases (int32), and the trainer's own memory for one worker:
-    activations, queries, gradient sums, what updates remember.
+    activations, queries, gradient sums, the optimizer state.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def device_restarts(
         if layer["estimator"] == "weight_perturbation":
             continue
         groups = math.ceil(model.bias(op).size / at_once)
-        passes = groups * _looks(options, exact, groups)
+        passes = groups * _summings(options, exact, groups)
         first = begin if batch == 1 else 0
         streams = op in begins
         repeated = sum(macs[first : op + (0 if exact else 1)]) if streams or batch > 1 else 0
@@ -68,9 +68,9 @@ def device_restarts(
     return again
 
 
-def _looks(options: _core.Options, exact: bool, groups: int) -> int:
-    """Return how often all of a gradient is summed up: to be looked at, and to be applied."""
-    remembers = options.optimiser != "sgd"
+def _summings(options: _core.Options, exact: bool, groups: int) -> int:
+    """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
+    has_moments = options.optimiser != "sgd"
     measured = options.gradient_norm_scaling == "measured" and not exact
-    looks = options.step == "normalised" or measured
-    return 2 if looks and not remembers and groups > 1 else 1
+    needs_all_sums = options.step == "normalised" or measured
+    return 2 if needs_all_sums and not has_moments and groups > 1 else 1

@@ -53,7 +53,7 @@ def zeroth_order_memory(
     biases = 4 * sum(layer.biases for layer in trained)
     sums = device.sum_bytes
     host = _core.Trainer(model.core, options, list(layers), 1, 1, list(settings))
-    memories = host.memories().nbytes
+    state = host.optimizer_state().nbytes
     tables = _tables(options, host.layers(), batch)
     peak = peak_moment(device, layers)
     image = sum(b["bytes"] for b in peak.buffers if b["tensor"] == model.core.input_tensor)
@@ -65,9 +65,9 @@ def zeroth_order_memory(
         activations=device.activation_bytes - image,
         input=image,
         weight_gradients=sums,
-        optimiser=memories,
+        optimiser=state,
         tables=tables,
-        buffers=total - weights - biases - device.activation_bytes - sums - memories - tables,
+        buffers=total - weights - biases - device.activation_bytes - sums - state - tables,
     )
 
 

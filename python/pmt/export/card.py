@@ -137,7 +137,7 @@ def compute_expected(
         activations.append([zlib.crc32(tensors[output].tobytes()) for output in outputs])
     trainer = _core.Trainer(model, options, list(layers), batch, settings=list(settings))
     if memories is not None:
-        trainer.restore_memories(memories)
+        trainer.restore_optimizer_state(memories)
     results, parameters = [], []
     for step in steps:
         chosen = np.asarray(step.samples)
@@ -192,7 +192,7 @@ def build_card(
         "model": image,
     }
     sections, end = _lay_out(contents)
-    remembered = _core.Trainer(model, options, list(layers), 1, 1).memories().size
+    remembered = _core.Trainer(model, options, list(layers), 1, 1).optimizer_state().size
     slot_blocks = 1 + block_count(_checkpoint_bytes(model, options, layers, remembered))
     header = CardHeader(
         magic=CARD_MAGIC,

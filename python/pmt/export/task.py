@@ -136,7 +136,7 @@ def _check_memories(
     options: _core.Options,
     layers: list[int],
 ) -> None:
-    here = _core.Trainer(model.core, options, layers, 1, 1).memories().size
+    here = _core.Trainer(model.core, options, layers, 1, 1).optimizer_state().size
     if memories.size != here:
         raise ValueError(
             f"the updates of the run remember {memories.size} values, those of these options and "

@@ -1,4 +1,4 @@
-// What updates remember: moments by their definition, and a trainer that goes on from them.
+// Optimizer state: moments by their definition, and a trainer that goes on from them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ TEST_CASE("moments are those of the whole series of gradients") {
       const auto gradient = static_cast<float>(random.real(-2.0, 3.0));
       gradients.push_back(static_cast<double>(gradient));
       const Moments moments(options, {nullptr, &first, &second, t});
-      moments.remember(0, gradient);
+      moments.add(0, gradient);
       const reference::Vector<double> series = xt::adapt(gradients, {gradients.size()});
       const double expected = optimiser == Optimiser::adam ? reference::adam_direction(series, 0.75, 0.96875)
                                                            : reference::momentum_direction(series, 0.75);
@@ -110,7 +110,7 @@ TEST_CASE("an overflow leaves no infinity behind") {
     float first = 0.0f, second = 0.0f;
     for (int32_t t = 0; t < 5; ++t) {
       const Moments moments(options, {nullptr, &first, &second, t});
-      moments.remember(0, t == 0 ? 3e38f : 1.0f);
+      moments.add(0, t == 0 ? 3e38f : 1.0f);
       CHECK(is_finite(first));
       CHECK(is_finite(second));
       CHECK(is_finite(moments.direction(0)));
@@ -118,8 +118,8 @@ TEST_CASE("an overflow leaves no infinity behind") {
   }
 }
 
-TEST_CASE("training goes on from its memories as if it had never stopped") {
-  int32_t remembered = 0;
+TEST_CASE("training goes on from its optimizer state as if it had never stopped") {
+  int32_t kept = 0;
   for_all_kinds(61, [&](const Setting& setting) {
     TrainingRun whole = setting.run(), stopped = setting.run(), resumed = setting.run();
     const SampleSource source = source_of(setting.samples);
@@ -129,11 +129,11 @@ TEST_CASE("training goes on from its memories as if it had never stopped") {
       Trainer& second = step < 2 ? stopped.trainer() : resumed.trainer();
       if (step == 2) {
         copy_parameters(stopped.trainer(), resumed.trainer());
-        const UpdateMemories from = stopped.trainer().memories(), to = resumed.trainer().memories();
+        const OptimizerState from = stopped.trainer().optimizer_state(), to = resumed.trainer().optimizer_state();
         REQUIRE(from.count == to.count);
         std::copy(from.values, from.values + from.count, to.values);
-        CHECK(second.check_memories().ok());
-        remembered += from.count > 0;
+        CHECK(second.optimizer_state().check().ok());
+        kept += from.count > 0;
         if (from.count > 0) CHECK(from.values[0] == 2.0f);
       }
       REQUIRE(second.step(step, 0.9f, 3, source, &result).ok());
@@ -141,7 +141,7 @@ TEST_CASE("training goes on from its memories as if it had never stopped") {
     CHECK(resumed.parameters() == whole.parameters());
     CHECK(whole.trainer().steps_begun() == 4);
   });
-  CHECK(remembered == 10);
+  CHECK(kept == 10);
 }
 
 TEST_CASE("every kind of memory gives the same bytes in any order, on any kernels") {
@@ -167,7 +167,7 @@ TEST_CASE("every kind of memory gives the same bytes in any order, on any kernel
   CHECK(learned > 24);
 }
 
-TEST_CASE("memories take their values' bytes, and biases alone take none for weights") {
+TEST_CASE("an optimizer state takes its values' bytes, and biases alone take none for weights") {
   RandomSource random(63);
   const Setting plain(random, Optimiser::sgd, GradientNormScaling::none, true);
   int64_t weights = 0, biases = 0, largest = 0;
@@ -187,21 +187,21 @@ TEST_CASE("memories take their values' bytes, and biases alone take none for wei
   CHECK(plain.run_of(options).trainer().bytes_needed() ==
         base.trainer().bytes_needed() + rounded(4 * (1 + 2 * (weights + biases))));
   options.train_weights = 0;
-  CHECK(plain.run_of(options).trainer().memories().count == 1 + 2 * biases);
+  CHECK(plain.run_of(options).trainer().optimizer_state().count == 1 + 2 * biases);
   CHECK(plain.bytes_with(0) + static_cast<size_t>(8 * largest) <= plain.bytes_with(1) + 16);
 }
 
-TEST_CASE("memories that no training can have left are refused") {
+TEST_CASE("an optimizer state that no training can have left is refused") {
   RandomSource random(64);
   const Setting setting(random, Optimiser::adam, GradientNormScaling::measured, true);
   TrainingRun run = setting.run();
-  const UpdateMemories memories = run.trainer().memories();
-  CHECK(run.trainer().check_memories().ok());
+  const OptimizerState state = run.trainer().optimizer_state();
+  CHECK(run.trainer().optimizer_state().check().ok());
   for (const float bad : {-1.0f, 2e7f, std::numeric_limits<float>::quiet_NaN()}) {
-    memories.values[0] = bad;
-    CHECK(run.trainer().check_memories().code == Code::update_memory);
+    state.values[0] = bad;
+    CHECK(run.trainer().optimizer_state().check().code == Code::optimizer_state);
   }
-  memories.values[0] = 3.0f;
-  memories.values[memories.count - 1] = std::numeric_limits<float>::infinity();
-  CHECK(run.trainer().check_memories().code == Code::update_memory);
+  state.values[0] = 3.0f;
+  state.values[state.count - 1] = std::numeric_limits<float>::infinity();
+  CHECK(run.trainer().optimizer_state().check().code == Code::optimizer_state);
 }

@@ -1,0 +1,49 @@
+// Where the sums of a layer's gradient lie: whole layers for every worker; on a device a group of channels
+// for a batch, or no memory of its own where activations leave room.
+#pragma once
+
+#include "core/train/step_memory.hpp"
+#include "core/zo/gradient.hpp"
+
+namespace pmt {
+
+// Output channels begin .. end-1 of a layer, whose gradient is summed up at once.
+struct ChannelGroup {
+  int32_t begin, end;
+};
+
+class GradientMemory {
+ public:
+  // Takes it of the arena or reserves it in the plan.
+  void open(Arena& arena, StepMemory& memory);
+
+  // Of the sums' own memory.
+  int64_t sum_bytes() const { return static_cast<int64_t>(sizeof(int64_t)) * memory_->workers() * sum_count_; }
+  bool lies_in_gaps() const { return memory_->setup.compact && memory_->setup.batch == 1; }
+  int32_t channels_at_once(const Layer& layer) const;
+
+  // Of a worker; a group's end may lie behind the last channel.
+  GradientSums sums(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
+  void clear(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
+  // Adds the other workers' sums to the first's.
+  void join(const Layer& layer, const ChannelGroup& channels) const;
+
+  // Compact: of a sample, one per class.
+  int32_t* head_gradient(int32_t sample) const { return head_gradients_ + int64_t{sample} * classes(); }
+  // Of the layer whose gradient is being summed, one per sample, see shrinkage.hpp; null where no noise is
+  // measured.
+  int64_t* input_squares() const { return input_squares_; }
+
+ private:
+  int32_t classes() const { return memory_->setup.model->classes(); }
+  int64_t* first_sum(int32_t worker, const Layer& layer) const;
+  int64_t count(const Layer& layer, const ChannelGroup& channels) const;
+
+  const StepMemory* memory_ = nullptr;
+  int64_t* sums_ = nullptr;  // [worker][weights, then bias]
+  int64_t sum_count_ = 0;    // of a worker
+  int32_t* head_gradients_ = nullptr;
+  int64_t* input_squares_ = nullptr;
+};
+
+}  // namespace pmt

@@ -1,0 +1,144 @@
+#include "core/train/gradient_pass.hpp"
+
+#include "core/base/arithmetic.hpp"
+#include "core/net/stream_run.hpp"
+#include "core/zo/shrinkage.hpp"
+
+namespace pmt {
+
+GradientPass::GradientPass(const StepMemory& memory, LossTables& losses, const GradientMemory& gradients, int32_t layer,
+                           int32_t samples, const SampleSource& source)
+    : memory_(memory),
+      losses_(losses),
+      gradients_(gradients),
+      layer_(memory.layers[layer]),
+      table_(losses.table_of(layer)),
+      samples_(samples),
+      source_(source),
+      shared_(shares_perturbations(memory.options, layer_.estimator)) {
+  if (shared_) losses_.average(table_, samples);
+}
+
+Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
+  channels_ = channels;
+  for (int32_t w = 0; w < memory_.workers(); ++w) {
+    memory_.statuses[w] = {};
+    if (!gradients_.lies_in_gaps()) gradients_.clear(w, layer_, channels);
+  }
+  const auto task = [](void* argument, int32_t index, int32_t worker) {
+    GradientPass& pass = *static_cast<GradientPass*>(argument);
+    Status& status = pass.memory_.statuses[worker];
+    if (status.ok()) status = pass.add_sample(index, worker);
+  };
+  const Executor& executor = memory_.setup.executor;
+  executor.run(executor.context, shared_ || losses_.adds_up(table_) ? 1 : samples_, task, this, false);
+  gradients_.join(layer_, channels);
+  *sums = gradients_.sums(0, layer_, channels);
+  leave_out_inactive(*sums);
+  have_head_gradients_ = true;
+  return first_error(memory_.statuses, memory_.workers());
+}
+
+Status GradientPass::add_sample(int32_t sample, int32_t worker) {
+  const bool weights = layer_.estimator == Estimator::weight_perturbation;
+  int32_t label = 0;
+  if (!weights && !main_done_) PMT_RETURN_IF_ERROR(run_main(sample, worker, &label));
+  if (gradients_.lies_in_gaps()) {
+    gradients_.clear(worker, layer_, channels_);
+    main_done_ = true;
+  }
+  const GradientSums sums = gradients_.sums(worker, layer_, channels_);
+  if (weights) {
+    const auto id = static_cast<uint32_t>(sample);
+    add_weight_gradient(memory_.context, memory_.workspaces[worker], layer_, id, differences(sample), sums);
+  } else if (layer_.estimator == Estimator::closed_form) {
+    add_head(sample, worker, label, sums);
+  } else {
+    add_nodes(sample, worker, sums);
+  }
+  return {};
+}
+
+// The main pass as far as the gradient needs it.
+Status GradientPass::run_main(int32_t sample, int32_t worker, int32_t* label) {
+  PMT_RETURN_IF_ERROR(memory_.read_sample(source_, sample, worker, label));
+  const Plan& plan = memory_.plan;
+  const bool exact = layer_.estimator == Estimator::closed_form;
+  const int32_t end = plan.streams(layer_.op) ? plan.segment_begin(layer_.op) : layer_.op + (exact ? 0 : 1);
+  forward(memory_.network, plan, memory_.workspaces[worker], 1, 0, end);
+  return {};
+}
+
+// The first group's update changes the logits: what they give for every sample is kept.
+void GradientPass::add_head(int32_t sample, int32_t worker, int32_t label, const GradientSums& sums) {
+  const Workspace& workspace = memory_.workspaces[worker];
+  if (!memory_.setup.compact) {
+    add_head_gradient(memory_.context, workspace, layer_, label, sums);
+    return;
+  }
+  int32_t* gradient = gradients_.head_gradient(sample);
+  if (!have_head_gradients_) head_gradient(memory_.context, workspace, label, gradient);
+  add_head_product(memory_.context, workspace, layer_, gradient, sums);
+}
+
+// Row by row where the layer streams, else from the whole tensors.
+void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums& sums) {
+  const Plan& plan = memory_.plan;
+  const Workspace& workspace = memory_.workspaces[worker];
+  NodeGradient gradient(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample), sums);
+  int64_t* squares = channels_.begin == 0 ? gradients_.input_squares() : nullptr;
+  if (squares != nullptr) squares[sample] = 0;
+  const auto add = [&](const LayerRows& rows) {
+    gradient.add(rows);
+    if (squares == nullptr) return;
+    squares[sample] += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
+                                                          : free_nodes(memory_.context, layer_, rows);
+  };
+  if (!plan.streams(layer_.op)) {
+    add(main_rows(memory_.context, workspace, layer_));
+    return;
+  }
+  run_stream(*memory_.setup.model, plan, workspace, {Pass::main, 0}, plan.segment_begin(layer_.op), layer_.op,
+             [&](int32_t op, const OpImages& rows) {
+               run_op(memory_.network, op, rows, workspace.scratch_of(plan, Pass::main, op));
+               if (op == layer_.op) add({rows.input[0], rows.output, rows.shape});
+             });
+}
+
+// Weights that random sparsity leaves out do not change, whatever the estimator.
+void GradientPass::leave_out_inactive(const GradientSums& sums) const {
+  const int8_t* mask = memory_.workspaces[0].masks.of(memory_.options, layer_, memory_.context.step);
+  if (mask == nullptr || sums.weights == nullptr) return;
+  const Model& model = *memory_.setup.model;
+  for (int32_t c = sums.begin; c < sums.begin + sums.channels(layer_); ++c) {
+    const ChannelWeights at = channel_weights(model, model.op(layer_.op), c), to = sums.of(model, layer_, c);
+    for (int32_t k = 0; k < at.count; ++k) {
+      if (mask[at.first + k * at.stride] == 0) sums.weights[to.first + k * to.stride] = 0;
+    }
+  }
+}
+
+const int32_t* GradientPass::differences(int32_t sample) const {
+  return shared_ ? losses_.averages() : losses_.row(table_, sample);
+}
+
+// Summed sample by sample.
+float GradientPass::noise() const {
+  const StepContext& context = memory_.context;
+  const int32_t queries = memory_.layers[table_].queries;
+  const float share = direction_noise(context, layer_);
+  const auto freedom = static_cast<float>(measured_elements(context, layer_) - 1);
+  if (shared_) {
+    return share * freedom * in_squared_losses(difference_squares(memory_.options, losses_.averages(), queries));
+  }
+  const bool node = layer_.estimator == Estimator::node_perturbation;
+  const float inputs = memory_.options.train_weights == 0 ? 1.0f : active_share(memory_.options, layer_);
+  float noise = 0.0f;
+  for (int32_t n = 0; n < samples_; ++n) {
+    const float squares = in_squared_losses(difference_squares(memory_.options, differences(n), queries));
+    noise += squares * (node ? inputs * to_float(gradients_.input_squares()[n]) : freedom);
+  }
+  return share * noise;
+}
+
+}  // namespace pmt

@@ -1,0 +1,147 @@
+#include "core/train/step_memory.hpp"
+
+namespace pmt {
+namespace {
+
+struct Tables {
+  Parameters* parameters;
+  int32_t* plan;
+  Layer* layers;
+  int32_t* layer_ops;
+  int64_t* loss_starts;
+  LayerSettings* settings;                    // of a probe
+  int32_t *perturbs_nodes, *scratch, *tiles;  // of a compact plan
+};
+
+Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool probing, bool compact) {
+  Tables tables = {};
+  tables.parameters = arena.take<Parameters>(model.op_count());
+  tables.plan = arena.take<int32_t>(Plan::table_size(model));
+  tables.layers = arena.take<Layer>(layer_count);
+  tables.layer_ops = arena.take<int32_t>(layer_count);
+  tables.loss_starts = arena.take<int64_t>(layer_count);
+  tables.settings = arena.take<LayerSettings>(probing ? layer_count : 0);
+  tables.perturbs_nodes = arena.take<int32_t>(compact ? layer_count : 0);
+  tables.scratch = arena.take<int32_t>(compact ? model.op_count() : 0);
+  tables.tiles = arena.take<int32_t>(compact ? layer_count : 0);
+  return tables;
+}
+
+Status check_setup(const TrainerSetup& setup) {
+  PMT_RETURN_IF_ERROR(check_options(*setup.options));
+  if (setup.batch < 1) return {Code::batch_size};
+  const int32_t workers = setup.executor.workers;
+  if (workers < 1) return {Code::option_value};
+  if (setup.compact && (workers > 1 || setup.query_bytes > 0)) return {Code::option_value};
+  // Weights are packed for a layer's whole image, and streams compute bands of it.
+  if (setup.compact && setup.packed != nullptr) return {Code::option_value};
+  return {};
+}
+
+Status open_layer(StepMemory& memory, int32_t index, const LayerSettings& settings) {
+  const Model& model = *memory.setup.model;
+  const TrainerOptions& options = memory.options;
+  const int32_t op = memory.setup.layers[index];
+  PMT_RETURN_IF_ERROR(check_settings(model, op, options, settings));
+  const OpRecord& record = model.op(op);
+  const TensorRecord& out = model.output_of(record);
+  Layer& layer = memory.layers[index];
+  layer = {op,
+           settings.estimator,
+           weight_count(model, record),
+           element_count(out),
+           out.channels,
+           memory.setup.storage[index].weights,
+           memory.setup.storage[index].bias,
+           settings.queries,
+           settings.mu_weight,
+           settings.mu_node,
+           options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  if (memory.is_coordinate_wise()) layer.queries = coordinate_count(options, layer);
+  memory.network.parameters[op] = {layer.weights, layer.bias};
+  return {};
+}
+
+Status open_layers(StepMemory& memory, int32_t* layer_ops) {
+  const TrainerSetup& setup = memory.setup;
+  const Model& model = *setup.model;
+  if (setup.layer_count < 1) return {Code::layer_repeated};
+  for (int32_t i = 0; i < setup.layer_count; ++i) {
+    const int32_t op = setup.layers[i];
+    if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) return {Code::layer_not_trainable, op};
+    if (i > 0 && op <= setup.layers[i - 1]) return {Code::layer_repeated, op};
+    const bool own = setup.settings != nullptr;
+    PMT_RETURN_IF_ERROR(open_layer(memory, i, own ? setup.settings[i] : default_settings(model, op, memory.options)));
+    layer_ops[i] = op;
+  }
+  return {};
+}
+
+// Coordinates read a layer's nodes one by one, a probe's input squares all of them, and model-wise
+// queries perturb every layer of a segment: none of these streams.
+Status make_plan(StepMemory& memory, const Tables& tables) {
+  const TrainerSetup& setup = memory.setup;
+  const Model& model = *setup.model;
+  if (!setup.compact || setup.probing) {  // a probe perturbs by either estimator
+    const QueryMemory queries = setup.query_bytes > 0 ? QueryMemory::apart : QueryMemory::shared;
+    memory.plan.make(model, tables.layer_ops, setup.layer_count, queries, tables.plan);
+    return {};
+  }
+  for (int32_t i = 0; i < model.op_count(); ++i) tables.scratch[i] = op_scratch_bytes(memory.network, model.op(i));
+  for (int32_t i = 0; i < setup.layer_count; ++i) {
+    const Layer& layer = memory.layers[i];
+    tables.perturbs_nodes[i] = layer.estimator == Estimator::node_perturbation ? 1 : 0;
+    tables.tiles[i] = planned_tile_bytes(memory.network, layer, memory.options);
+    const bool products = layer.estimator != Estimator::weight_perturbation;
+    if (products) tables.scratch[layer.op] = scratch_bytes(memory.network, layer.op);
+  }
+  const bool streams = memory.is_layer_wise() && !memory.is_coordinate_wise();
+  const Plan::Compact compact = {tables.perturbs_nodes, tables.scratch,    tables.tiles, streams,
+                                 setup.streams,         setup.stream_count};
+  return memory.plan.make_compact(model, tables.layer_ops, setup.layer_count, compact, tables.plan);
+}
+
+}  // namespace
+
+size_t StepMemory::table_bytes(const Model& model, int32_t layer_count) {
+  Arena measure;
+  take_tables(measure, model, layer_count, true, true);
+  return measure.used();
+}
+
+Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
+  setup = wanted;
+  options = *wanted.options;
+  PMT_RETURN_IF_ERROR(check_setup(setup));
+  const Tables tables = take_tables(arena, *setup.model, setup.layer_count, setup.probing, setup.compact);
+  if (!arena.fits()) return {Code::arena_too_small};
+  layers = tables.layers;
+  settings = tables.settings;
+  loss_starts = tables.loss_starts;
+  network = {setup.model, setup.kernels, tables.parameters, setup.packed};
+  context = {&network, &plan, &options, layers, setup.layer_count, 0};
+  bind_parameters(*setup.model, tables.parameters);
+  PMT_RETURN_IF_ERROR(open_layers(*this, tables.layer_ops));
+  return make_plan(*this, tables);
+}
+
+void StepMemory::open_workers(Arena& arena) {
+  workspaces = arena.take<Workspace>(workers());
+  statuses = arena.take<Status>(workers());
+  const WorkspaceSetup each = {&network,          &plan,          layers, setup.layer_count, &options,
+                               setup.query_bytes, probe_queries()};
+  for (int32_t i = 0; i < workers(); ++i) {
+    const Workspace workspace = take_workspace(arena, each);
+    if (arena.fits()) workspaces[i] = workspace;
+  }
+}
+
+Status StepMemory::read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) const {
+  const Model& model = *setup.model;
+  int8_t* input = workspaces[worker].tensor(plan, Pass::main, model.header().input_tensor);
+  if (!source.read(source.context, sample, input, label)) return {Code::sample_unreadable};
+  if (*label < 0 || *label >= model.classes()) return {Code::label_range};
+  return {};
+}
+
+}  // namespace pmt

@@ -1,0 +1,40 @@
+// What every part of a step works on: the setup, and what open() takes for it from the arena. The layers
+// and the plan come first, the workers' memory last: other parts reserve room in the plan.
+#pragma once
+
+#include "core/base/sample_source.hpp"
+#include "core/train/trainer_setup.hpp"
+#include "core/zo/step_context.hpp"
+#include "core/zo/workspace.hpp"
+
+namespace pmt {
+
+struct StepMemory {
+  static size_t table_bytes(const Model& model, int32_t layer_count);
+
+  // Refuses what no trainer can do. The context points into this object.
+  Status open(const TrainerSetup& wanted, Arena& arena);
+  void open_workers(Arena& arena);
+
+  int32_t workers() const { return setup.executor.workers; }
+  bool is_layer_wise() const { return options.scope == Scope::layer_wise; }
+  bool is_coordinate_wise() const { return options.directions == Directions::coordinate; }
+  // Of each sample and layer; 0 where there is no memory for probes.
+  int32_t probe_queries() const { return setup.probing ? options.probe_queries : 0; }
+
+  // A worker's input becomes the sample.
+  Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) const;
+
+  TrainerSetup setup = {};
+  TrainerOptions options = {};
+  Network network = {};
+  Plan plan;
+  StepContext context = {};
+  Layer* layers = nullptr;
+  LayerSettings* settings = nullptr;  // in force, while others are probed
+  int64_t* loss_starts = nullptr;     // of each layer's table, see loss_tables.hpp
+  Workspace* workspaces = nullptr;    // one per worker
+  Status* statuses = nullptr;         // one per worker
+};
+
+}  // namespace pmt

@@ -1,0 +1,22 @@
+// What is the same for every query, sample and worker of a step.
+#pragma once
+
+#include "core/net/network.hpp"
+#include "core/net/plan.hpp"
+#include "core/zo/layer.hpp"
+
+namespace pmt {
+
+struct StepContext {
+  const Network* network;
+  const Plan* plan;
+  const TrainerOptions* options;
+  const Layer* layers;
+  int32_t layer_count;
+  uint32_t step;
+
+  const Model& model() const { return *network->model; }
+  const Kernels& kernels() const { return *network->kernels; }
+};
+
+}  // namespace pmt
