@@ -88,11 +88,12 @@ def test_tests_of_several_workers_run_together(of_two_workers) -> None:
     assert pairs
 
 
-def test_files_of_few_tests_come_first(of_two_workers) -> None:
+def test_files_of_few_tests_come_first_and_those_that_run_alone_last(of_two_workers) -> None:
     for worker in ("gw0", "gw1"):
         its = sorted((span for span in of_two_workers if span[1] == worker), key=itemgetter(2))
-        tests = [len(FILES[name.split("::")[0]]) for name, _, _, _ in its]
-        assert tests == sorted(tests)
+        marks = [FILES[name.split("::")[0]] for name, _, _, _ in its]
+        order = [("alone" in of_file, len(of_file)) for of_file in marks]
+        assert order == sorted(order)
     assert len({worker for name, worker, _, _ in of_two_workers if "many" in name}) == 1
 
 

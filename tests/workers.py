@@ -62,7 +62,11 @@ def pytest_runtest_protocol(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files of few, long tests, so that the workers end at about the same time."""
+    """Begin with the files of few, long tests, so that the workers end at about the same time.
+
+    Files with tests that run alone are last: these wait for the tests of the other workers.
+    """
     if in_a_worker():
         tests = Counter(item.path for item in items)
-        items.sort(key=lambda item: (tests[item.path], item.path))
+        last = {item.path for item in items if runs_alone(item)}
+        items.sort(key=lambda item: (item.path in last, tests[item.path], item.path))
