@@ -75,7 +75,7 @@ def test_the_header_is_what_was_exported(exported: bytes) -> None:
     assert [layer.name for layer in trained] == ["down", "head"]
     core = [(model.core.weights(x.index).size, model.core.bias(x.index).size) for x in trained]
     assert header.memory_values == 1 + sum(map(sum, core))
-    assert header.sections["options"] == (1, 128)
+    assert header.sections["options"] == (1, len(pmt._core.Options().pack()))
     assert header.sections["layer_list"] == (2, 8)
 
 

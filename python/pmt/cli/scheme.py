@@ -6,14 +6,17 @@ import argparse
 from pathlib import Path
 
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.option_arguments import add_options
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.cli.split_arguments import add_split, split_of
 from pmt.cli.tables import table
 from pmt.export.sizes import parse_size
 from pmt.model import Model
+from pmt.option_fields import declared_options
 from pmt.protocol import Split
 from pmt.sparse_update.memory_model import layer_memory, scheme_memory
+from pmt.sparse_update.options import TinyTrainOptions
 from pmt.sparse_update.scheme import UpdateScheme, head_layer, input_channels
 from pmt.threads import thread_count
 
@@ -26,6 +29,8 @@ on held-out images (contribution analysis); tinytrain scores channels by their F
 with --potentials forward by forward passes alone. The latter needs no torch."""
 
 METHODS = ("mcutrain", "tinytrain")
+# Options of TinyTrain that have an argument.
+_TINYTRAIN = ("backward_macs", "inspect", "potentials", "scored_images")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,34 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "another budget needs no new one",
     )
     group = parser.add_argument_group("tinytrain")
-    group.add_argument(
-        "--backward-macs",
-        metavar="SHARE",
-        type=float,
-        default=0.3,
-        help="budget of the backward pass, as a share of a full one (default: 0.3)",
-    )
-    group.add_argument(
-        "--inspect",
-        metavar="N",
-        type=integer(1),
-        default=18,
-        help="last layers before the head that are scored (default: 18)",
-    )
-    group.add_argument(
-        "--potentials",
-        metavar="NAME",
-        default="fisher",
-        help="how channels are scored: fisher, by back-propagation, or forward, by the loss "
-        "without each channel (default: fisher)",
-    )
-    group.add_argument(
-        "--scored-images",
-        metavar="N",
-        type=integer(1),
-        default=200,
-        help="images that they are scored on (default: 200)",
-    )
+    declared = declared_options(TinyTrainOptions)
+    add_options(group, (declared[name] for name in _TINYTRAIN))
     add_data(parser, required=True)
     add_split(parser)
     add_threads(parser)
@@ -151,16 +130,10 @@ def _by_contribution(
 def _by_potential(
     arguments: argparse.Namespace, model: Model, parts: Split, memory: int
 ) -> UpdateScheme:
-    from pmt.sparse_update.options import TinyTrainOptions
     from pmt.sparse_update.trainer import tinytrain_scheme
 
-    options = TinyTrainOptions(
-        memory=memory,
-        backward_macs=arguments.backward_macs,
-        inspect=arguments.inspect,
-        scored_images=arguments.scored_images,
-        potentials=arguments.potentials,
-    )
+    given = {name: value for name in _TINYTRAIN if (value := getattr(arguments, name)) is not None}
+    options = TinyTrainOptions(memory=memory, **given)
     return tinytrain_scheme(model, parts.train, options, threads=thread_count(arguments.threads))
 
 

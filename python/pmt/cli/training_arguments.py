@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pmt import methods
-from pmt.option_fields import declared_options
+from pmt.cli.option_arguments import add_options, converter, option_help, shown
+from pmt.option_fields import Option, declared_options
 from pmt.options import PRESETS, TrainingOptions, preset
 from pmt.training_run import Trainer
 
@@ -30,7 +31,7 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--layers",
         metavar=_OPTIONS["layers"].metavar,
-        help=_help("layers"),
+        help=option_help(_OPTIONS["layers"]),
     )
     group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
 
@@ -59,13 +60,8 @@ def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[s
         metavar="NAME",
         help="default (what measured best) or paper (the method as printed) (default: default)",
     )
-    for name, option in _OPTIONS.items():
-        if name == "layers" or name in without:
-            continue
-        how: dict[str, Any] = {"metavar": option.metavar, "type": _converter(type(option.default))}
-        if isinstance(option.default, bool):
-            how = {"action": argparse.BooleanOptionalAction}
-        group.add_argument(_flag(name), dest=name, help=_help(name), **how)
+    left_out = ("layers", *without)
+    add_options(group, (o for o in _OPTIONS.values() if o.name not in left_out), _papers)
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -120,44 +116,13 @@ def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
 
 def _value(text: str, kind: type) -> Any:
     if kind is not bool:
-        return _converter(kind)(text)
+        return converter(kind)(text)
     if text not in ("yes", "no", "true", "false"):
         raise ValueError(f"{text!r} must be yes or no")
     return text in ("yes", "true")
 
 
-def _converter(kind: type) -> Callable[[str], Any]:
-    def convert(text: str) -> Any:
-        try:
-            if kind is int and "e" in text:  # 2e12, as one writes a budget
-                return _whole(float(text))
-            return kind(text)
-        except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
-
-    return convert
-
-
-def _whole(value: float) -> int:
-    if not value.is_integer():
-        raise ValueError
-    return int(value)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _help(name: str) -> str:
-    """Return what an option does, its values, and its defaults where the presets differ."""
-    option = _OPTIONS[name]
-    notes = [option.values.shown(option.metavar)] if option.values.shown(option.metavar) else []
-    notes.append(f"default: {_shown(option.default)}")
-    if name in PRESETS["paper"]:
-        notes.append(f"paper: {_shown(PRESETS['paper'][name])}")
-    return f"{option.described(_flag)} ({'; '.join(notes)})"
-
-
-def _shown(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+def _papers(option: Option) -> str:
+    """Return what the preset ``paper`` has instead of the default, if anything."""
+    paper = PRESETS["paper"]
+    return f"paper: {shown(paper[option.name])}" if option.name in paper else ""
