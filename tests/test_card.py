@@ -13,7 +13,7 @@ import pmt
 from pmt.cli import main
 from pmt.export import export, read_card
 from pmt.export.blocks import BLOCK, PAYLOAD, block_count, pack_blocks, read_payload
-from pmt.export.card_format import IMAGE_CRC, SLOT_MAGIC, CardHeader, SlotHeader
+from pmt.export.card_format import CARD_VERSION, IMAGE_CRC, SLOT_MAGIC, CardHeader, SlotHeader
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,10 @@ def with_short_model(card: bytes) -> bytes:
         (lambda card: b"", "this is no card of `pmt export`: it does not begin with PMTD"),
         (lambda card: b"MBR " + card[4:], "it does not begin with PMTD"),
         (lambda card: card[:40] + b"\xff" + card[41:], "block 0 is damaged: its checksum differs"),
-        (lambda card: changed(card, version=2), "has version 2, this pmt reads 5; export again"),
+        (
+            lambda card: changed(card, version=2),
+            f"has version 2, this pmt reads {CARD_VERSION}; export again",
+        ),
         (lambda card: card[:-BLOCK], "blocks, the card [0-9]+; copy all of it"),
         (lambda card: changed(card, model_crc32=1), "the model on the card is another than its"),
         (
