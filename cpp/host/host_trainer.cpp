@@ -153,6 +153,7 @@ int32_t HostTrainer::steps_begun() const {
 std::vector<Layer> HostTrainer::layers() const {
   const Access::Shared use(model_->access());
   std::vector<Layer> layers;
+  layers.reserve(layers_.size());
   for (int32_t i = 0; i < trainer_.layer_count(); ++i) layers.push_back(trainer_.layer(i));
   return layers;
 }
