@@ -114,10 +114,8 @@ void Plan::step_over_neighbours(Candidate* candidate) const {
     }
   }
   const int32_t end = smaller(life.last, model_->op_count() - 1);
-  for (int32_t op = begin; op <= end; ++op) {
-    step_over(own, output_of(op), candidate);
-    step_over(own, tensors_ + op, candidate);
-  }
+  for (int32_t op = begin; op <= end; ++op) step_over(own, output_of(op), candidate);
+  for (int32_t op = life.first; op <= end; ++op) step_over(own, tensors_ + op, candidate);
 }
 
 void Plan::place(const Buffer& buffer) {
