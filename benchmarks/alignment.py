@@ -16,10 +16,10 @@ from no_adaptation import PAPER, SEVERITY, accuracy
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.alignment import align
 from pmt.cli.tables import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
+from pmt.train.alignment import align
 
 TRAINED_IMAGES = 45_000
 # "BP-free (Ours)", INT8, in the table of CIFAR-10-C accuracies: 2e7 perturbed forwards.

@@ -21,7 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import pmt
-from pmt.benchmark.differences import (
+from pmt._util.progress import ProgressLine
+from pmt.cli.tables import table
+from pmt.formats.reading import read
+from pmt.model import Model
+from pmt.net.graph import Graph
+from pmt.research.benchmark.differences import (
     Int8Array,
     OpDifference,
     TopOne,
@@ -30,12 +35,7 @@ from pmt.benchmark.differences import (
     head_classes,
     network_classes,
 )
-from pmt.benchmark.litert_reference import default_outputs, litert_activations
-from pmt.cli.tables import table
-from pmt.graph import Graph
-from pmt.importers import read
-from pmt.model import Model
-from pmt.progress import ProgressLine
+from pmt.research.benchmark.litert_reference import default_outputs, litert_activations
 
 ROOT = Path(__file__).parents[1]
 KEYS = ("values", "differing")

@@ -24,10 +24,10 @@ import pmt
 from pmt import datasets
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
-from pmt.export import ExportReport, export
-from pmt.export.linked import LinkedSizes, linked_sizes
+from pmt.firmware.export import ExportReport, export
+from pmt.firmware.export.linked import LinkedSizes, linked_sizes
+from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model
-from pmt.monitor import TrainingLog
 
 TARGET = "qemu-mps2-an500"
 MODEL = "cifar10_mcunet"

@@ -22,7 +22,7 @@ from pmt import datasets
 from pmt.cli.tables import table
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import ImagePool, split, wilson_interval
-from pmt.run_folder import RunFolder
+from pmt.train.run_folder import RunFolder
 
 FIRST = 48_256
 # Of the corruption; those of a sweep are 0 and 1.

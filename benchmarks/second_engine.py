@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 import pmt
-from pmt.engines import CoreEngine, Engine, EngineTrainer, TFLiteMicroEngine
+from pmt.baselines.engines import CoreEngine, Engine, EngineTrainer, TFLiteMicroEngine
 from pmt.protocol import wilson_interval
 from pmt.protocol.data_source import DataSource
-from pmt.schedule import Schedule
+from pmt.train.schedule import Schedule
 
 
 def arguments() -> argparse.Namespace:

@@ -18,7 +18,7 @@ from pmt import corruptions
 from pmt.cli.tables import table
 from pmt.protocol import balanced_order
 from pmt.protocol.data_source import DataSource
-from pmt.selection import default_candidates
+from pmt.train.selection import default_candidates
 
 HELD_OUT = (50, 100, 200, 400)
 

@@ -15,16 +15,16 @@ import argparse
 from pathlib import Path
 
 import pmt
-from pmt.backprop import BackpropTrainer
-from pmt.costs.backward_memory import Arithmetic, backward_memory
-from pmt.export.sizes import parse_size
+from pmt.baselines.backprop import BackpropTrainer
+from pmt.baselines.backprop.backward_memory import Arithmetic, backward_memory
+from pmt.baselines.backprop.scheme import UpdateScheme, head_layer
+from pmt.baselines.sparse_update.contribution import analyse
+from pmt.baselines.sparse_update.memory_model import scheme_memory
+from pmt.baselines.sparse_update.options import TinyTrainOptions
+from pmt.baselines.sparse_update.trainer import MCUTrainTrainer, tinytrain_scheme
+from pmt.firmware.export.sizes import parse_size
 from pmt.protocol import Split, split, wilson_interval
 from pmt.protocol.data_source import DataSource
-from pmt.sparse_update.contribution import analyse
-from pmt.sparse_update.memory_model import scheme_memory
-from pmt.sparse_update.options import TinyTrainOptions
-from pmt.sparse_update.scheme import UpdateScheme, head_layer
-from pmt.sparse_update.trainer import MCUTrainTrainer, tinytrain_scheme
 
 TITLES = ("update", "weights", "biases", "update memory", "peak", "MMACs", "accuracy", "interval")
 
@@ -81,7 +81,7 @@ def schemes(a: argparse.Namespace, model: pmt.Model, parts: Split) -> dict[str, 
     if head is not None:
         found["head"] = UpdateScheme.whole([head], model)
     for name in a.schemes:
-        found[f"MCUTrain {name}"] = pmt.sparse_update.published_scheme(model, name)
+        found[f"MCUTrain {name}"] = pmt.baselines.sparse_update.published_scheme(model, name)
     memory = parse_size("--memory", a.memory)
     for potentials in ("fisher", "forward") if a.forward else ("fisher",):
         options = TinyTrainOptions(

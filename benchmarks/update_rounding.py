@@ -14,11 +14,11 @@ from dataclasses import replace
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.backprop import BackpropTrainer
+from pmt.baselines.backprop import BackpropTrainer
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import wilson_interval
-from pmt.stepper import Stepper
+from pmt.train.stepper import Stepper
 
 ROUNDINGS = ("shadow", "stochastic", "nearest", "truncation", "float32")
 

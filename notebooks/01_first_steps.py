@@ -112,7 +112,7 @@ print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
 # next steps, and what the host computed from them. The board here is an emulated Cortex-M7.
 
 # %%
-from pmt.export import export
+from pmt.firmware.export import export
 
 report = export(
     model,

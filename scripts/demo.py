@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 
 import pmt
+from pmt._util.progress import duration
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
-from pmt.costs.arena import arena_bytes
-from pmt.progress import duration
+from pmt.train.costs.arena import arena_bytes
 
 CORRUPTION, SEVERITY = "impulse_noise", 5
 FOLDER = Path("runs/demo")

@@ -26,10 +26,10 @@ from model_zoo.measurements import measure
 from model_zoo.torch_network import TorchNetwork, absorb_statistics, trained_graph
 from model_zoo.training import Recipe, images_for, train
 
-from pmt import Model, datasets, importers
-from pmt.clean_statistics import measure_statistics, with_statistics
+from pmt import Model, datasets, formats
 from pmt.datasets.picture import Fit, resized
 from pmt.quantization import FloatGraph, dequantise, format_noise, quantize, signal_to_noise
+from pmt.train.clean_statistics import measure_statistics, with_statistics
 
 DATA_FOLDER = Path(__file__).parents[1] / "python" / "pmt" / "data"
 CLASSES = 10
@@ -117,7 +117,7 @@ def _float_graph(options: argparse.Namespace) -> FloatGraph:
         raise SystemExit(
             "cifar10_mcunet starts from trained weights: add --archive mcunet-5fps.pkl"
         )
-    return dequantise(importers.read(options.archive, classes=CLASSES))
+    return dequantise(formats.read(options.archive, classes=CLASSES))
 
 
 def upscaled(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:
@@ -130,7 +130,7 @@ def _make_head(options: argparse.Namespace) -> None:
     if options.archive is None:
         raise SystemExit("a head is fitted to trained features: add --archive mcunet-5fps.pkl")
     data = datasets.load(options.data, split="train")
-    graph = importers.read(options.archive, classes=len(data.class_names))
+    graph = formats.read(options.archive, classes=len(data.class_names))
     size = graph.tensors[graph.input].height
     data = datasets.load(options.data, split="train", size=size)
     graph, decay = with_fitted_head(graph, data, seed=0)

@@ -11,7 +11,7 @@ from networks import residual_network
 from required import need
 
 import pmt
-from pmt.export import export
+from pmt.firmware.export import export
 
 pytest_plugins = ["workers"]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pmt.graph import Graph, Op, Tensor
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 SEEDS = range(60)
 CHANNELS = (1, 3, 8, 5)

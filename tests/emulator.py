@@ -1,4 +1,4 @@
-"""An independent NumPy emulation of the integer semantics, working on a :class:`pmt.graph.Graph`.
+"""An independent NumPy emulation of the integer semantics, working on a graph.
 
 It shares no code with the core. Accumulators are float64 sums of integers below 2**53, which are
 exact; every step after them is float32, in the order the design states.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor
 
 Array = npt.NDArray[Any]
 Activations = dict[int, npt.NDArray[np.int8]]

@@ -13,10 +13,10 @@ from networks import labels, pixels
 from required import need_tools
 
 from pmt.datasets import Dataset
-from pmt.export import ExportReport
-from pmt.export.linked import linked_sizes
+from pmt.firmware.export import ExportReport
+from pmt.firmware.export.linked import linked_sizes
+from pmt.firmware.monitor import TrainingLog
 from pmt.model import Model
-from pmt.monitor import TrainingLog
 
 COMPILER = "arm-none-eabi-g++"
 EMULATOR = "qemu-system-arm"

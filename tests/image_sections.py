@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pmt.image import _SECTIONS, _assemble, _open
 from pmt.model import Model
+from pmt.net.image import _SECTIONS, _assemble, _open
 
 
 def with_section(model: Model, name: str, payload: bytes) -> bytes:

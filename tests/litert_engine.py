@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt.graph import Graph
+from pmt.net.graph import Graph
 
 
 def interpreter(content: bytes, *, reference: bool = False) -> Any:

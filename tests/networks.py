@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmt.graph import Graph, Op, Tensor
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 
 def smooth_network(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pmt.sweep import fingerprint
-from pmt.sweep.evaluation import pack
+from pmt.research.sweep import fingerprint
+from pmt.research.sweep.evaluation import pack
 
 METHODS = ("none", "paper", "default")
 CORRUPTIONS = ("gaussian_noise", "fog")

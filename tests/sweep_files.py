@@ -31,10 +31,10 @@ RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
 # As `pmt`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
 SLOW = """
 import sys, time
-import pmt.training_run
+import pmt.train.training_run
 from pmt.cli import main
-from pmt.run_lock import RunLock
-pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+from pmt.train.run_lock import RunLock
+pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 def slow(self, check=RunLock.check):
     check(self)
     time.sleep(0.1)

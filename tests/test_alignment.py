@@ -10,8 +10,9 @@ from interruptions import cut_and_resumed
 
 import pmt
 from pmt import _core, corruptions, datasets
-from pmt.alignment import align, alignment_cost
-from pmt.clean_statistics import (
+from pmt.cli.program import main
+from pmt.train.alignment import align, alignment_cost
+from pmt.train.clean_statistics import (
     CleanStatistics,
     measure_statistics,
     stored_statistics,
@@ -19,8 +20,7 @@ from pmt.clean_statistics import (
     with_statistics,
     without_statistics,
 )
-from pmt.cli.program import main
-from pmt.disturbance import disturbed_pairs
+from pmt.train.disturbance import disturbed_pairs
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_reliability_leaves_everything_as_it_is_without_noise(reference, corrupt
 def test_reliability_looks_at_images_of_all_classes(reference, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "pmt.alignment.disturbed_pairs",
+        "pmt.train.alignment.disturbed_pairs",
         lambda images: taken.append(images) or disturbed_pairs(images),
     )
     images = noisy(300).images

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools, succeed
 
-from pmt.export import sources
-from pmt.export.layout import link_script
+from pmt.firmware.export import sources
+from pmt.firmware.export.layout import link_script
 
 ROOT = Path(__file__).parents[1]
 CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pmt import atomic_file, processes
+from pmt._util import atomic_file, processes
 
 
 def aside(path, tag: str, pid: int):

@@ -10,11 +10,11 @@ from unrounded_network import UnroundedNetwork
 
 import pmt
 from pmt import _core
-from pmt.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import FloatNetwork, IntegerNetwork, exact_gradient, exact_gradients  # noqa: E402
+from pmt.baselines.backprop import FloatNetwork, IntegerNetwork, exact_gradient, exact_gradients  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,14 @@ import pytest
 from networks import labels, pixels, residual_network
 
 import pmt
-from pmt.backprop import BackpropOptions, BackpropTrainer
+from pmt.baselines.backprop import BackpropOptions, BackpropTrainer
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.datasets import Dataset
-from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import FloatNetwork, exact_gradient, preset  # noqa: E402
-from pmt.backprop.stepper import BackpropStepper  # noqa: E402
+from pmt.baselines.backprop import FloatNetwork, exact_gradient, preset  # noqa: E402
+from pmt.baselines.backprop.stepper import BackpropStepper  # noqa: E402
 
 MODES = [
     {"rounding": "stochastic"},
@@ -249,14 +249,14 @@ def test_cost_is_forward_input_gradients_and_weight_gradients(model):
 
 def test_the_examples_of_the_docstrings_hold():
     for name in ("trainer", "integer_network"):
-        module = importlib.import_module(f"pmt.backprop.{name}")
+        module = importlib.import_module(f"pmt.baselines.backprop.{name}")
         assert doctest.testmod(module).failed == 0
 
 
 def test_without_torch_the_package_imports_and_training_says_what_to_install(monkeypatch):
-    code = "import sys; sys.modules['torch'] = None; import pmt.backprop"
+    code = "import sys; sys.modules['torch'] = None; import pmt.baselines.backprop"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "pmt.backprop.torch_package")
+    monkeypatch.delitem(sys.modules, "pmt.baselines.backprop.torch_package")
     with pytest.raises(ImportError, match=r'pip install "poor-mans-training\[torch\]"'):
-        importlib.import_module("pmt.backprop.torch_package")
+        importlib.import_module("pmt.baselines.backprop.torch_package")

@@ -10,12 +10,12 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.benchmark import forward, timing
-from pmt.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.benchmark.forward import ForwardTime, OpTimes
-from pmt.benchmark.machine import Machine
-from pmt.benchmark.step import StepTime, time_steps
 from pmt.cli import bench_report, main
+from pmt.research.benchmark import forward, timing
+from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt.research.benchmark.forward import ForwardTime, OpTimes
+from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.step import StepTime, time_steps
 
 QUICK = ["--images", "1,3", "--threads", "1", "--repeat", "1", "--batch", "2", "--queries", "2"]
 MACHINE = Machine(

@@ -9,11 +9,11 @@ import pytest
 from networks import residual_network, smooth_network
 
 import pmt
-from pmt.benchmark.against import outputs_agree
-from pmt.benchmark.forward import random_images
-from pmt.benchmark.rivals import RIVALS, open_rivals
 from pmt.cli import main
-from pmt.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.research.benchmark.against import outputs_agree
+from pmt.research.benchmark.forward import random_images
+from pmt.research.benchmark.rivals import RIVALS, open_rivals
 
 PACKAGES = {
     "onnxruntime": ("onnxruntime", "onnx"),
@@ -108,7 +108,7 @@ def test_float_logits_are_close_to_ours():
 
 def test_a_mezo_step_moves_along_its_perturbation():
     needs("torch")
-    from pmt.benchmark.rivals import torch_mezo
+    from pmt.research.benchmark.rivals import torch_mezo
 
     model = smooth_network()
     images, labels = random_images(model, 30), np.zeros(30, np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pmt
-from pmt.image import build_image, read_graph
+from pmt.net.image import build_image, read_graph
 
 DATA = resources.files("pmt") / "data"
 CARD = (DATA / "CARD.md").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.export import export, read_card
-from pmt.export.blocks import BLOCK, PAYLOAD, block_count, pack_blocks, read_payload
-from pmt.export.card_format import CARD_VERSION, IMAGE_CRC, SLOT_MAGIC, CardHeader, SlotHeader
+from pmt.firmware.export import export, read_card
+from pmt.model.card_blocks import BLOCK, PAYLOAD, block_count, pack_blocks, read_payload
+from pmt.model.card_format import CARD_VERSION, IMAGE_CRC, SLOT_MAGIC, CardHeader, SlotHeader
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from cli_files import same_weights, write_data, write_model
 
 import pmt
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.cli import main
 
 

@@ -19,14 +19,15 @@ from cli_files import check_golden, program, write_data, write_model
 from networks import residual_network
 from test_datasets_cifar100 import write_binary_100
 
-from pmt import atomic_file, corruptions, processes
+from pmt import corruptions
+from pmt._util import atomic_file, processes
+from pmt._util.progress import ProgressLine
 from pmt.cli import main
 from pmt.cli.arguments import add_data
 from pmt.cli.sources import data_source
 from pmt.corruptions import ArrayWriter, corrupt, split_seed
 from pmt.corruptions import array_writer as writer_module
 from pmt.datasets import Dataset, load, load_corrupted
-from pmt.progress import ProgressLine
 from pmt.protocol.data_source import DataSource
 
 NAMES = ("contrast", "shot_noise")

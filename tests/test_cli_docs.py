@@ -10,7 +10,7 @@ import pytest
 
 import pmt
 from pmt.cli import main
-from pmt.options import PRESETS
+from pmt.train.options import PRESETS
 
 ROOT = Path(__file__).parents[1]
 # A command after a prompt, and what it printed up to the next empty line or the end of the block.

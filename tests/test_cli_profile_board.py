@@ -13,11 +13,11 @@ from required import need
 
 import pmt
 from pmt.cli import main
-from pmt.costs.arena import device_options
-from pmt.export import export
-from pmt.export.linked import link_firmware
-from pmt.export.planned import planned_sizes
-from pmt.export.sources import find_target
+from pmt.firmware.export import export
+from pmt.firmware.export.linked import link_firmware
+from pmt.firmware.export.planned import planned_sizes
+from pmt.firmware.export.sources import find_target
+from pmt.train.costs.arena import device_options
 
 BOTH = ["--method", "weight_layer_wise", "--against", "bp_fp32", "--batch", "1"]
 

@@ -11,12 +11,12 @@ from cli_files import write_model
 from firmware_tools import EMULATOR, need_firmware_tools, random_dataset
 
 import pmt
-from pmt.board.instructions import KERNELS, count_instructions
 from pmt.cli import main
-from pmt.costs.instruction_estimate import INSTRUCTIONS_OF_A_MAC, estimated_instructions
-from pmt.export import export
-from pmt.export.latency import project_latency
-from pmt.export.sources import find_target
+from pmt.firmware.board.instructions import KERNELS, count_instructions
+from pmt.firmware.export import export
+from pmt.firmware.export.instruction_estimate import INSTRUCTIONS_OF_A_MAC, estimated_instructions
+from pmt.firmware.export.latency import project_latency
+from pmt.firmware.export.sources import find_target
 
 
 def test_counts_of_ops_and_of_a_step(tmp_path, capsys):

@@ -27,7 +27,7 @@ def wide_terminal(monkeypatch):
 @pytest.fixture
 def reader(monkeypatch):
     """What the ONNX reader gives: change ``.graph``; ``.calls`` has the options it was given."""
-    module = ModuleType("pmt.importers.onnx_float")
+    module = ModuleType("pmt.formats.onnx.float_importer")
     module.graph = mobile_network(2, "relu6", uneven=20.0)
     module.calls = []
 
@@ -36,7 +36,7 @@ def reader(monkeypatch):
         return module.graph
 
     module.read = read
-    monkeypatch.setitem(sys.modules, "pmt.importers.onnx_float", module)
+    monkeypatch.setitem(sys.modules, "pmt.formats.onnx.float_importer", module)
     return module
 
 

@@ -8,9 +8,9 @@ import pytest
 from cli_files import check_golden, write_data, write_model
 
 import pmt
+from pmt.baselines.backprop.scheme import UpdateScheme
+from pmt.baselines.sparse_update.memory_model import scheme_memory
 from pmt.cli import main
-from pmt.sparse_update.memory_model import scheme_memory
-from pmt.sparse_update.scheme import UpdateScheme
 
 
 @pytest.fixture(autouse=True)

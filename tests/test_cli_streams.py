@@ -11,8 +11,8 @@ from image_sections import with_renamed
 from networks import residual_network, smooth_network
 
 import pmt
+from pmt._util.printable import printable
 from pmt.cli import main
-from pmt.printable import printable
 
 FULL = "pmt: error: standard output: No space left on device\n"
 HOSTILE = "d\x1b[31m\n\x9b\u202eX caf\u00e9 \u5c42"

@@ -20,10 +20,10 @@ OPTIONS = [
 # As `pmt`, but a checkpoint after every step and a pause in it: time to be killed in mid-epoch.
 SLOW = """
 import sys, time
-import pmt.training_run
+import pmt.train.training_run
 from pmt.cli import main
 from pmt.cli.epoch_lines import EpochLines
-pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 fast = EpochLines.after_step
 def slow(self, step, record):
     fast(self, step, record)

@@ -11,7 +11,7 @@ from networks import pixels, residual_network, smooth_network
 
 import pmt
 from pmt import _core
-from pmt.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor
 
 
 def assert_every_tensor_equal(model: pmt.Model, images: np.ndarray) -> None:

@@ -10,18 +10,18 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.costs.arena import arena_bytes, device_options
-from pmt.costs.backward_memory import Arithmetic, backward_memory, inference_moments
-from pmt.costs.backward_work import backward_work
-from pmt.costs.peak import peak_moment
-from pmt.costs.restarts import device_restarts
-from pmt.costs.zeroth_order_memory import zeroth_order_memory
-from pmt.costs.zeroth_order_work import zeroth_order_work
-from pmt.graph import Graph, Op, Tensor
+from pmt.baselines.backprop.backward_memory import Arithmetic, backward_memory, inference_moments
+from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
+from pmt.baselines.sparse_update.memory_model import layer_memory, scheme_memory
+from pmt.baselines.sparse_update.published import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.sparse_update.memory_model import layer_memory, scheme_memory
-from pmt.sparse_update.published import PUBLISHED, published_scheme
-from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.train.costs.arena import arena_bytes, device_options
+from pmt.train.costs.peak import peak_moment
+from pmt.train.costs.restarts import device_restarts
+from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
 
 
 def chain() -> Model:
@@ -64,7 +64,7 @@ def test_the_work_of_full_back_propagation():
     assert work.input_gradients == DEPTH + HEAD  # none by the image
     assert work.weight_gradients == CONV + DEPTH + HEAD
     assert work.macs == 3 * (CONV + DEPTH + HEAD) - CONV
-    assert work.cost(7) == pmt.trainer.Cost(0, 7 * work.macs)
+    assert work.cost(7) == pmt.train.trainer.Cost(0, 7 * work.macs)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from networks import labels, pixels, residual_network
 
 from pmt import _core
-from pmt.costs.zeroth_order_work import zeroth_order_work
-from pmt.options import TrainingOptions, preset
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.options import TrainingOptions, preset
 
 
 def core_trainer(model: Any, options: TrainingOptions, threads: int = 1) -> _core.Trainer:

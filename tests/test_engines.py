@@ -10,7 +10,7 @@ import pytest
 from networks import labels, pixels, residual_network
 
 import pmt
-from pmt.engines import CoreEngine, EngineTrainer
+from pmt.baselines.engines import CoreEngine, EngineTrainer
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",
@@ -127,7 +127,7 @@ def test_options_that_need_more_than_a_loss_are_refused(changes, message):
 def test_rounding_bits_are_the_cores():
     """Of every sixteen signs of the stream for rounding: the bits of a word, the lowest first."""
     from pmt import _core
-    from pmt.engines.directions import random_bits
+    from pmt.baselines.engines.directions import random_bits
 
     signs = _core.signs("philox", 3, 1, 2, 0, 0, 3, 48).reshape(3, 16)
     expected = [sum(1 << i for i in range(16) if row[i] < 0) for row in signs]

@@ -11,8 +11,8 @@ from networks import residual_network, rounding_free_network
 from required import need
 
 import pmt
-from pmt.engines import CoreEngine, EngineTrainer, TFLiteMicroEngine
-from pmt.engines.tflite_micro_arena import micro_arena
+from pmt.baselines.engines import CoreEngine, EngineTrainer, TFLiteMicroEngine
+from pmt.baselines.engines.tflite_micro_arena import micro_arena
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",

@@ -14,7 +14,7 @@ import pytest
 from networks import labels, pixels, smooth_network
 
 from pmt import _core
-from pmt.options import preset
+from pmt.train.options import preset
 
 
 def softmax(logits):

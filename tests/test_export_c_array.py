@@ -11,8 +11,8 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.exporters.c_array import array_name
-from pmt.graph import Graph
+from pmt.formats.c_array import array_name
+from pmt.net.graph import Graph
 
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Wundef", "-Wcomment", "-Wtrigraphs", "-Werror"]
 LANGUAGES = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pmt.export.folder import check_folder, write_folder
-from pmt.export.lock import make_lock
+from pmt.firmware.export.folder import check_folder, write_folder
+from pmt.firmware.export.lock import make_lock
 
 
 def project(**files: str) -> dict[str, bytes]:
@@ -149,7 +149,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from pmt.export.folder import write_folder
+from pmt.firmware.export.folder import write_folder
 renames = []
 rename = Path.rename
 def dying(self, target):

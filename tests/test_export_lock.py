@@ -14,9 +14,9 @@ from networks import residual_network
 
 import pmt
 from pmt.cli import main
-from pmt.export import export, read_lock
-from pmt.export.lock import inputs_of
-from pmt.export.task import make_task
+from pmt.firmware.export import export, read_lock
+from pmt.firmware.export.lock import inputs_of
+from pmt.firmware.export.task import make_task
 
 SMALL = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]
 NOISE = ["--corruption", "gaussian_noise", "--severity", "2", "--limit", "40"]
@@ -254,4 +254,4 @@ def test_python_makes_an_export_again(tmp_path: Path, capsys: pytest.CaptureFixt
     with pytest.raises(ValueError, match="the training differs: SHA-256"):
         export(model, out=tmp_path / "c", lock=lock, steps=3, **given)
     error = refused(["--from", str(tmp_path / "a" / "pmt.lock")], tmp_path / "d", capsys)
-    assert "the folder was exported from Python; call pmt.export.export(..., lock=" in error
+    assert "the folder was exported from Python; call export(..., lock=read_lock(path))" in error

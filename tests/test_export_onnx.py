@@ -11,7 +11,7 @@ from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
 from networks import residual_network
 
 import pmt
-from pmt.exporters.onnx_qdq import onnx_model
+from pmt.formats.onnx.exporter import onnx_model
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -14,13 +14,13 @@ from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
 from networks import residual_network, smooth_network
 
 import pmt
-from pmt.exporters.bias import bounded_bias
-from pmt.exporters.flatbuffer import OPERATORS
-from pmt.exporters.input_formula import input_formula
-from pmt.exporters.pooling_bands import Band, bands
-from pmt.exporters.tflite import tflite_model
-from pmt.graph import Graph, Op, Tensor
+from pmt.formats.bias import bounded_bias
+from pmt.formats.input_formula import input_formula
+from pmt.formats.tflite.exporter import tflite_model
+from pmt.formats.tflite.flatbuffer import OPERATORS
+from pmt.formats.tflite.pooling_bands import Band, bands
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 tflite = pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")

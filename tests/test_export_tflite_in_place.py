@@ -11,9 +11,9 @@ from cli_files import same_weights
 from networks import residual_network
 
 import pmt
-from pmt.exporters import tflite_in_place
-from pmt.exporters.tflite import tflite_model
-from pmt.graph import Graph
+from pmt.formats.tflite import export_in_place as tflite_in_place
+from pmt.formats.tflite.exporter import tflite_model
+from pmt.net.graph import Graph
 
 tflite = pytest.importorskip("tflite")
 

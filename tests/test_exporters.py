@@ -14,9 +14,10 @@ from drawn_graphs import drawn_graph
 from networks import pixels, residual_network
 
 import pmt
-from pmt import atomic_file, exporters
-from pmt.graph import Graph, Op, Tensor
-from pmt.image import build_image, read_graph
+from pmt import formats
+from pmt._util import atomic_file
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.image import build_image, read_graph
 
 
 def graph_of(arrays) -> Graph:
@@ -45,28 +46,28 @@ def graph_of(arrays) -> Graph:
     )
 
 
-@pytest.mark.parametrize("suffix", exporters.SUFFIXES)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_every_format_is_written_whole_and_the_same_again(suffix, tmp_path):
     pytest.importorskip("tflite")
     pytest.importorskip("onnx")
     model = residual_network()
     model.save(tmp_path / f"net{suffix}")
     first = (tmp_path / f"net{suffix}").read_bytes()
-    assert exporters.write(model.to_graph(), tmp_path / f"net{suffix}") == len(first) > 1224
+    assert formats.write(model.to_graph(), tmp_path / f"net{suffix}") == len(first) > 1224
     assert (tmp_path / f"net{suffix}").read_bytes() == first
     assert os.listdir(tmp_path) == [f"net{suffix}"]
 
 
 def test_an_image_is_written_as_save_writes_it(tmp_path):
     model = residual_network()
-    exporters.write(model.to_graph(), tmp_path / "net.PMT")
+    formats.write(model.to_graph(), tmp_path / "net.PMT")
     assert (tmp_path / "net.PMT").read_bytes() == model.image()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_arrays_are_the_whole_network(seed, tmp_path):
     graph = read_graph(build_image(drawn_graph(seed)))  # scales as float32 holds them
-    exporters.write(graph, tmp_path / "net.npz")
+    formats.write(graph, tmp_path / "net.npz")
     with np.load(tmp_path / "net.npz") as arrays:
         assert build_image(graph_of(arrays)) == build_image(graph)
 
@@ -112,29 +113,29 @@ def test_a_layer_without_bias_has_zeros(tmp_path):
     graph.ops[0].bias = None
     zeros = residual_network().to_graph()
     zeros.ops[0].bias = np.zeros(8, np.int32)
-    for suffix in exporters.SUFFIXES:
+    for suffix in formats.SUFFIXES:
         for name, which in (("a", graph), ("b", zeros)):
             (tmp_path / name).mkdir(exist_ok=True)
-            exporters.write(which, tmp_path / name / f"net{suffix}")
+            formats.write(which, tmp_path / name / f"net{suffix}")
         a, b = ((tmp_path / name / f"net{suffix}").read_bytes() for name in ("a", "b"))
         assert a == b, suffix
 
 
-@pytest.mark.parametrize("suffix", exporters.SUFFIXES)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_a_graph_that_contradicts_itself_is_refused(suffix, tmp_path):
     graph = residual_network().to_graph()
     graph.ops[3].weights = graph.ops[3].weights[:-1]
     with pytest.raises(ValueError, match=r"op 'project' \(conv2d\): weights have shape"):
-        exporters.write(graph, tmp_path / f"net{suffix}")
+        formats.write(graph, tmp_path / f"net{suffix}")
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("suffix", exporters.SUFFIXES)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_metadata_must_be_json(suffix, tmp_path):
     graph = residual_network().to_graph()
     graph.metadata["mean"] = float("nan")
     with pytest.raises(ValueError, match="metadata: must hold only what JSON can"):
-        exporters.write(graph, tmp_path / f"net{suffix}")
+        formats.write(graph, tmp_path / f"net{suffix}")
     assert os.listdir(tmp_path) == []
 
 
@@ -148,7 +149,7 @@ def test_a_folder_without_the_right_to_write_is_named(tmp_path, monkeypatch):
         residual_network().save(tmp_path / "net.h")
 
 
-@pytest.mark.parametrize("suffix", exporters.SUFFIXES)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_a_full_disk_leaves_what_was_there(suffix, tmp_path, monkeypatch):
     (tmp_path / f"net{suffix}").write_bytes(b"old")
 

@@ -20,9 +20,9 @@ from networks import residual_network
 import pmt
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.export import export
-from pmt.export.card import compute_expected
-from pmt.export.task import make_task
+from pmt.firmware.export import export
+from pmt.firmware.export.card import compute_expected
+from pmt.firmware.export.task import make_task
 from pmt.model import Model
 
 

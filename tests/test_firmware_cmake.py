@@ -11,7 +11,7 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.export import export
+from pmt.firmware.export import export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
 QEMU = (

@@ -13,11 +13,11 @@ from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools,
 from networks import residual_network
 
 import pmt
-from pmt.export import export
-from pmt.export.blocks import BLOCK, pack_blocks
-from pmt.export.card import Expected, build_card, compute_expected
-from pmt.export.card_format import STREAM, CardHeader
-from pmt.export.task import Task, make_task
+from pmt.firmware.export import export
+from pmt.firmware.export.card import Expected, build_card, compute_expected
+from pmt.firmware.export.task import Task, make_task
+from pmt.model.card_blocks import BLOCK, pack_blocks
+from pmt.model.card_format import STREAM, CardHeader
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 
@@ -217,7 +217,7 @@ def test_a_card_of_another_model_is_refused(project: Path, tmp_path: Path) -> No
     assert verdict == "verify: card: the card was made for another model: export again"
 
 
-def exported(folder: Path, **budgets: int) -> pmt.export.ExportReport:
+def exported(folder: Path, **budgets: int) -> pmt.firmware.export.ExportReport:
     need_firmware_tools(EMULATOR, "make")
     model = residual_network()
     data = random_dataset(model, 9)

@@ -19,7 +19,7 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.export import ExportReport, export
+from pmt.firmware.export import ExportReport, export
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 ZEPHYR = {

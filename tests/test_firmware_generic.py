@@ -13,8 +13,8 @@ from required import need_tools
 
 import pmt
 from pmt import _core
-from pmt.costs.arena import device_options, portable_arena_excess
-from pmt.export import export
+from pmt.firmware.export import export
+from pmt.train.costs.arena import device_options, portable_arena_excess
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
 

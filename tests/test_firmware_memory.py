@@ -22,11 +22,11 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.costs.arena import arena_bytes
-from pmt.export import export
-from pmt.export.linked import linked_sizes
-from pmt.export.task import make_task
-from pmt.monitor import TrainingLog
+from pmt.firmware.export import export
+from pmt.firmware.export.linked import linked_sizes
+from pmt.firmware.export.task import make_task
+from pmt.firmware.monitor import TrainingLog
+from pmt.train.costs.arena import arena_bytes
 
 PROGRAM = Path(__file__).resolve().parents[1] / "benchmarks" / "firmware_memory.py"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from firmware_tools import need_firmware_tools
 
 import pmt
-from pmt.clean_statistics import without_statistics
-from pmt.costs.arena import device_options
-from pmt.export.linked import link_firmware
-from pmt.export.planned import planned_sizes
-from pmt.export.sources import find_target
+from pmt.firmware.export.linked import link_firmware
+from pmt.firmware.export.planned import planned_sizes
+from pmt.firmware.export.sources import find_target
+from pmt.train.clean_statistics import without_statistics
+from pmt.train.costs.arena import device_options
 
 PAGE = Path(__file__).parents[1] / "docs" / "firmware.md"
 ROW = re.compile(r"^\| (?:all 43|`?\w+`?) \| `(stm32\S+)` \|.*\|$", re.MULTILINE)

@@ -20,8 +20,8 @@ from tflite_networks import GENERATED, generated
 from tiny_training_builder import FAMILY, saved
 
 import pmt
-from pmt.export import export
-from pmt.exporters.onnx_qdq import onnx_model
+from pmt.firmware.export import export
+from pmt.formats.onnx.exporter import onnx_model
 from pmt.model import Model
 
 KERAS = Path(__file__).parent / "keras"

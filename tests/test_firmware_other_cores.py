@@ -13,7 +13,7 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.export import export, sources
+from pmt.firmware.export import export, sources
 
 HERE = Path(__file__).parent / "firmware"
 OPTIONS = pmt.preset("default", batch=3, queries=4)

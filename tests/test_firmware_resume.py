@@ -12,9 +12,9 @@ from firmware_tools import EMULATOR, TARGET, emulate, make, need_firmware_tools,
 from networks import residual_network
 
 import pmt
-from pmt.export import export, read_card
-from pmt.export.card_format import CardHeader
-from pmt.monitor import TrainingLog
+from pmt.firmware.export import export, read_card
+from pmt.firmware.monitor import TrainingLog
+from pmt.model.card_format import CardHeader
 
 STEPS = 7
 

@@ -22,8 +22,8 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.export import ExportReport, export
-from pmt.selection import select
+from pmt.firmware.export import ExportReport, export
+from pmt.train.selection import select
 
 NAMES = ["B1", "B2+head", "B3"]
 # Random data teach little: the measured scaling would leave hardly a step to compare.

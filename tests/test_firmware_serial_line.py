@@ -12,7 +12,7 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.export import export
+from pmt.firmware.export import export
 
 EQUAL = """STM32F746G-DISCO: 216 MHz
 verify: outputs of ops: 26 equal

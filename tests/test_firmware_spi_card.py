@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
 
-from pmt.export import sources
+from pmt.firmware.export import sources
 
 PROGRAM = Path(__file__).parent / "firmware"
 FLAGS = [

@@ -20,7 +20,7 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.export import export
+from pmt.firmware.export import export
 
 LOADER = Path(__file__).parent / "firmware" / "boot_loader.S"
 OPTIONS = pmt.preset("default", batch=3, queries=4)

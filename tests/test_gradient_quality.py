@@ -15,12 +15,12 @@ from pmt.datasets import Dataset
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import exact_gradient  # noqa: E402
-from pmt.studies.error_theory import expected_error, paper_variance  # noqa: E402
-from pmt.studies.estimator_words import estimator_options, known_words  # noqa: E402
-from pmt.studies.gradient_quality import study_gradients  # noqa: E402
-from pmt.studies.layer_moments import LayerMoments, layer_moments  # noqa: E402
-from pmt.studies.scope_variance import compare_scopes  # noqa: E402
+from pmt.baselines.backprop import exact_gradient  # noqa: E402
+from pmt.research.studies.error_theory import expected_error, paper_variance  # noqa: E402
+from pmt.research.studies.estimator_words import estimator_options, known_words  # noqa: E402
+from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
+from pmt.research.studies.layer_moments import LayerMoments, layer_moments  # noqa: E402
+from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
     first = study_gradients(model, data, estimators=["weight"], queries=[2], **kwargs)
     whole = study_gradients(model, data, estimators=["weight"], queries=[2, 4], **kwargs)
     assert whole.rows[0] == first.rows[0]
-    monkeypatch.setattr("pmt.studies.gradient_quality._Measurement.rows", None)
+    monkeypatch.setattr("pmt.research.studies.gradient_quality._Measurement.rows", None)
     again = study_gradients(model, data, estimators=["weight"], queries=[2, 4], **kwargs)
     assert again.rows == whole.rows
     with pytest.raises(ValueError, match="holds a study of other data, layers or repeats"):

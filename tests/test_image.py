@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmt import _core
-from pmt.graph import Graph, Op, Tensor
-from pmt.image import build_image, read_graph
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.image import build_image, read_graph
 
 
 def small_graph() -> Graph:

@@ -7,7 +7,7 @@ from image_sections import with_renamed, with_section
 from networks import smooth_network
 
 import pmt
-from pmt.image import build_image, read_graph
+from pmt.net.image import build_image, read_graph
 
 DAMAGED_METADATA = {
     "nested": (

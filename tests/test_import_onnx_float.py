@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx_networks import Network, run
 
-from pmt.importers import onnx_float
+from pmt.formats.onnx import float_importer as onnx_float
 from pmt.quantization import FloatGraph, float_activations
 
 Builder = Callable[[Network], str]

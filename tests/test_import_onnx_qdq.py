@@ -13,10 +13,10 @@ from onnx_networks import Network, run
 from test_bench_rivals import every_op
 
 import pmt
-from pmt import importers
-from pmt.exporters.onnx_qdq import onnx_model
-from pmt.graph import Graph
-from pmt.importers import onnx_qdq
+from pmt import formats
+from pmt.formats.onnx import importer as onnx_qdq
+from pmt.formats.onnx.exporter import onnx_model
+from pmt.net.graph import Graph
 
 WRITTEN = {
     "residual": residual_network,
@@ -31,7 +31,7 @@ def test_what_was_written_is_read_back(name: str, unsigned: bool, tmp_path: Path
     model = WRITTEN[name]()
     path = tmp_path / "net.onnx"
     path.write_bytes(onnx_model(model.to_graph(), unsigned=unsigned))
-    graph = importers.read(path)
+    graph = formats.read(path)
     images = pixels(model, 30)
     inputs = model.prepare(images)
     read = pmt.Model.from_graph(graph)
@@ -202,7 +202,7 @@ def test_a_float_network_is_sent_to_the_quantiser(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"is a float network.*`pmt quantize net\.onnx --calibrate"
     ):
-        importers.read(path)
+        formats.read(path)
 
 
 def test_activations_without_scales_are_named(tmp_path: Path) -> None:

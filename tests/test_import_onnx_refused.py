@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx_networks import Network
 
-from pmt import importers
-from pmt.importers import onnx_float
+from pmt import formats
+from pmt.formats.onnx import float_importer as onnx_float
 
 onnx = pytest.importorskip("onnx")
 FLOAT = onnx.TensorProto.FLOAT
@@ -43,7 +43,7 @@ def test_files_that_are_no_model(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     refused(path, r"net\.onnx: is not an ONNX model")
     with pytest.raises(ValueError, match="is not an ONNX model"):
-        importers.read(path)
+        formats.read(path)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("onnx")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from pmt.importers import onnx_float  # noqa: E402
+from pmt.formats.onnx import float_importer as onnx_float  # noqa: E402
 from pmt.quantization import float_activations  # noqa: E402
 
 

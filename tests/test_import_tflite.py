@@ -11,10 +11,10 @@ import pytest
 from tflite_builder import TfliteBuilder
 from tflite_networks import generated
 
-from pmt.graph import Graph
-from pmt.image import build_image, read_graph
-from pmt.importers import tflite
-from pmt.importers.tflite_names import short_name
+from pmt.formats.tflite import importer as tflite
+from pmt.formats.tflite.names import short_name
+from pmt.net.graph import Graph
+from pmt.net.image import build_image, read_graph
 
 SAME, VALID = 0, 1
 RELU, RELU6 = 1, 3

@@ -21,15 +21,15 @@ from tflite_networks import (
     generated,
 )
 
-from pmt.benchmark.differences import (
+from pmt.formats.tflite import importer as tflite
+from pmt.research.benchmark.differences import (
     OpDifference,
     compare_ops,
     compare_top_one,
     head_classes,
     network_classes,
 )
-from pmt.benchmark.litert_reference import LiteRTActivations, litert_activations
-from pmt.importers import tflite
+from pmt.research.benchmark.litert_reference import LiteRTActivations, litert_activations
 
 pytest.importorskip("ai_edge_litert")
 

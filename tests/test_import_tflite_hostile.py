@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tflite_builder import TfliteBuilder
 from tflite_networks import GENERATED, generated
 
-from pmt.importers import tflite
-from pmt.importers.tflite_file import read_file
+from pmt.formats.tflite import importer as tflite
+from pmt.formats.tflite.file import read_file
 from pmt.model import Model
 
 FILES = {name: generated(name) for name in GENERATED}

@@ -10,7 +10,7 @@ import pytest
 from tflite_builder import TfliteBuilder
 from tflite_networks import NetworkBuilder
 
-from pmt.importers import tflite
+from pmt.formats.tflite import importer as tflite
 
 SAME, VALID = 0, 1
 WINDOW = {"Padding": SAME, "StrideH": 1, "StrideW": 1}

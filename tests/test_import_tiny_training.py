@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tiny_training_builder import saved, small_network
 
-from pmt.graph import Graph
-from pmt.image import build_image, read_graph
-from pmt.importers import tiny_training
-from pmt.importers.requantisation import matching_weight_scales
+from pmt.formats.tiny_training import importer as tiny_training
+from pmt.formats.tiny_training.requantisation import matching_weight_scales
+from pmt.net.graph import Graph
+from pmt.net.image import build_image, read_graph
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pmt.cli import main
-from pmt.graph import Graph, Op, Tensor
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 
 def deep_network(ops: int, *, residual: bool) -> Model:

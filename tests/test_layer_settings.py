@@ -10,10 +10,10 @@ from networks import labels, pixels, residual_network, smooth_network
 
 import pmt
 from pmt import _core
-from pmt.costs.probe_work import probe_work
-from pmt.costs.zeroth_order_work import zeroth_order_work
 from pmt.datasets import Dataset
-from pmt.layer_settings import describe_layers, settings_from_array, settings_to_array
+from pmt.train.costs.probe_work import probe_work
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.layer_settings import describe_layers, settings_from_array, settings_to_array
 
 MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}
 RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, "head_epochs": 0}

@@ -7,8 +7,9 @@ import pytest
 from interruptions import cut_and_resumed
 
 import pmt
-from pmt import corruptions, datasets, export
-from pmt.linear_head import head_cost, train_head, trains_head
+from pmt import corruptions, datasets
+from pmt.firmware import export
+from pmt.train.linear_head import head_cost, train_head, trains_head
 
 MODEL = "fashion_mnist_dscnn"
 FORWARD = 1_561_440  # multiply-accumulates of an image, the head's included
@@ -20,7 +21,7 @@ def noisy(count, split="train", seed=0):
 
 
 def options(**changes):
-    return pmt.options.preset("default", **{"head_epochs": 2, "align_images": 0, **changes})
+    return pmt.train.options.preset("default", **{"head_epochs": 2, "align_images": 0, **changes})
 
 
 def parameters(model):

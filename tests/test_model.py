@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from networks import pixels, residual_network, smooth_network
 
 import pmt
-from pmt import _core, atomic_file
-from pmt.graph import Graph, Op, Tensor
+from pmt import _core
+from pmt._util import atomic_file
+from pmt.net.graph import Graph, Op, Tensor
 
 IMAGE = residual_network().image()
 

@@ -11,7 +11,7 @@ import pytest
 from cli_files import GOLDEN, check_golden
 
 from pmt.cli import main
-from pmt.monitor import TrainingLog
+from pmt.firmware.monitor import TrainingLog
 
 # Of `make qemu`, cut off and gone on with by `make resume`; one line has lost characters.
 LOG = GOLDEN / "monitor_log.txt"

@@ -13,16 +13,16 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.backprop.options import BackpropOptions
+from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
 from pmt.cli.training_arguments import add_training_options, training_options
-from pmt.option_fields import Options, Range, Values, Words, declared_options
-from pmt.run_config import RunConfig
-from pmt.run_folder import RunFolder
-from pmt.sparse_update.options import MCUTrainOptions, TinyTrainOptions
-from pmt.sweep.grid_file import read_grid
-from pmt.sweep.methods import check_methods
-from pmt.sweep.problems import Problems
+from pmt.research.sweep.grid_file import read_grid
+from pmt.research.sweep.methods import check_methods
+from pmt.research.sweep.problems import Problems
+from pmt.train.option_fields import Options, Range, Values, Words, declared_options
+from pmt.train.run_config import RunConfig
+from pmt.train.run_folder import RunFolder
 
 
 @pytest.fixture(autouse=True)

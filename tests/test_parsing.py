@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmt.parsing import parse_json, parse_toml
+from pmt._util.parsing import parse_json, parse_toml
 
 REFUSED = {
     "cut": ('{"a": ', "is not JSON that can be read: Expecting value: line 1 column 7 (char 6)"),

@@ -9,7 +9,7 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt import _core, methods
 from pmt.datasets import Dataset
-from pmt.export.task import make_task
+from pmt.firmware.export.task import make_task
 
 
 @pytest.fixture(scope="module")

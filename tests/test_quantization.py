@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmt.image import build_image, read_graph
+from pmt.net.image import build_image, read_graph
 from pmt.quantization import (
     FloatGraph,
     FloatOp,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from float_networks import mobile_network, random_images
 
-from pmt import importers
+from pmt import formats
 from pmt.quantization import bias_correction as module
 from pmt.quantization import (
     correct_biases,
@@ -102,7 +102,7 @@ def test_graphs_of_different_networks_are_refused():
 
 
 def test_on_a_real_network_the_logits_gain_several_decibel(mcunet_path, shared):
-    graph = dequantise(importers.read(mcunet_path))
+    graph = dequantise(formats.read(mcunet_path))
     r = np.random.default_rng(0)
     for op in graph.ops:
         if op.weights is not None:

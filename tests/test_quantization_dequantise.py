@@ -7,8 +7,8 @@ import pytest
 from networks import pixels, residual_network, smooth_network
 
 import pmt
-from pmt import importers
-from pmt.graph import Graph
+from pmt import formats
+from pmt.net.graph import Graph
 from pmt.quantization import (
     dequantise,
     float_logits,
@@ -90,7 +90,7 @@ def test_quantised_again_with_its_ranges_the_bundled_model_is_the_same(clamps):
 
 
 def test_real_weights_with_dead_channels_come_back(mcunet_path):
-    graph = importers.read(mcunet_path)
+    graph = formats.read(mcunet_path)
     floating = dequantise(graph)
     assert {op.activation for op in floating.ops if op.name.endswith(".depthwise")} == {"relu6"}
     assert {op.activation for op in floating.ops if op.name.endswith(".pointwise2")} == {"none"}

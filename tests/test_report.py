@@ -11,8 +11,8 @@ from report_files import IMAGES, RIGHT, write_result, write_results
 
 from pmt.cli import main
 from pmt.protocol import wilson_interval
-from pmt.report import Figures, compare, pivot, read_runs
-from pmt.report.curves import mean_curve
+from pmt.research.report import Figures, compare, pivot, read_runs
+from pmt.research.report.curves import mean_curve
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from networks import residual_network
 from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
-from pmt.run_lock import RunLock
+from pmt.train.run_lock import RunLock
 
 DEEP = "[" * 100_000
 BYTES = b'{}[]"9e\n\0\xff\x01=-'

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from pmt import processes
-from pmt import run_lock as module
-from pmt.run_lock import LockLostError, RunLock
+from pmt._util import processes
+from pmt.train import run_lock as module
+from pmt.train.run_lock import LockLostError, RunLock
 
 
 @pytest.fixture

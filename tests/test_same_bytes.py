@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from networks import labels, pixels, residual_network
 
 from pmt import _core
-from pmt.options import preset
+from pmt.train.options import preset
 
 STEPS = 5
 # The measured scaling is not for every kind of direction.

@@ -13,9 +13,9 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
-from pmt.paired_scores import paired_margin
-from pmt.schedule import Schedule
-from pmt.selection import default_candidates, select
+from pmt.protocol.paired_scores import paired_margin
+from pmt.train.schedule import Schedule
+from pmt.train.selection import default_candidates, select
 
 NAMES = ("ant", "bee", "cat", "dog")
 OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3)

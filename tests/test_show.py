@@ -16,13 +16,13 @@ from PIL import Image
 from test_corrupted_arrays import write_published
 from test_datasets_cifar100 import write_binary_100
 
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.corruptions import corrupt, names
 from pmt.datasets import Dataset, load, load_corrupted, save_npz
-from pmt.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
-from pmt.sheets.drawing import BACKGROUND, draw, png
-from pmt.sheets.geometry import geometry
+from pmt.research.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.research.sheets.drawing import BACKGROUND, draw, png
+from pmt.research.sheets.geometry import geometry
 
 
 def made(labels=(0, 1, 1, 0, 2), side=8, channels=3) -> Dataset:

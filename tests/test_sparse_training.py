@@ -13,14 +13,14 @@ from pmt.datasets import Dataset
 
 torch = pytest.importorskip("torch")
 
-from pmt.backprop import BackpropOptions, IntegerNetwork  # noqa: E402
-from pmt.sparse_update.channels import weight_masks  # noqa: E402
-from pmt.sparse_update.contribution import Contributions, analyse  # noqa: E402
-from pmt.sparse_update.fisher import channel_potentials  # noqa: E402
-from pmt.sparse_update.memory_model import scheme_memory  # noqa: E402
-from pmt.sparse_update.options import MCUTrainOptions, TinyTrainOptions  # noqa: E402
-from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme  # noqa: E402
-from pmt.sparse_update.trainer import (  # noqa: E402
+from pmt.baselines.backprop import BackpropOptions, IntegerNetwork  # noqa: E402
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme  # noqa: E402
+from pmt.baselines.sparse_update.channels import weight_masks  # noqa: E402
+from pmt.baselines.sparse_update.contribution import Contributions, analyse  # noqa: E402
+from pmt.baselines.sparse_update.fisher import channel_potentials  # noqa: E402
+from pmt.baselines.sparse_update.memory_model import scheme_memory  # noqa: E402
+from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions  # noqa: E402
+from pmt.baselines.sparse_update.trainer import (  # noqa: E402
     MCUTrainTrainer,
     TinyTrainTrainer,
     full_backward_macs,

@@ -10,13 +10,23 @@ import pytest
 from networks import labels, pixels, residual_network, smooth_network
 from test_costs import CONV, DEPTH, HEAD, chain
 
-from pmt.sparse_update.channels import chosen_scheme, largest_channels, top_channels, weight_masks
-from pmt.sparse_update.forward_potential import forward_potentials
-from pmt.sparse_update.knapsack import Option, best_choice
-from pmt.sparse_update.memory_model import scheme_memory
-from pmt.sparse_update.published import published_scheme
-from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
-from pmt.sparse_update.tinytrain import Budgets, inspected_layers, layer_scores, select_scheme
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
+from pmt.baselines.sparse_update.channels import (
+    chosen_scheme,
+    largest_channels,
+    top_channels,
+    weight_masks,
+)
+from pmt.baselines.sparse_update.forward_potential import forward_potentials
+from pmt.baselines.sparse_update.knapsack import Option, best_choice
+from pmt.baselines.sparse_update.memory_model import scheme_memory
+from pmt.baselines.sparse_update.published import published_scheme
+from pmt.baselines.sparse_update.tinytrain import (
+    Budgets,
+    inspected_layers,
+    layer_scores,
+    select_scheme,
+)
 
 
 def with_weights(op: int, weights: np.ndarray):

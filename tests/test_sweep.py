@@ -17,8 +17,8 @@ import pmt
 from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
-from pmt.sweep import plan, read_grid, run_all
-from pmt.sweep.evaluation import pack, unpack
+from pmt.research.sweep import plan, read_grid, run_all
+from pmt.research.sweep.evaluation import pack, unpack
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_a_full_disk_is_named_with_its_path(grid, tmp_path, monkeypatch, where):
 
 
 def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
-    from pmt.sweep import execution
+    from pmt.research.sweep import execution
 
     trainer = execution.make_trainer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pmt
-from pmt.sweep import read_grid
+from pmt.research.sweep import read_grid
 
 ROOT = Path(__file__).parents[1]
 GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
@@ -37,7 +37,7 @@ def test_the_grid_of_the_papers_table_has_its_corruptions():
 
 
 def test_the_table_of_entries_is_current(tmp_path):
-    from pmt.sweep.grid_file import _TABLES
+    from pmt.research.sweep.grid_file import _TABLES
 
     rows = dict(re.findall(r"^\| `\[(\w+)(?:\.NAME)?\]` \| ([^|]*) \|", PAGE, re.MULTILINE))
     assert set(rows) == set(_TABLES)

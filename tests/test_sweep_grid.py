@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pmt.cli import main
-from pmt.sweep import GridError, Plan, RunSpec, fingerprint, plan, read_grid, shard
+from pmt.research.sweep import GridError, Plan, RunSpec, fingerprint, plan, read_grid, shard
 
 GRID = """
 [model]

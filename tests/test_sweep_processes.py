@@ -18,7 +18,7 @@ from sweep_files import left_by, write_grid
 
 import pmt
 from pmt.cli import main
-from pmt.sweep import plan, read_grid, run_all
+from pmt.research.sweep import plan, read_grid, run_all
 
 joblib = pytest.importorskip("joblib")
 
@@ -173,7 +173,7 @@ def test_a_killed_worker_of_a_dask_cluster_changes_no_table(grid, tmp_path, whol
 
 def test_a_scheduler_that_is_not_there(grid, tmp_path, monkeypatch, capsys):
     pytest.importorskip("distributed")
-    from pmt.sweep import dask_cluster
+    from pmt.research.sweep import dask_cluster
 
     monkeypatch.setattr(dask_cluster, "_SECONDS_TO_CONNECT", 1)
     out = str(tmp_path / "out")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pmt.export import sources, targets
-from pmt.export.target import Region
-from pmt.export.wiring import Wiring
-from pmt.parsing import parse_toml
-from pmt.plain_toml import parse_plain_toml
+from pmt._util.parsing import parse_toml
+from pmt._util.plain_toml import parse_plain_toml
+from pmt.firmware.export import sources, targets
+from pmt.firmware.export.target import Region
+from pmt.firmware.export.wiring import Wiring
 
 BOARDS = sources.firmware_folder() / "boards"
 DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()

@@ -21,7 +21,7 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.export import ExportReport, export, sources, target
+from pmt.firmware.export import ExportReport, export, sources, target
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 BOARDS = sources.firmware_folder() / "boards"

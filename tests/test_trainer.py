@@ -11,7 +11,7 @@ from networks import labels, pixels, residual_network
 
 import pmt
 from pmt.datasets import Dataset
-from pmt.schedule import Schedule
+from pmt.train.schedule import Schedule
 
 OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "head_epochs": 0}
 

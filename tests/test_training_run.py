@@ -12,7 +12,7 @@ from networks import residual_network
 from toy_trainer import HEAD, Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
-from pmt.schedule import Schedule
+from pmt.train.schedule import Schedule
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
 
 
 def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
-    monkeypatch.setattr("pmt.training_run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
 
     def torn(stepper):

@@ -11,10 +11,10 @@ import pytest
 import pmt
 from pmt import datasets
 from pmt.datasets.picture import Fit, resized
-from pmt.image import build_image, read_graph
+from pmt.net.image import build_image, read_graph
 
 DATA = resources.files("pmt") / "data"
-ZOO = [name for name in pmt.loading.BUNDLED_MODELS if name.startswith("cifar10")]
+ZOO = [name for name in pmt.model.loading.BUNDLED_MODELS if name.startswith("cifar10")]
 LARGEST = 2_000_000  # bytes
 
 

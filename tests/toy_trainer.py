@@ -10,8 +10,8 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt.datasets import Dataset
 from pmt.model import Evaluation
-from pmt.stepper import Stepper
-from pmt.training_run import Trainer
+from pmt.train.stepper import Stepper
+from pmt.train.training_run import Trainer
 
 HEAD = 7
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import emulator
 import numpy as np
 
-from pmt.graph import Graph, Op
+from pmt.net.graph import Graph, Op
 
 
 class UnroundedNetwork:

@@ -11,7 +11,7 @@ namespace pmt::firmware {
 // `pmt export` counts the arena with these sizes.
 static_assert(sizeof(void*) != 4 || (sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 56 &&
                                      sizeof(LayerStorage) == 8),
-              "python/pmt/costs/arena.py must hold the same sizes");
+              "python/pmt/train/costs/arena.py must hold the same sizes");
 
 bool Session::fail(const char* what, const char* why, int32_t op) {
   board::set_led(false);

@@ -1,13 +1,14 @@
 """pmt: train int8 networks without back-propagation."""
 
-from pmt import backprop, corruptions, datasets, methods
+from pmt import corruptions, datasets, methods
 from pmt._core import __version__
-from pmt.loading import load
+from pmt.baselines import backprop
 from pmt.model import Evaluation, ImageScores, Model
-from pmt.options import PRESETS, TrainingOptions, preset
-from pmt.result import RunResult
-from pmt.run_folder import RunFolder
-from pmt.trainer import Cost, ZOTrainer
+from pmt.model.loading import load
+from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.result import RunResult
+from pmt.train.run_folder import RunFolder
+from pmt.train.trainer import Cost, ZOTrainer
 
 __all__ = [
     "PRESETS",

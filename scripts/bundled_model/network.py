@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from pmt.net.float_graph import Activation
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor, fold_batch_norm
-from pmt.quantization.float_graph import Activation
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import nn
 
 from pmt import Model
 from pmt.datasets import Dataset
-from pmt.graph import Graph
+from pmt.net.graph import Graph
 
 _WEIGHT_STEPS = 127
 _INT8_STEPS = 255

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmt.importers.layer_blocks import consecutive_blocks
+from pmt.formats.layer_blocks import consecutive_blocks
+from pmt.net.float_graph import LAYER_KINDS, Activation
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor
-from pmt.quantization.float_graph import LAYER_KINDS, Activation
 
 SIDE = 32
 STEM_CHANNELS = 16

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from pmt.net.float_graph import LAYER_KINDS
 from pmt.quantization import FloatGraph, FloatOp, fold_batch_norm
-from pmt.quantization.float_graph import LAYER_KINDS
 
 
 class TorchNetwork(nn.Module):

@@ -20,9 +20,12 @@ from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
 from pmt.datasets.mat_file import read_mat
 from pmt.datasets.npy import map_npy
-from pmt.exporters.onnx_qdq import onnx_model
-from pmt.image import build_image
-from pmt.importers import onnx_float, onnx_qdq, tflite, tiny_training
+from pmt.formats.onnx import float_importer as onnx_float
+from pmt.formats.onnx import importer as onnx_qdq
+from pmt.formats.onnx.exporter import onnx_model
+from pmt.formats.tflite import importer as tflite
+from pmt.formats.tiny_training import importer as tiny_training
+from pmt.net.image import build_image
 
 
 def _read_tflite(path: Path) -> object:

@@ -12,16 +12,16 @@ from networks import smooth_network
 
 from fuzz.target import Target
 from pmt import datasets
+from pmt._util.parsing import parse_json, parse_toml
+from pmt._util.plain_toml import parse_plain_toml
+from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
+from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.corruption_manifest import read_manifest
-from pmt.export import sources
-from pmt.export.lock import read_lock
-from pmt.parsing import parse_json, parse_toml
-from pmt.plain_toml import parse_plain_toml
-from pmt.sparse_update.contribution import _Table
-from pmt.sparse_update.scheme import LayerUpdate, UpdateScheme
-from pmt.studies.gradient_quality import _Store
-from pmt.sweep.grid_file import read_grid
-from pmt.sweep.result_file import read_result
+from pmt.firmware.export import sources
+from pmt.firmware.export.lock import read_lock
+from pmt.research.studies.gradient_quality import _Store
+from pmt.research.sweep.grid_file import read_grid
+from pmt.research.sweep.result_file import read_result
 
 _GRID = b"""[model]
 path = "net.pmt"
@@ -67,7 +67,7 @@ def _dumped(value: Any) -> bytes:
 def _plain_toml(path: Path) -> object:
     try:
         return parse_plain_toml(path.read_bytes().decode())
-    except (ValueError, RecursionError) as error:  # as pmt.parsing hands them on
+    except (ValueError, RecursionError) as error:  # as pmt._util.parsing hands them on
         raise ValueError(f"{path}: {error}") from None
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.alignment import align
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
+from pmt.train.alignment import align
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics alone"

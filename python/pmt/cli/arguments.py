@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from pmt import corruptions
 from pmt.cli.streams import complain, put
 from pmt.corruptions.constants import CONSTANTS
-from pmt.loading import BUNDLED_MODELS
+from pmt.model.loading import BUNDLED_MODELS
 
 __all__ = [
     "DATA_HELP",

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.benchmark.against import compare_forwards, compare_steps, outputs_agree
-from pmt.benchmark.forward import profile, time_forwards
-from pmt.benchmark.machine import Machine
-from pmt.benchmark.plot import load_pyplot, plot
-from pmt.benchmark.rivals import RIVALS, Rival, open_rivals
-from pmt.benchmark.step import time_steps
 from pmt.cli import bench_report as report
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.output import Output
 from pmt.cli.sources import load_model
 from pmt.cli.training_arguments import add_layers, training_options
-from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
-from pmt.options import TrainingOptions
+from pmt.model.loading import BUNDLED_MODELS
+from pmt.research.benchmark.against import compare_forwards, compare_steps, outputs_agree
+from pmt.research.benchmark.forward import profile, time_forwards
+from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.plot import load_pyplot, plot
+from pmt.research.benchmark.rivals import RIVALS, Rival, open_rivals
+from pmt.research.benchmark.step import time_steps
+from pmt.train.options import TrainingOptions
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pmt.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.benchmark.forward import ForwardTime, OpTimes, totals
-from pmt.benchmark.machine import Machine
-from pmt.benchmark.step import StepTime
 from pmt.cli.tables import table
+from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt.research.benchmark.forward import ForwardTime, OpTimes, totals
+from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.step import StepTime
 
 __all__ = [
     "agreement_lines",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pmt.board.backends import Backend, our_backends, tflite_micro_backend
-from pmt.board.memory import BoardMemory, board_memory, with_linked
 from pmt.cli.tables import table
-from pmt.costs.profile import Profile
-from pmt.export.linked import LinkedSizes
-from pmt.export.planned import PlannedSizes
-from pmt.export.sources import find_target
-from pmt.export.target import Target
+from pmt.firmware.board.backends import Backend, our_backends, tflite_micro_backend
+from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
+from pmt.firmware.export.linked import LinkedSizes
+from pmt.firmware.export.planned import PlannedSizes
+from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.target import Target
 from pmt.model import Model
+from pmt.research.profile.profile import Profile
 
 __all__ = ["BoardReport", "report_board"]
 

@@ -7,12 +7,12 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from pmt import exporters
+from pmt import formats
 from pmt.cli.arguments import add_json, add_model
 from pmt.cli.output import Output
 from pmt.cli.sources import load_model
-from pmt.exporters.input_formula import input_formula
-from pmt.graph import Graph
+from pmt.formats.input_formula import input_formula
+from pmt.net.graph import Graph
 
 USAGE = "pmt convert MODEL OUT [--into ORIGINAL.tflite] [--force]"
 SUMMARY = "write a model or a run as .tflite, .onnx, .npz, C array or .pmt"
@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    exporters.check_destination(arguments.out, replace=arguments.force)
+    formats.check_destination(arguments.out, replace=arguments.force)
     graph = load_model(arguments).to_graph()
-    size = exporters.write(graph, arguments.out, into=arguments.into)
+    size = formats.write(graph, arguments.out, into=arguments.into)
     figures = _figures(graph, Path(arguments.out), size, arguments.into)
     output.text(_report(figures))
     output.figures(figures)

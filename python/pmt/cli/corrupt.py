@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     DATA_HELP,
     add_coarse_labels,
@@ -21,7 +22,6 @@ from pmt.cli.output import Output
 from pmt.cli.streams import complain
 from pmt.corruptions import SEVERITIES, ArrayWriter, names
 from pmt.datasets.layouts import chosen_indices
-from pmt.progress import ProgressLine
 
 EXIT_INTERRUPTED = 130
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmt._util.progress import ProgressLine
 from pmt.cli.output import Output
-from pmt.progress import ProgressLine
-from pmt.run_folder import RunFolder
-from pmt.run_metrics import MetricsReader
-from pmt.schedule import Schedule
+from pmt.train.run_folder import RunFolder
+from pmt.train.run_metrics import MetricsReader
+from pmt.train.schedule import Schedule
 
 __all__ = ["EpochLines"]
 

@@ -14,15 +14,15 @@ from pmt.cli.training_arguments import (
     given_options,
 )
 from pmt.datasets import Dataset
-from pmt.export import export
-from pmt.export.card import MOST_STEPS, SAVE_INTERVAL
-from pmt.export.formats import FORMATS
-from pmt.export.lock import Lock, read_lock
-from pmt.loading import BUNDLED_MODELS
+from pmt.firmware.export import export
+from pmt.firmware.export.card import MOST_STEPS, SAVE_INTERVAL
+from pmt.firmware.export.formats import FORMATS
+from pmt.firmware.export.lock import Lock, read_lock
 from pmt.model import Model
-from pmt.options import TrainingOptions, preset
+from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol.data_source import BUNDLED, DataSource
-from pmt.run_folder import RunFolder
+from pmt.train.options import TrainingOptions, preset
+from pmt.train.run_folder import RunFolder
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
@@ -182,7 +182,7 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
     if lock.arguments is None:
         raise ValueError(
             f"{arguments.lock}: the folder was exported from Python; call "
-            "pmt.export.export(..., lock=pmt.export.read_lock(path)) with the same arguments"
+            "export(..., lock=read_lock(path)) of pmt.firmware.export with the same arguments"
         )
     given = {k: v for k, v in vars(arguments).items() if v != arguments.default_of(k)}
     for name in given.keys() - _NOT_LOCKED - _LOCATIONS:

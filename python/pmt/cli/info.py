@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
+from pmt.baselines.backprop.backward_memory import inference_moments
 from pmt.cli.arguments import add_json, add_model, integer
 from pmt.cli.output import Output
 from pmt.cli.sources import load_model
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_layers, training_options
-from pmt.costs.arena import device_options
-from pmt.costs.backward_memory import inference_moments
-from pmt.costs.peak import peak_moment
 from pmt.model import Model
-from pmt.options import TrainingOptions, preset
+from pmt.train.costs.arena import device_options
+from pmt.train.costs.peak import peak_moment
+from pmt.train.options import TrainingOptions, preset
 
 USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"
 SUMMARY = "layers, shapes, weights, MACs, blocks and memory of a model"

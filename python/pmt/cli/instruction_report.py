@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pmt.board.instructions import Instructions
 from pmt.cli.tables import table
-from pmt.export.latency import Latency
+from pmt.firmware.board.instructions import Instructions
+from pmt.firmware.export.latency import Latency
 
 __all__ = ["latency_lines", "op_table", "step_table"]
 

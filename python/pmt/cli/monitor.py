@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pmt.cli.arguments import add_json, integer
 from pmt.cli.output import Output
-from pmt.monitor import TrainingLog, follow
+from pmt.firmware.monitor import TrainingLog, follow
 
 USAGE = "pmt monitor (--port NAME | --file LOG | -) [--baud N]"
 SUMMARY = "loss, accuracy, time left and verdict of a board that trains"

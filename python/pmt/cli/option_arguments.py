@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pmt.option_fields import Option
+from pmt.train.option_fields import Option
 
 __all__ = ["add_options", "converter", "option_help", "shown"]
 

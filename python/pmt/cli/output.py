@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pmt import atomic_file
+from pmt._util import atomic_file
+from pmt._util.printable import printable
 from pmt.cli.streams import put
-from pmt.printable import printable
 
 __all__ = ["Output"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pmt import _core
+from pmt.baselines.backprop.backward_memory import inference_moments
 from pmt.cli.tables import table
-from pmt.costs.backward_memory import inference_moments
-from pmt.costs.memory import PARTS
-from pmt.costs.peak import PlanMoment, peak_moment
-from pmt.costs.profile import Profile
 from pmt.model import Model
+from pmt.research.profile.profile import Profile
+from pmt.train.costs.memory import PARTS
+from pmt.train.costs.peak import PlanMoment, peak_moment
 
 __all__ = ["memory_table", "plan_table", "summary", "work_table"]
 

@@ -14,6 +14,7 @@ from pmt.cli.quantize_report import Quantised, figures, text
 from pmt.cli.stages import stage
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.net.float_consistency import check_calibration
 from pmt.quantization import (
     RANGE_METHODS,
     FloatGraph,
@@ -24,7 +25,6 @@ from pmt.quantization import (
     quantize_with_ranges,
     signal_to_noise,
 )
-from pmt.quantization.consistency import check_calibration
 from pmt.quantization.ranges import DEFAULT_PERCENTILE, check_method
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
@@ -181,7 +181,7 @@ def _read(arguments: argparse.Namespace) -> FloatGraph:
             "(torch.onnx.export), or use an int8 model as it is"
         )
     given = {"input_mean": arguments.input_mean, "input_std": arguments.input_std}
-    reader = import_module("pmt.importers.onnx_float")
+    reader = import_module("pmt.formats.onnx.float_importer")
     graph: FloatGraph = reader.read(
         arguments.model, **{name: value for name, value in given.items() if value is not None}
     )

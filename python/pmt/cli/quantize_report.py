@@ -12,8 +12,8 @@ import numpy as np
 
 from pmt.cli.float_accuracy import Accuracies
 from pmt.cli.tables import table
-from pmt.graph import Graph
 from pmt.model import Model
+from pmt.net.graph import Graph
 from pmt.quantization import Equalisation, FloatGraph, OpNoise, worst
 
 __all__ = ["Quantised", "figures", "text"]

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.cli.arguments import add_json
 from pmt.cli.output import Output
-from pmt.report import (
+from pmt.research.report import (
     FORMATS,
     METRICS,
     Comparison,

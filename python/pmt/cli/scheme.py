@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pmt._util.threads import thread_count
+from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
+from pmt.baselines.sparse_update.memory_model import layer_memory, scheme_memory
+from pmt.baselines.sparse_update.options import TinyTrainOptions
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.option_arguments import add_options
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.cli.split_arguments import add_split, split_of
 from pmt.cli.tables import table
-from pmt.export.sizes import parse_size
+from pmt.firmware.export.sizes import parse_size
 from pmt.model import Model
-from pmt.option_fields import declared_options
 from pmt.protocol import Split
-from pmt.sparse_update.memory_model import layer_memory, scheme_memory
-from pmt.sparse_update.options import TinyTrainOptions
-from pmt.sparse_update.scheme import UpdateScheme, head_layer, input_channels
-from pmt.threads import thread_count
+from pmt.train.option_fields import declared_options
 
 USAGE = "pmt scheme MODEL --method NAME --data DIR --out FILE [options]"
 SUMMARY = "choose layers and channels for MCUTrain or TinyTrain"
@@ -106,9 +106,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _by_contribution(
     arguments: argparse.Namespace, model: Model, parts: Split, memory: int
 ) -> UpdateScheme:
-    from pmt.backprop.options import BackpropOptions
-    from pmt.sparse_update.channels import chosen_scheme
-    from pmt.sparse_update.contribution import analyse
+    from pmt.baselines.backprop.options import BackpropOptions
+    from pmt.baselines.sparse_update.channels import chosen_scheme
+    from pmt.baselines.sparse_update.contribution import analyse
 
     if parts.held_out is None:
         raise ValueError("--held-out 0: a choice needs held-out images; take 100 or more")
@@ -130,7 +130,7 @@ def _by_contribution(
 def _by_potential(
     arguments: argparse.Namespace, model: Model, parts: Split, memory: int
 ) -> UpdateScheme:
-    from pmt.sparse_update.trainer import tinytrain_scheme
+    from pmt.baselines.sparse_update.trainer import tinytrain_scheme
 
     given = {name: value for name in _TINYTRAIN if (value := getattr(arguments, name)) is not None}
     options = TinyTrainOptions(memory=memory, **given)

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pmt.benchmark.plot import load_pyplot
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
@@ -19,10 +18,11 @@ from pmt.cli.streams import complain
 from pmt.cli.tables import table
 from pmt.cli.training_arguments import add_training_options, training_options
 from pmt.model import Model
-from pmt.options import TrainingOptions
 from pmt.protocol import Split
-from pmt.selection import CRITERIA, Candidate, Selection, default_candidates, select
-from pmt.selection_plot import plot_selection
+from pmt.research.benchmark.plot import load_pyplot
+from pmt.research.selection_plot import plot_selection
+from pmt.train.options import TrainingOptions
+from pmt.train.selection import CRITERIA, Candidate, Selection, default_candidates, select
 
 EXIT_INTERRUPTED = 130
 _NOT_HERE = ("layers", "epochs", "macs", "head_epochs")

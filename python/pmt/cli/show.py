@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt import atomic_file, corruptions
+from pmt import corruptions
+from pmt._util import atomic_file
+from pmt._util.printable import printable
+from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     DATA_HELP,
     add_coarse_labels,
@@ -24,12 +27,10 @@ from pmt.cli.output import Output
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
-from pmt.printable import printable
-from pmt.progress import ProgressLine
 from pmt.protocol.data_source import BUNDLED
-from pmt.sheets import Sheet, corruption_sheet, dataset_sheet
-from pmt.sheets.drawing import png
-from pmt.sheets.sheet import Image
+from pmt.research.sheets import Sheet, corruption_sheet, dataset_sheet
+from pmt.research.sheets.drawing import png
+from pmt.research.sheets.sheet import Image
 
 USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"

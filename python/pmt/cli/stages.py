@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pmt.progress import ProgressLine
+from pmt._util.progress import ProgressLine
 
 __all__ = ["stage"]
 

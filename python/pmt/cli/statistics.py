@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pmt.clean_statistics import measure_statistics, with_statistics
+from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.model import Model
-from pmt.progress import ProgressLine
+from pmt.train.clean_statistics import measure_statistics, with_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
 SUMMARY = "store in a model what its channels and windows see on clean images"

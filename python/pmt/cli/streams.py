@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from pmt.printable import printable
+from pmt._util.printable import printable
 
 __all__ = ["complain", "prepare_streams", "put"]
 

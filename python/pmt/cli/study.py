@@ -6,16 +6,16 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from pmt.benchmark.plot import load_pyplot
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.cli.tables import table
 from pmt.protocol import balanced_order
-from pmt.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
-from pmt.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
-from pmt.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv
-from pmt.studies.scope_variance import ScopeVariance, compare_scopes
+from pmt.research.benchmark.plot import load_pyplot
+from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
+from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
+from pmt.research.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv
+from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
 
 STUDIES = ("gradients",)
 USAGE = "pmt study gradients MODEL --data DIR --out DIR [options]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pmt.printable import printable
+from pmt._util.printable import printable
 
 __all__ = ["table"]
 

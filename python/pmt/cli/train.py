@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core, methods
+from pmt._util.printable import printable
+from pmt._util.progress import duration
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.epoch_lines import EpochLines
 from pmt.cli.output import Output
@@ -24,14 +26,12 @@ from pmt.cli.training_arguments import (
 from pmt.datasets import Dataset
 from pmt.datasets.checksum import checksum
 from pmt.model import Model
-from pmt.options import TrainingOptions
-from pmt.printable import printable
-from pmt.progress import duration
 from pmt.protocol.data_source import DataSource, model_path
-from pmt.result import RunResult
-from pmt.run_folder import RunFolder, RunOptions
-from pmt.schedule import Schedule
-from pmt.training_run import Trainer
+from pmt.train.options import TrainingOptions
+from pmt.train.result import RunResult
+from pmt.train.run_folder import RunFolder, RunOptions
+from pmt.train.schedule import Schedule
+from pmt.train.training_run import Trainer
 
 EXIT_INTERRUPTED = 130
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pmt import methods
 from pmt.cli.option_arguments import add_options, converter, option_help, shown
-from pmt.option_fields import Option, declared_options
-from pmt.options import PRESETS, TrainingOptions, preset
-from pmt.training_run import Trainer
+from pmt.train.option_fields import Option, declared_options
+from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.training_run import Trainer
 
 __all__ = [
     "add_layers",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.corruptions.apply import corrupt
 from pmt.corruptions.catalogue import SEVERITIES
 from pmt.corruptions.constants import CONSTANTS

@@ -7,7 +7,7 @@ import numpy as np
 from pmt.corruptions.draws import Generators
 from pmt.corruptions.extras import pillow
 from pmt.corruptions.noise import Images
-from pmt.pillow_pixels import to_picture, to_pixels
+from pmt.datasets.pillow_pixels import to_picture, to_pixels
 
 
 def pixelate(images: Images, share: float, generators: Generators) -> Images:

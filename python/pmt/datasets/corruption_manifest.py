@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pmt import atomic_file
+from pmt._util import atomic_file
+from pmt._util.parsing import parse_json
 from pmt.datasets.damage import damaged, read_bytes
-from pmt.parsing import parse_json
 
 FILE_NAME = "manifest.json"
 REMEDY = "delete the folder and make it again with `pmt corrupt`"

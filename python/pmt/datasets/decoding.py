@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.progress import ProgressLine
+from pmt._util.threads import thread_count
 from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, upright_size
 from pmt.datasets.problems import Problems
-from pmt.progress import ProgressLine
-from pmt.threads import thread_count
 
 # Files that a thread takes at a time: also how often progress is shown and Ctrl-C heard.
 BLOCK = 16

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.datasets.archive import unpack
 from pmt.datasets.catalogue import CATALOGUE, RemoteFile, Source
 from pmt.datasets.data_folder import data_folder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import atomic_file
+from pmt._util import atomic_file
 from pmt.datasets.damage import damaged, missing
 
 MAGIC = np.lib.format.MAGIC_PREFIX
@@ -69,7 +69,7 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
     Parameters
     ----------
     path
-        The file; there whole or not at all, see :func:`pmt.atomic_file.writing`.
+        The file; there whole or not at all, see :func:`pmt._util.atomic_file.writing`.
     shape
         Of the whole array.
     parts

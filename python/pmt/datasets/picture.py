@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.pillow_pixels import to_picture, to_pixels
+from pmt.datasets.pillow_pixels import to_picture, to_pixels
 
 GREY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")

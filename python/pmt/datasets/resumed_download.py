@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from pmt.progress import ProgressLine
+from pmt._util.progress import ProgressLine
 
 CHUNK = 1 << 18
 PATIENCE = 30  # seconds without a byte

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.backprop.presets import PRESETS
+from pmt.baselines.backprop.presets import PRESETS
 from pmt.methods.method import Method
 
 __all__ = ["BACKPROP"]

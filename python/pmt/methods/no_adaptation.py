@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.cost import Cost
-from pmt.engines.core_engine import CoreEngine
+from pmt._util.threads import thread_count
+from pmt.baselines.engines.core_engine import CoreEngine
 from pmt.model import Model
-from pmt.option_fields import Options
-from pmt.schedule import Schedule
-from pmt.stepper import Stepper, batch_figures
-from pmt.threads import thread_count
-from pmt.training_run import Trainer
+from pmt.train.cost import Cost
+from pmt.train.option_fields import Options
+from pmt.train.schedule import Schedule
+from pmt.train.stepper import Stepper, batch_figures
+from pmt.train.training_run import Trainer
 
 __all__ = ["NoAdaptation", "NoAdaptationOptions"]
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from pmt.methods.backprop import BACKPROP
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
-from pmt.options import preset
-from pmt.run_config import register_options
-from pmt.run_folder import RunFolder, RunOptions
-from pmt.training_run import Trainer
+from pmt.train.options import preset
+from pmt.train.run_config import register_options
+from pmt.train.run_folder import RunFolder, RunOptions
+from pmt.train.training_run import Trainer
 
 __all__ = ["METHODS", "method", "options_of", "resumed_trainer", "trainer"]
 
@@ -35,21 +35,22 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "zeroth_order": _Kind("pmt.trainer", "ZOTrainer", "pmt.options", "TrainingOptions"),
+    "zeroth_order": _Kind("pmt.train.trainer", "ZOTrainer", "pmt.train.options", "TrainingOptions"),
     "no_adaptation": _Kind(
         "pmt.methods.no_adaptation", "NoAdaptation",
         "pmt.methods.no_adaptation", "NoAdaptationOptions",
     ),
     "backprop": _Kind(
-        "pmt.backprop.trainer", "BackpropTrainer", "pmt.backprop.options", "BackpropOptions"
+        "pmt.baselines.backprop.trainer", "BackpropTrainer",
+        "pmt.baselines.backprop.options", "BackpropOptions",
     ),
     "mcutrain": _Kind(
-        "pmt.sparse_update.trainer", "MCUTrainTrainer",
-        "pmt.sparse_update.options", "MCUTrainOptions",
+        "pmt.baselines.sparse_update.trainer", "MCUTrainTrainer",
+        "pmt.baselines.sparse_update.options", "MCUTrainOptions",
     ),
     "tinytrain": _Kind(
-        "pmt.sparse_update.trainer", "TinyTrainTrainer",
-        "pmt.sparse_update.options", "TinyTrainOptions",
+        "pmt.baselines.sparse_update.trainer", "TinyTrainTrainer",
+        "pmt.baselines.sparse_update.options", "TinyTrainOptions",
     ),
 }  # fmt: skip
 

@@ -15,8 +15,8 @@ from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.data_folder import named
 from pmt.datasets.layouts import chosen_indices, load_at_own_size
 from pmt.datasets.picture import Fit, resized
-from pmt.loading import BUNDLED_MODELS
 from pmt.model import Model
+from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol.image_pool import ImagePool
 
 __all__ = ["BUNDLED", "DataSource", "data_path", "model_path"]

@@ -1,11 +1,11 @@
 """Post-training quantisation: a float graph and some images become an int8 graph."""
 
-from pmt.quantization.batch_norm import fold_batch_norm
+from pmt.net.batch_norm import fold_batch_norm
+from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor
 from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.dequantisation import dequantise, tensor_ranges
 from pmt.quantization.equalization import Equalisation, equalize
 from pmt.quantization.float_forward import float_activations, float_logits, normalise
-from pmt.quantization.float_graph import FloatGraph, FloatOp, FloatTensor
 from pmt.quantization.integer_forward import integer_activations
 from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise, worst
 from pmt.quantization.post_training import quantize, quantize_with_ranges

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Op
 from pmt.model import Model
+from pmt.net.float_consistency import check_images, check_same_ops
+from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp
+from pmt.net.graph import Graph, Op
 from pmt.quantization import windows
-from pmt.quantization.consistency import check_images, check_same_ops
 from pmt.quantization.float_forward import float_steps, normalise
-from pmt.quantization.float_graph import LAYER_KINDS, FloatGraph, FloatOp
 from pmt.quantization.integer_steps import Int8Array, run_op
 from pmt.quantization.liveness import batch_size, last_readers, live_elements
 from pmt.quantization.ranges import Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pmt.quantization.float_graph import FloatOp
+from pmt.net.float_graph import FloatOp
 
 DoubleArray = npt.NDArray[np.float64]
 

@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Op, Tensor
-from pmt.quantization.float_graph import (
+from pmt.net.float_graph import (
     ACTIVATED_KINDS,
     LAYER_KINDS,
     Activation,
@@ -17,6 +16,7 @@ from pmt.quantization.float_graph import (
     FloatOp,
     FloatTensor,
 )
+from pmt.net.graph import Graph, Op, Tensor
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.net.float_consistency import check_calibration, check_float_graph
+from pmt.net.float_graph import LAYER_KINDS, Bounds, FloatGraph
 from pmt.quantization.channel_factors import DoubleArray, move_factors, peak_factors, weight_factors
-from pmt.quantization.consistency import check_calibration, check_float_graph
 from pmt.quantization.float_forward import float_steps, normalise
-from pmt.quantization.float_graph import LAYER_KINDS, Bounds, FloatGraph
 from pmt.quantization.intervals import Interval, channel_intervals
 from pmt.quantization.liveness import batch_size
 from pmt.quantization.ranges import Progress

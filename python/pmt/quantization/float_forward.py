@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.net.float_consistency import check_images
+from pmt.net.float_graph import FloatGraph, FloatOp
 from pmt.quantization import windows
-from pmt.quantization.consistency import check_images
-from pmt.quantization.float_graph import FloatGraph, FloatOp
 from pmt.quantization.liveness import last_readers
 
 FloatArray = npt.NDArray[np.float32]

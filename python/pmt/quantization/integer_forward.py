@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Tensor
 from pmt.model import Model
+from pmt.net.graph import Graph, Tensor
 
 Int8Array = npt.NDArray[np.int8]
 

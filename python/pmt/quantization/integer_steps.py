@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pmt.graph import Graph, Op, Tensor
 from pmt.model import Model
+from pmt.net.graph import Graph, Op, Tensor
 
 Int8Array = npt.NDArray[np.int8]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt.quantization.float_graph import LAYER_KINDS, FloatGraph, FloatOp
+from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp
 
 DoubleArray = npt.NDArray[np.float64]
 

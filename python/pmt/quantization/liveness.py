@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmt.quantization.float_graph import FloatGraph
+from pmt.net.float_graph import FloatGraph
 
 LARGEST_BATCH = 64
 _BATCH_BYTES = 128 * 2**20

@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pmt.net.float_consistency import check_images
+from pmt.net.float_graph import FloatGraph
 from pmt.quantization.affine import Range
-from pmt.quantization.consistency import check_images
 from pmt.quantization.float_forward import float_steps, normalise
-from pmt.quantization.float_graph import FloatGraph
 from pmt.quantization.histogram import FloatArray, Histogram
 from pmt.quantization.least_error import least_error_range
 from pmt.quantization.liveness import batch_size

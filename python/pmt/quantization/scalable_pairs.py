@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pmt.quantization.float_graph import LAYER_KINDS, FloatGraph, FloatOp
+from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp
 
 # A positive factor per channel passes through these unchanged; padding is zero in float.
 _TRANSPARENT = ("pad", "max_pool", "average_pool", "mean")

@@ -1,0 +1,145 @@
+"""Files that are either wholly there or not there at all."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from pmt._util import processes
+
+__all__ = ["aside_of", "remove_strays", "sync_folder", "write_bytes", "write_text", "writing"]
+
+# Longer than any process of another machine stops between two writes to one file.
+_SECONDS_UNTIL_STRAY = 86_400.0
+_numbers = itertools.count()
+
+
+@contextmanager
+def writing(
+    path: str | Path, size: int, *, place: Callable[[Path, Path], None] | None = None
+) -> Iterator[BinaryIO]:
+    """Open a file aside; at the end of the block it is flushed to disk and renamed into place.
+
+    Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
+    processes that were killed left aside of this file is removed as well.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        Destination; replaced if it exists.
+    size : int
+        Bytes that will be written, for the error.
+    place : callable, optional
+        What brings the file from aside to its destination, instead of renaming it.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    OSError
+        If the folder is missing or the disk is full; the old file is untouched and no partial
+        file is left.
+    """
+    path = Path(path)
+    remove_strays(path)
+    aside = aside_of(path)
+    try:
+        with aside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        (place or os.replace)(aside, path)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        ours = error.errno is not None and str(error.filename) in ("None", str(aside))
+        if not ours:  # the block's own work failed, not the writing
+            raise
+        raise OSError(
+            error.errno,
+            f"could not write {size} bytes ({error.strerror}); the file that was there is "
+            "unchanged; free some space or choose another folder",
+            str(path),
+        ) from error
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a whole file as :func:`writing` does.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        Destination; replaced if it exists. A killed process leaves the old file.
+    data : bytes
+        Content.
+
+    Raises
+    ------
+    OSError
+        As :func:`writing`.
+    """
+    with writing(path, len(data)) as file:
+        file.write(data)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """As :func:`write_bytes`, for UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def aside_of(path: Path) -> Path:
+    """Return a name beside ``path`` that is nobody else's and says whose it is."""
+    owner = f"{processes.machine_tag()}.{os.getpid()}"
+    return path.with_name(f".{path.name}.{next(_numbers)}.{owner}.part")
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Bring a folder's names to disk, so that a rename outlives a power cut.
+
+    Not every system can; the files themselves are whole without it.
+    """
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_strays(path: str | Path) -> None:
+    """Remove what dead processes left aside while they wrote ``path``.
+
+    Whether a process of another machine lives cannot be seen; its file counts as left a day after
+    the last write.
+    """
+    path = Path(path)
+    for stray in path.parent.glob(f".{glob.escape(path.name)}.*.*.*.part"):
+        if _is_left(stray):
+            with suppress(OSError):
+                stray.unlink()
+
+
+def _is_left(stray: Path) -> bool:
+    *_, tag, pid, _ = stray.name.split(".")
+    if not pid.isdecimal():
+        return False
+    if tag == processes.machine_tag():
+        return not processes.started(int(pid))
+    try:
+        return time.time() - stray.stat().st_mtime > _SECONDS_UNTIL_STRAY
+    except OSError:
+        return False

@@ -1,0 +1,120 @@
+"""JSON and TOML that somebody else wrote: plain values, or one clear ValueError."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from pmt._util.plain_toml import parse_plain_toml
+
+__all__ = ["REMEDY", "parse_json", "parse_toml"]
+
+REMEDY = "correct it, or write it again"
+_MAX_DEPTH = 64
+_MAX_INTEGER = 2**64
+_TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
+
+
+def parse_json(
+    text: str | bytes,
+    what: object,
+    remedy: str = REMEDY,
+    *,
+    finite: bool = True,
+    object_hook: Callable[[dict[str, Any]], Any] | None = None,
+) -> Any:
+    """Return the value of a JSON text.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The text; bytes must be UTF-8.
+    what : object
+        The file or the part of one that it comes from; errors begin with it.
+    remedy : str
+        What helps; errors end with it.
+    finite : bool
+        Refuse NaN and infinities; what pmt itself has measured may hold them.
+    object_hook : callable, optional
+        As of :func:`json.loads`.
+
+    Returns
+    -------
+    object
+        Of at most 64 levels; with finite floats, integers below 2^64 in size, and texts that UTF-8
+        can hold.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+
+    def read(decoded: str) -> Any:
+        return json.loads(decoded, object_hook=object_hook)
+
+    return _parsed(read, "JSON", text, what, remedy, finite)
+
+
+def parse_toml(text: str | bytes, what: object, remedy: str = REMEDY) -> dict[str, Any]:
+    """Return the tables of a TOML text; arguments, limits and errors as :func:`parse_json`.
+
+    Where Python has no reader of TOML (3.10 without ``tomli``), a part of it is read, see
+    :func:`pmt._util.plain_toml.parse_plain_toml`.
+    """
+    tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy, True)
+    return tables
+
+
+def _toml_reader() -> Callable[[str], dict[str, Any]]:
+    for name in ("tomllib", "tomli"):
+        try:
+            reader: Callable[[str], dict[str, Any]] = importlib.import_module(name).loads
+        except ImportError:
+            continue
+        return reader
+    return parse_plain_toml
+
+
+def _parsed(
+    read: Callable[[str], Any],
+    form: str,
+    text: str | bytes,
+    what: object,
+    remedy: str,
+    finite: bool,
+) -> Any:
+    try:
+        value = read(text if isinstance(text, str) else text.decode())
+        _check(value, finite)
+    except UnicodeError:
+        problem = "is not UTF-8 text"
+    except RecursionError:
+        problem = f"is not {form} that can be read: {_TOO_DEEP}"
+    except ValueError as error:
+        problem = f"is not {form} that can be read: {error}"
+    else:
+        return value
+    raise ValueError(f"{what}: {problem}; {remedy}")
+
+
+def _check(value: Any, finite: bool) -> None:
+    """Raise ValueError or UnicodeError at what JSON and TOML allow and no reader here can use."""
+    left = [(value, 1)]
+    while left:
+        value, depth = left.pop()
+        if depth > _MAX_DEPTH:
+            raise ValueError(_TOO_DEEP)
+        if isinstance(value, str):
+            value.encode()  # "\ud800" is sound JSON
+        elif isinstance(value, float) and finite and not math.isfinite(value):
+            raise ValueError(f"{value} is no finite number")
+        elif isinstance(value, int) and abs(value) >= _MAX_INTEGER:
+            raise ValueError("an integer has more than 64 bits")
+        elif isinstance(value, dict):
+            left += [(item, depth + 1) for pair in value.items() for item in pair]
+        elif isinstance(value, list):
+            left += [(item, depth + 1) for item in value]

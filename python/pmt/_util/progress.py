@@ -1,0 +1,74 @@
+"""Progress of long work: rate and time left, one line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from pmt._util.printable import printable
+
+__all__ = ["ProgressLine", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: ``"42 s"``, ``"3 min 05 s"``, ``"2 h 10 min"``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class ProgressLine:
+    """A line that is redrawn on a terminal, and left out elsewhere.
+
+    Parameters
+    ----------
+    total : int
+        Steps to do in all.
+    done : int
+        Steps done before this run (a resumed one).
+    unit : str
+        What a step is called.
+    stream : file object, optional
+        Where to write; standard error by default.
+    """
+
+    def __init__(
+        self, total: int, *, done: int = 0, unit: str = "step", stream: TextIO | None = None
+    ) -> None:
+        self.total = total
+        self.unit = unit
+        self.first = done
+        wanted = stream if stream is not None else sys.stderr
+        self.terminal = wanted if wanted is not None and wanted.isatty() else None
+        self.start = time.monotonic()
+        self.shown = 0.0
+
+    def update(self, done: int, text: str) -> None:
+        """Show that ``done`` steps are done; at most ten times a second."""
+        now = time.monotonic()
+        if self.terminal is None or (now - self.shown < 0.1 and done < self.total):
+            return
+        self.shown = now
+        self.terminal.write("\r\x1b[K" + self.line(done, text, now - self.start))
+        self.terminal.flush()
+
+    def line(self, done: int, text: str, elapsed: float) -> str:
+        """Return the line: share done, rate, time left, and ``text``."""
+        rate = (done - self.first) / elapsed if elapsed > 0 else 0.0
+        left = duration((self.total - done) / rate) if rate > 0 else "?"
+        unit = self.unit
+        speed = (
+            f"{rate:.1f} {unit}s/s" if rate >= 1 else f"{1 / rate:.1f} s/{unit}" if rate else "?"
+        )
+        share = f"{100 * done // self.total:3d} %  {unit} {done}/{self.total}"
+        return f"{share}  {speed}  {left} left  {printable(text)}"
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.terminal is not None and self.shown:
+            self.terminal.write("\r\x1b[K")
+            self.terminal.flush()

@@ -1,0 +1,33 @@
+"""Back-propagation over the int8 graph: the baselines that forward passes are compared with.
+
+Needs torch (``pip install "poor-mans-training[torch]"``); importing this package does not.
+"""
+
+import importlib
+from typing import Any
+
+from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
+from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.presets import PRESETS, preset
+from pmt.baselines.backprop.trainer import BackpropTrainer
+
+__all__ = [
+    "PRESETS",
+    "BackpropOptions",
+    "BackpropTrainer",
+    "ExactGradient",
+    "FloatNetwork",
+    "IntegerNetwork",
+    "exact_gradient",
+    "exact_gradients",
+    "preset",
+]
+
+# They derive from a class of torch, and are imported on first use.
+_NETWORKS = {"IntegerNetwork": "integer_network", "FloatNetwork": "float_network"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NETWORKS:
+        return getattr(importlib.import_module(f"pmt.baselines.backprop.{_NETWORKS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

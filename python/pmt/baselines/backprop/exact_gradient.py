@@ -1,0 +1,155 @@
+"""The gradient that zeroth-order estimators estimate, by back-propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.model import Model
+
+__all__ = ["ExactGradient", "exact_gradient", "exact_gradients"]
+
+
+@dataclass(frozen=True)
+class ExactGradient:
+    """Gradient of one layer's parameters: nats for one weight step, nats for one bias step.
+
+    Attributes
+    ----------
+    weights : ndarray of float32, shape (weights,)
+        By the weights, mean over the samples, in the order of :meth:`pmt._core.Model.weights`.
+    bias : ndarray of float32, shape (channels,)
+        By the biases, mean over the samples.
+    sample_weights : ndarray of float32, shape (N, weights)
+        By the weights, of each sample's own loss.
+    sample_bias : ndarray of float32, shape (N, channels)
+        By the biases, of each sample's own loss.
+    losses : ndarray of float32, shape (N,)
+        Cross-entropy of each sample, in nats.
+    """
+
+    weights: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.float32]
+    sample_weights: npt.NDArray[np.float32]
+    sample_bias: npt.NDArray[np.float32]
+    losses: npt.NDArray[np.float32]
+
+
+def exact_gradient(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layer: str | int,
+    *,
+    chunk: int = 50,
+) -> ExactGradient:
+    """Differentiate the loss by one layer's parameters, for every sample.
+
+    It is what an estimate of :meth:`pmt._core.Trainer.estimate` is to be compared with: in the same
+    units (one step of a weight or bias), in the same order, before any scaling (QAS, GNS).
+
+    "Exact" means free of sampling: the straight-through gradient of the int8 network. Rounding
+    counts as the identity; a clamp counts as it is, with values on a bound let through (as in
+    MCUTrain; the core's node perturbation drops those). The int8 loss itself is a staircase in the
+    weights, whose derivative is zero almost everywhere, so this is a choice, the one that
+    quantisation-aware training makes. A zeroth-order estimate with a finite ``mu`` has the
+    *smoothed* loss's gradient as its expectation: the two agree well, but not perfectly, however
+    many queries are spent. Where they part, the cosine's limit below 1 is the estimator's bias, not
+    its variance.
+
+    Parameters
+    ----------
+    model : Model
+        The network; it is not changed.
+    images : ndarray of int8, shape (N, height, width, channels)
+        Prepared images, see :meth:`pmt.Model.prepare`.
+    labels : ndarray of int64, shape (N,)
+        Their classes.
+    layer : str or int
+        Name or op index of the layer.
+    chunk : int
+        Samples at once: a chunk's memory is its activations from the layer on, and its samples'
+        gradients. The result does not depend on it beyond the last bits of float32.
+
+    Returns
+    -------
+    ExactGradient
+        Means and per-sample gradients.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If ``layer`` names none or several layers, there are no images, or ``chunk`` is below 1.
+    """
+    chosen = model.select_layers(layer)
+    if len(chosen) != 1:
+        raise ValueError(f"layer={layer!r} are {len(chosen)} layers; name one of them")
+    return exact_gradients(model, images, labels, chosen, chunk=chunk)[chosen[0]]
+
+
+def exact_gradients(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layers: str | int | Iterable[str | int],
+    *,
+    chunk: int = 50,
+) -> dict[int, ExactGradient]:
+    """Differentiate the loss by several layers' parameters, in one pass.
+
+    Parameters
+    ----------
+    model, images, labels, chunk
+        As for :func:`exact_gradient`, which says what the gradient is.
+    layers : str, int or iterable of these
+        Layers and blocks, see :meth:`pmt.Model.select_layers`.
+
+    Returns
+    -------
+    dict of int to ExactGradient
+        By op index.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If a layer is unknown, there are no images, or ``chunk`` is below 1.
+    """
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            f"{len(images)} images and {len(labels)} labels: there must be as many, at least one"
+        )
+    if chunk < 1:
+        raise ValueError(f"chunk={chunk!r} must be 1 or more samples")
+    from pmt.baselines.backprop.sample_gradients import SampleGradients
+
+    found = SampleGradients(model, model.select_layers(layers))
+    parts = [
+        found(images[first : first + chunk], labels[first : first + chunk])
+        for first in range(0, len(images), chunk)
+    ]
+    losses = np.concatenate([losses for _, losses in parts])
+    return {
+        index: _joined([gradients[index] for gradients, _ in parts], losses)
+        for index in parts[0][0]
+    }
+
+
+def _joined(
+    parts: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]],
+    losses: npt.NDArray[np.float32],
+) -> ExactGradient:
+    weights, bias = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return ExactGradient(
+        weights=weights.mean(axis=0, dtype=np.float64).astype(np.float32),
+        bias=bias.mean(axis=0, dtype=np.float64).astype(np.float32),
+        sample_weights=weights,
+        sample_bias=bias,
+        losses=losses,
+    )

@@ -1,0 +1,87 @@
+"""Every choice of back-propagation training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from pmt.train.option_fields import Options, Range, Words, document_options, option
+from pmt.train.schedule_options import (
+    BATCH,
+    EPOCHS,
+    FINAL_LEARNING_RATE,
+    LAYERS,
+    LEARNING_RATES,
+    MACS,
+    SEEDS,
+    WARMUP_EPOCHS,
+)
+
+__all__ = ["Arithmetic", "BackpropOptions", "Rounding"]
+
+Arithmetic = Literal["int8", "float32"]
+Rounding = Literal["stochastic", "nearest", "truncation", "shadow"]
+
+
+@document_options
+@dataclass(frozen=True)
+class BackpropOptions(Options):
+    """Options of a training run with back-propagation."""
+
+    layers: str = LAYERS("all")
+    epochs: int = EPOCHS(10)
+    macs: int = MACS(0)
+    batch: int = BATCH(100)
+    learning_rate: float = option(
+        0.003,
+        "R",
+        "factor of the gradient. With quantisation-aware scaling and with {arithmetic} float32 it "
+        "is that of gradient descent on real weights; without the scaling, on weight steps. The "
+        "default suits 14 layers of MCUNet; with all 43 it diverges, a tenth of it does not",
+        LEARNING_RATES,
+    )
+    final_learning_rate: float = FINAL_LEARNING_RATE(0.0)
+    warmup_epochs: int = WARMUP_EPOCHS(0)
+    seed: int = option(1, "S", "seed of the order of samples and of stochastic rounding", SEEDS)
+    arithmetic: Arithmetic = option(
+        "int8",
+        "NAME",
+        "train the int8 network, or the float network that it stands for. What is measured and "
+        "reported is the network that is trained; the model itself gets the float network's "
+        "parameters quantised with the scales it has",
+        Words(get_args(Arithmetic)),
+    )
+    rounding: Rounding = option(
+        "stochastic",
+        "NAME",
+        "what becomes of an update of int8 weights. The first three store nothing but int8: the "
+        "update is rounded to whole steps at random so that it is right on average, or to the "
+        "nearest, or the new weight is cut off towards zero. The last keeps float32 copies that "
+        "are trained and rounded in each forward pass: four more bytes for each weight, and what "
+        "published figures of int8 training use. Without effect with {arithmetic} float32",
+        Words(get_args(Rounding)),
+    )
+    quantisation_aware_scaling: bool = option(
+        True,
+        help="divide a gradient by its weight's scale squared (biases: by that of an "
+        "accumulator). Without effect with {arithmetic} float32",
+    )
+    momentum: float = option(
+        0.0,
+        "X",
+        "share of the last update's direction that is kept. It takes four bytes for each trained "
+        "parameter",
+        Range(0.0, 1.0, high_open=True),
+    )
+    weight_decay: float = option(
+        0.0, "X", "decay of weights, not of biases, for each unit of learning rate", Range(0.0, 1.0)
+    )
+    train_weights: bool = option(True, help="train weights")
+    train_bias: bool = option(True, help="train biases")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.train_weights and not self.train_bias:
+            raise ValueError(
+                "train_weights=False and train_bias=False leave nothing to train; turn one on"
+            )

@@ -1,0 +1,110 @@
+"""Training by back-propagation: the baselines with exact gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pmt._util.threads import thread_count
+from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.presets import preset as _preset
+from pmt.baselines.backprop.scheme import UpdateScheme
+from pmt.model import Model
+from pmt.train.cost import Cost
+from pmt.train.stepper import Stepper
+from pmt.train.training_run import Trainer
+
+__all__ = ["BackpropTrainer"]
+
+
+class BackpropTrainer(Trainer):
+    """Trains layers of an int8 model by back-propagation, through torch.
+
+    Parameters
+    ----------
+    options : BackpropOptions, optional
+        All options; by default the preset's.
+    preset : str
+        Where ``options`` is not given: a name of :data:`pmt.baselines.backprop.PRESETS`.
+    threads : int
+        Torch's threads; 0 leaves them as torch has them, but takes one in a worker of a process
+        pool. Gradients are float32 sums: the same bytes come out on the same machine with the same
+        torch and as many threads.
+    **changes
+        Options that differ, see :class:`pmt.backprop.BackpropOptions`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is unknown or outside its range.
+
+    Examples
+    --------
+    >>> import pmt
+    >>> model = pmt.load("fashion_mnist_dscnn")
+    >>> data = pmt.datasets.bundled("train").take(200)
+    >>> trainer = pmt.backprop.BackpropTrainer(layers="head", epochs=1)
+    >>> trainer.fit(model, data, progress=False).epochs[0]["macs"]
+    312544000
+    """
+
+    name = "backprop"
+    options: BackpropOptions
+
+    def __init__(
+        self,
+        options: BackpropOptions | None = None,
+        *,
+        preset: str = "bp_int8",
+        threads: int = 0,
+        **changes: Any,
+    ) -> None:
+        base = options if options is not None else _preset(preset)
+        self.options = base.replace(**changes)
+        self.threads = thread_count(threads)
+
+    def scheme(self, model: Model) -> UpdateScheme:
+        """Return what a run on ``model`` trains."""
+        whole = UpdateScheme.whole(model.select_layers(self.options.layers), model)
+        return UpdateScheme(
+            tuple(
+                replace(
+                    layer,
+                    channels=layer.channels if self.options.train_weights else 0,
+                    bias=self.options.train_bias,
+                )
+                for layer in whole.layers
+            )
+        )
+
+    def cost(self, model: Model, *, samples: int | None = None) -> Cost:
+        """Count one step's work: the forward pass, and gradients by inputs and by weights.
+
+        Parameters
+        ----------
+        model : Model
+            The model to train.
+        samples : int, optional
+            Batch size; the options' by default.
+
+        Returns
+        -------
+        Cost
+            ``forwards`` is 0, no perturbed one is run. See
+            :func:`pmt.baselines.backprop.backward_work.backward_work` for the formula.
+        """
+        count = samples if samples is not None else self.options.batch
+        return backward_work(model, self.scheme(model)).cost(count)
+
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples.
+
+        Raises
+        ------
+        ImportError
+            If torch is missing.
+        """
+        from pmt.baselines.backprop.stepper import BackpropStepper
+
+        return BackpropStepper(model, self.scheme(model), self.options, self.threads)

@@ -1,0 +1,279 @@
+"""TensorFlow Lite for Microcontrollers as an engine: a .tflite whose weights are written in place.
+
+Its interpreter reads weights and biases where they stand in the flatbuffer, at every inference, as
+it does from a microcontroller's memory. So a perturbation is a few bytes written there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.formats.tflite.file import FileModel, read_file
+from pmt.model import Model
+from pmt.model.loading import load
+
+__all__ = ["TFLiteMicroEngine", "interpreter_package"]
+
+_LAYER_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+class TFLiteMicroEngine:
+    """Runs a full-integer ``.tflite`` by the interpreter of TensorFlow Lite for Microcontrollers.
+
+    Losses are of the int8 logits, which are the file's output or what its last operator, a softmax,
+    takes in.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file, with int8 in and out, and with its layers' weights and biases as :func:`pmt.load`
+        finds them.
+    arena_bytes : int, optional
+        Memory of the interpreter; by default ten times the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the package tflite_micro or tflite is missing.
+    ValueError
+        If the file cannot be imported or run, its ends are not int8, or a layer's weights or biases
+        do not stand in it.
+    """
+
+    def __init__(self, path: str | Path, *, arena_bytes: int | None = None) -> None:
+        runtime = interpreter_package()
+        file = Path(path)
+        self.model: Model = load(file)
+        self.int8_logits = True
+        self._content, self._bytes = _writable(file.read_bytes())
+        places = _Places(file, self._content)
+        places.move_output(self._bytes)
+        self._layers = {
+            layer.index: places.of(
+                layer.name,
+                self.model.core.weights(layer.index),
+                self.model.core.bias(layer.index),
+                self._bytes,
+            )
+            for layer in self.model.layers
+        }
+        try:
+            self._interpreter: Any = runtime.Interpreter.from_bytes(
+                self._content, arena_size=arena_bytes
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"path={str(file)!r}: TensorFlow Lite Micro cannot run it with arena_bytes="
+                f"{arena_bytes} ({error}); it says why on standard error"
+            ) from error
+        self._check_ends(file)
+
+    def parameters(self, layer: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        """Return copies of a layer's weights and biases, see :class:`Engine`."""
+        stored = self._stored(layer)
+        return stored.weights.copy(), stored.bias.copy()
+
+    def set_parameters(
+        self, layer: int, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int32]
+    ) -> None:
+        """Replace a layer's weights and biases, see :class:`Engine`."""
+        stored = self._stored(layer)
+        for name, old, new in (("weights", stored.weights, weights), ("bias", stored.bias, bias)):
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise ValueError(
+                    f"{name} of layer {layer} must be {old.dtype} {old.shape}; got {new.dtype} "
+                    f"{new.shape}"
+                )
+        stored.weights[...] = weights
+        stored.bias[...] = bias
+
+    def logits(self, images: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+        """Run the network.
+
+        Parameters
+        ----------
+        images : ndarray of int8, shape (n, height, width, channels)
+            The network's input.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, classes)
+            The int8 logits, less their zero point, times their scale.
+
+        Raises
+        ------
+        ValueError
+            If the images are not int8 or of another size.
+        """
+        if images.dtype != np.int8 or images.shape[1:] != self.model.input_shape:
+            raise ValueError(
+                f"images must be int8 (N, {', '.join(map(str, self.model.input_shape))}); got "
+                f"{images.dtype} {images.shape}"
+            )
+        logits = np.empty((len(images), self.model.classes), np.int32)
+        for image, row in zip(images, logits, strict=True):
+            self._interpreter.set_input(np.ascontiguousarray(image[None]), 0)
+            self._interpreter.invoke()
+            row[:] = self._interpreter.get_output(0).reshape(-1)
+        found: npt.NDArray[np.float32] = (logits - self._zero_point).astype(np.float32)
+        return found * self._scale
+
+    def losses(
+        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int32], int]:
+        """Run the network, see :class:`Engine`."""
+        return _core.cross_entropy(self.logits(images), labels)
+
+    def _stored(self, layer: int) -> _Stored:
+        if layer not in self._layers:
+            known = ", ".join(map(str, self._layers))
+            raise ValueError(f"layer={layer!r} must be a layer's op index, one of {known}")
+        return self._layers[layer]
+
+    def to_model(self) -> Model:
+        """Return a model of the core with the engine's weights."""
+        model = self.model.copy()
+        for layer in self._layers:
+            model.core.set_parameters(layer, *self.parameters(layer))
+        return model
+
+    def _check_ends(self, file: Path) -> None:
+        tensors = self.model.core.tensors()
+        ends = (
+            (self._interpreter.get_input_details(0), tensors[self.model.core.input_tensor]),
+            (self._interpreter.get_output_details(0), tensors[self.model.core.output_tensor]),
+        )
+        for found, tensor in ends:
+            size = tensor["height"] * tensor["width"] * tensor["channels"]
+            own = found["quantization_parameters"]
+            scale, zero_point = np.float32(tensor["scale"]), tensor["zero_point"]
+            same = list(own["scales"]) == [scale] and list(own["zero_points"]) == [zero_point]
+            if found["dtype"] != np.int8 or np.prod(found["shape"]) != size or not same:
+                raise ValueError(
+                    f"path={str(file)!r}: input and output must be int8, of one image and as "
+                    f"pmt.load finds them; {tensor['name']!r} is not: convert it with int8 ends, "
+                    "or write it anew with Model.save"
+                )
+        self._scale, self._zero_point = scale, zero_point
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A layer's parameters where they stand in the file: what is written to them takes effect."""
+
+    weights: npt.NDArray[np.int8]
+    bias: npt.NDArray[np.int32]
+
+
+class _Places:
+    """Finds the layers of a model in the file that it was imported from."""
+
+    def __init__(self, file: Path, content: bytes) -> None:
+        import tflite
+
+        self._path = file
+        self._file: FileModel = read_file(file)
+        self._flatbuffer: Any = tflite.Model.GetRootAs(content, 0)
+        self._content = np.frombuffer(content, np.uint8)
+        self._unmatched = [op for op in self._file.ops if op.kind in _LAYER_OPERATORS]
+        self._owners: dict[int, str] = {}  # of buffers
+
+    def of(
+        self,
+        name: str,
+        weights: npt.NDArray[np.int8],
+        bias: npt.NDArray[np.int32],
+        content: npt.NDArray[np.uint8],
+    ) -> _Stored:
+        """Return the next layer's parameters; layers come in the order of the file."""
+        for position, operator in enumerate(self._unmatched):
+            if len(operator.inputs) < 3 or not self._holds(operator.inputs[1], weights):
+                continue
+            if not self._holds(operator.inputs[2], bias):
+                break
+            del self._unmatched[: position + 1]
+            self._own(name, operator.inputs[1:3])
+            return _Stored(
+                self._view(operator.inputs[1], content, np.dtype("<i1")).reshape(weights.shape),
+                self._view(operator.inputs[2], content, np.dtype("<i4")),
+            )
+        raise ValueError(
+            f"path={str(self._path)!r}: weights and biases of layer {name!r} do not stand in the "
+            "file as pmt.load finds them; write it anew with Model.save"
+        )
+
+    def move_output(self, content: npt.NDArray[np.uint8]) -> None:
+        """Make the logits the output, where a softmax follows them."""
+        softmax = self._file.ops[-1]
+        if softmax.kind != "SOFTMAX" or self._file.outputs != softmax.outputs:
+            return
+        outputs = self._flatbuffer.Subgraphs(0).OutputsAsNumpy()
+        self._at(outputs, content).view("<i4")[0] = softmax.inputs[0]
+
+    def _holds(self, tensor: int, values: npt.NDArray[Any]) -> bool:
+        stored = self._file.tensors[tensor].data if tensor >= 0 else None
+        little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        return stored is not None and stored.tobytes() == little.tobytes()
+
+    def _view(
+        self, tensor: int, content: npt.NDArray[np.uint8], item: np.dtype[Any]
+    ) -> npt.NDArray[Any]:
+        stored = self._flatbuffer.Buffers(self._buffer(tensor)).DataAsNumpy()
+        return self._at(stored, content).view(item)
+
+    def _buffer(self, tensor: int) -> int:
+        return int(self._flatbuffer.Subgraphs(0).Tensors(tensor).Buffer())
+
+    def _own(self, name: str, tensors: Sequence[int]) -> None:
+        for buffer in map(self._buffer, tensors):
+            other = self._owners.setdefault(buffer, name)
+            if other != name:
+                raise ValueError(
+                    f"path={str(self._path)!r}: layers {other!r} and {name!r} share weights or "
+                    "biases in the file, and would be trained as one; write it anew with Model.save"
+                )
+
+    def _at(self, part: npt.NDArray[Any], content: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        start = part.ctypes.data - self._content.ctypes.data
+        return content[start : start + part.nbytes]
+
+
+def interpreter_package() -> Any:
+    """Return the module with the interpreter; raise ImportError with a hint where it is missing."""
+    try:
+        from tflite_micro import runtime
+    except ImportError:
+        raise ImportError(
+            "TensorFlow Lite Micro needs the package tflite_micro: "
+            'pip install "poor-mans-training[tflm]"',
+            name="tflite_micro",
+        ) from None
+    return runtime
+
+
+def _writable(content: bytes) -> tuple[bytes, npt.NDArray[np.uint8]]:
+    """Return bytes of the same content, and an array through which they can be written.
+
+    The interpreter takes ``bytes`` alone, and keeps a pointer to them. CPython lets an extension
+    write to those that it has made with PyBytes_FromStringAndSize(NULL, n) and shown to nobody that
+    needs them constant.
+    """
+    make = ctypes.pythonapi.PyBytes_FromStringAndSize
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_ssize_t]
+    address = ctypes.pythonapi.PyBytes_AsString
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object]
+    made: bytes = make(None, len(content))
+    memory = (ctypes.c_uint8 * len(content)).from_address(address(made))
+    view = np.ctypeslib.as_array(memory)
+    view[:] = np.frombuffer(content, np.uint8)
+    return made, view

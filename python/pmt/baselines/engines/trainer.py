@@ -1,0 +1,196 @@
+"""Zeroth-order training by weight perturbation, of whatever engine gives a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.baselines.engines.directions import Directions
+from pmt.baselines.engines.engine import Engine
+from pmt.baselines.engines.update import LARGEST_WEIGHT, LayerScales, LayerSums, updated
+from pmt.train.options import TrainingOptions
+from pmt.train.stepper import Stepper, batch_figures
+
+__all__ = ["EngineTrainer"]
+
+_INT32 = np.iinfo(np.int32)
+# The options that have one value here: what they would add needs more of an engine than a loss, or
+# is the core's alone.
+_FIXED: dict[str, Any] = {
+    "rule": "weight",
+    "directions": "rademacher",
+    "sparsity": 0.0,
+    "mu": "fixed",
+    "mu_per_channel": False,
+    "allocation": "uniform",
+    "optimiser": "sgd",
+    "train_weights": True,
+    "align_images": 0,
+}
+
+
+class EngineTrainer(Stepper):
+    """Takes training steps on an engine, by nothing but its losses.
+
+    On :class:`pmt.baselines.engines.CoreEngine` a step leaves the bytes that
+    :class:`pmt.ZOTrainer` leaves with the same options, seed and images.
+
+    Parameters
+    ----------
+    engine : Engine
+        What runs the network; its weights are trained.
+    options : TrainingOptions
+        With ``rule="weight"``, ``directions="rademacher"``, ``optimiser="sgd"``, no measured
+        setting, weights trained; and ``int8_logits`` as the engine's.
+
+    Raises
+    ------
+    ValueError
+        If an option is one that an engine cannot serve, or a layer is unknown.
+    """
+
+    def __init__(self, engine: Engine, options: TrainingOptions) -> None:
+        for name, value in {**_FIXED, "int8_logits": engine.int8_logits}.items():
+            if getattr(options, name) != value:
+                raise ValueError(
+                    f"{name}={getattr(options, name)!r} must be {value!r} with this engine"
+                )
+        if options.gradient_norm_scaling == "measured":
+            raise ValueError(
+                "gradient_norm_scaling='measured' must be 'none', 'queries' or "
+                "'queries_and_samples' with this engine"
+            )
+        self.engine = engine
+        self.options = options
+        self.layers = engine.model.select_layers(options.layers)
+        self._scales = {layer: LayerScales(engine.model, layer) for layer in self.layers}
+        self.forwards = 0  # perturbed ones, so far
+
+    def step(
+        self,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        learning_rate: float,
+    ) -> dict[str, Any]:
+        """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
+        directions = Directions(self.options, step)
+        clean, correct = self.engine.losses(images, labels)
+        alone = self.options.scope == "layer_wise"
+        tables = [[layer] for layer in self.layers] if alone else [self.layers]
+        new = {}
+        for table in tables:
+            losses = self._query(table, directions, images, labels)
+            differences = self._differences(losses, clean)
+            for layer in table:
+                sums = self._sums(layer, directions, differences, len(labels))
+                new[layer] = updated(
+                    self._scales[layer],
+                    self.options,
+                    step,
+                    learning_rate,
+                    sums,
+                    *self.engine.parameters(layer),
+                )
+        # All layers are estimated on the weights from before the step.
+        changed = 0
+        self.steps_taken += 1
+        for layer, (weights, bias) in new.items():
+            changed += int((weights != self.engine.parameters(layer)[0]).sum())
+            self.engine.set_parameters(layer, weights, bias)
+        return {**batch_figures(clean, correct), "changed": changed}
+
+    @property
+    def _shared(self) -> bool:
+        return self.options.sharing == "batch"
+
+    def _query(
+        self,
+        table: Sequence[int],
+        directions: Directions,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Return the losses of all images with each query's perturbation, (batch, queries)."""
+        before = {layer: self.engine.parameters(layer) for layer in table}
+        count = len(labels)
+        groups = [slice(0, count)] if self._shared else [slice(n, n + 1) for n in range(count)]
+        losses = np.empty((count, self.options.queries), np.int64)
+        try:
+            for owner, group in enumerate(groups):
+                for query in range(self.options.queries):
+                    for layer in table:
+                        perturbed = self._perturbed(layer, directions, query, owner, *before[layer])
+                        self.engine.set_parameters(layer, *perturbed)
+                    losses[group, query], _ = self.engine.losses(images[group], labels[group])
+        finally:
+            for layer, parameters in before.items():
+                self.engine.set_parameters(layer, *parameters)
+        self.forwards += losses.size
+        return losses
+
+    def _perturbed(
+        self,
+        layer: int,
+        directions: Directions,
+        query: int,
+        owner: int,
+        weights: npt.NDArray[np.int8],
+        bias: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        direction, sign = directions.of_query(query)
+        mu = sign * self.options.mu_weight
+        signs = directions.weights(layer, direction, owner, weights.size).reshape(weights.shape)
+        moved = weights.astype(np.int32) + mu * signs.astype(np.int32)
+        moved = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
+        if not self.options.train_bias:
+            return moved, bias
+        bias_mu = sign * self._scales[layer].bias_mu(self.options.mu_weight)
+        shifted = bias + bias_mu * directions.biases(layer, direction, owner, bias.size)
+        return moved, np.clip(shifted, _INT32.min, _INT32.max).astype(np.int32)
+
+    def _differences(
+        self, losses: npt.NDArray[np.int64], clean: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int64]:
+        """Return the losses less their baselines, for each set of signs: (sets, queries)."""
+        queries = self.options.queries
+        baseline: npt.NDArray[np.int64] = clean.astype(np.int64)
+        if self.options.baseline == "leave_one_out":
+            baseline = _divided(losses.sum(axis=1), queries)
+        bound = _INT32.max // queries
+        differences: npt.NDArray[np.int64] = np.clip(losses - baseline[:, None], -bound, bound)
+        if self._shared:
+            return _divided(differences.sum(axis=0), len(losses))[None]
+        return differences
+
+    def _sums(
+        self,
+        layer: int,
+        directions: Directions,
+        differences: npt.NDArray[np.int64],
+        samples: int,
+    ) -> LayerSums:
+        """Draw the signs again, and add them up times their differences."""
+        weights, bias = self.engine.parameters(layer)
+        weight_sums = np.zeros(weights.size, np.int64)
+        bias_sums = np.zeros(bias.size, np.int64)
+        if self.options.pairs == "antithetic":
+            differences = differences[:, 0::2] - differences[:, 1::2]
+        for owner, row in enumerate(differences):
+            for direction, difference in enumerate(row):
+                weight_sums += difference * directions.weights(
+                    layer, direction, owner, weights.size
+                ).astype(np.int64)
+                bias_sums += difference * directions.biases(
+                    layer, direction, owner, bias.size
+                ).astype(np.int64)
+        return LayerSums(weight_sums, bias_sums, samples, len(differences))
+
+
+def _divided(values: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+    """Divide to the nearest, halves away from zero."""
+    magnitude: npt.NDArray[np.int64] = (np.abs(values) + divisor // 2) // divisor
+    return np.sign(values) * magnitude

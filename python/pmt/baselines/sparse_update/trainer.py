@@ -1,0 +1,226 @@
+"""Training by sparse back-propagation: MCUTrain's fixed schemes, TinyTrain's choice by the data."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmt._util.parsing import parse_json
+from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.scheme import UpdateScheme
+from pmt.baselines.backprop.trainer import BackpropTrainer
+from pmt.baselines.sparse_update.channels import chosen_scheme
+from pmt.baselines.sparse_update.forward_potential import forward_potentials
+from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
+from pmt.baselines.sparse_update.published import PUBLISHED, published_scheme
+from pmt.baselines.sparse_update.tinytrain import Budgets, inspected_layers, select_scheme
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.train.cost import Cost
+from pmt.train.result import RunResult
+from pmt.train.run_folder import RunFolder
+
+__all__ = ["MCUTrainTrainer", "TinyTrainTrainer", "full_backward_macs", "tinytrain_scheme"]
+
+
+class _SparseTrainer(BackpropTrainer):
+    """Trains what is chosen once, before the first step, and kept with the run's options."""
+
+    options: MCUTrainOptions | TinyTrainOptions
+
+    def scheme(self, model: Model) -> UpdateScheme:
+        """Return what a run on ``model`` trains, channels and all."""
+        return UpdateScheme.from_json(parse_json(self.options.chosen, "chosen"), model)
+
+    @abstractmethod
+    def choose(self, model: Model, data: Dataset) -> UpdateScheme:
+        """Return what a run on ``model`` and ``data`` trains."""
+
+    def fit(self, model: Model, data: Dataset, **arguments: Any) -> RunResult:
+        """Choose what to train, and train; see :meth:`pmt.ZOTrainer.fit`.
+
+        The choice becomes part of the run folder's options, and a run that is resumed keeps it.
+        """
+        if self.options.chosen:
+            return super().fit(model, data, **arguments)
+        text = self._begun(arguments.get("out"))
+        if text is None:
+            text = self.choose(model, data).text(model)
+        bound = type(self)(self.options, threads=self.threads, chosen=text)
+        return bound.fit(model, data, **arguments)
+
+    def _begun(self, out: str | Path | RunFolder | None) -> str | None:
+        """Return the choice of a run that has begun with the same options."""
+        folder = RunFolder.of(out) if out is not None else None
+        if folder is None or not folder.exists() or folder.trainer() != self.name:
+            return None
+        there = folder.read_config(type(self.options))[0]
+        return str(there.chosen) if there.replace(chosen="") == self.options else None
+
+
+class MCUTrainTrainer(_SparseTrainer):
+    """Trains a fixed part of a network: biases of its last layers, some channels of some layers.
+
+    Parameters
+    ----------
+    options : MCUTrainOptions, optional
+        All options; by default those of :class:`pmt.baselines.sparse_update.MCUTrainOptions`.
+    threads : int
+        As of :class:`pmt.backprop.BackpropTrainer`.
+    **changes
+        Options that differ. ``scheme`` may also be the name of a JSON file, as
+        :meth:`pmt.baselines.sparse_update.UpdateScheme.save` writes it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is unknown or outside its range.
+    OSError
+        If the scheme's file cannot be read.
+    """
+
+    name = "mcutrain"
+    options: MCUTrainOptions
+
+    def __init__(
+        self, options: MCUTrainOptions | None = None, *, threads: int = 0, **changes: Any
+    ) -> None:
+        if "scheme" in changes:
+            changes["scheme"] = _inline(changes["scheme"])
+        super().__init__(options or MCUTrainOptions(), threads=threads, **changes)
+
+    def scheme(self, model: Model) -> UpdateScheme:
+        """Return what a run on ``model`` trains; by its present weights where none has begun."""
+        return super().scheme(model) if self.options.chosen else self.choose(model)
+
+    def choose(self, model: Model, data: Dataset | None = None) -> UpdateScheme:
+        """Return the scheme with the channels of the largest weights."""
+        return chosen_scheme(model, named_scheme(model, self.options.scheme))
+
+
+class TinyTrainTrainer(_SparseTrainer):
+    """Trains the layers and channels that matter most to the data, within budgets.
+
+    Parameters
+    ----------
+    options : TinyTrainOptions, optional
+        All options; by default those of :class:`pmt.baselines.sparse_update.TinyTrainOptions`.
+    threads : int
+        As of :class:`pmt.backprop.BackpropTrainer`.
+    **changes
+        Options that differ. ``chosen`` may also be the name of a JSON file, as
+        :meth:`pmt.baselines.sparse_update.UpdateScheme.save` writes it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is unknown or outside its range.
+    OSError
+        If the scheme's file cannot be read.
+    """
+
+    name = "tinytrain"
+    options: TinyTrainOptions
+
+    def __init__(
+        self, options: TinyTrainOptions | None = None, *, threads: int = 0, **changes: Any
+    ) -> None:
+        if changes.get("chosen"):
+            changes["chosen"] = _inline(changes["chosen"])
+        super().__init__(options or TinyTrainOptions(), threads=threads, **changes)
+
+    def scheme(self, model: Model) -> UpdateScheme:
+        """Return what a run on ``model`` trains, once that is chosen.
+
+        Raises
+        ------
+        ValueError
+            If it is not: that takes data, see :meth:`choose`.
+        """
+        if not self.options.chosen:
+            raise ValueError(
+                "TinyTrain chooses by the data; give the scheme that `pmt scheme` made of it"
+            )
+        return named_scheme(model, self.options.chosen)
+
+    def choose(self, model: Model, data: Dataset) -> UpdateScheme:
+        """Return what a run trains, see :func:`tinytrain_scheme`."""
+        return tinytrain_scheme(model, data, self.options, threads=self.threads)
+
+    def cost(self, model: Model, *, samples: int | None = None) -> Cost:
+        """Count one step's work; before the choice is made, what the budget allows at most."""
+        if self.options.chosen:
+            return super().cost(model, samples=samples)
+        count = samples if samples is not None else self.options.batch
+        backward = int(self.options.backward_macs * full_backward_macs(model))
+        return Cost(0, count * (model.macs + backward))
+
+
+def tinytrain_scheme(
+    model: Model, data: Dataset, options: TinyTrainOptions, *, threads: int = 1
+) -> UpdateScheme:
+    """Choose layers and channels by the potential of activations.
+
+    Parameters
+    ----------
+    model : Model
+        The network, as it is before training.
+    data : Dataset
+        Training images; the first ``options.scored_images`` are used.
+    options : TinyTrainOptions
+        Budgets, which layers are scored, and how.
+    threads : int
+        Threads of the core, for ``potentials="forward"``.
+
+    Returns
+    -------
+    UpdateScheme
+        With its channels chosen.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing and needed.
+    ValueError
+        If data and model do not fit, or nothing fits the budgets.
+    """
+    model.check_classes(data)
+    images = model.prepare(data.images[: options.scored_images])
+    labels = np.ascontiguousarray(data.labels[: options.scored_images])
+    layers = inspected_layers(model, options.inspect)
+    if options.potentials == "forward":
+        potentials = forward_potentials(model, images, labels, layers, threads=threads)
+    else:
+        from pmt.baselines.sparse_update.fisher import channel_potentials
+
+        potentials = channel_potentials(model, images, labels, layers)
+    macs = int(options.backward_macs * full_backward_macs(model))
+    return select_scheme(model, potentials, Budgets(options.memory, macs))
+
+
+def full_backward_macs(model: Model) -> int:
+    """Return the multiply-accumulates of a backward pass that trains everything, for one image."""
+    work = backward_work(model, UpdateScheme.whole([x.index for x in model.layers], model))
+    return work.input_gradients + work.weight_gradients
+
+
+def _inline(scheme: str) -> str:
+    """Return a published name or JSON as it is, and what a file holds."""
+    if scheme in PUBLISHED or scheme.startswith("{"):
+        return scheme
+    if not Path(scheme).is_file():
+        known = ", ".join(PUBLISHED)
+        raise ValueError(f"scheme={scheme!r} is no file and none of {known}")
+    return json.dumps(parse_json(Path(scheme).read_bytes(), scheme), separators=(",", ":"))
+
+
+def named_scheme(model: Model, scheme: str) -> UpdateScheme:
+    """Return a scheme by a published name, a file's name, or from JSON."""
+    inline = _inline(scheme)
+    if inline in PUBLISHED:
+        return published_scheme(model, inline)
+    return UpdateScheme.from_json(parse_json(inline, "scheme"), model)

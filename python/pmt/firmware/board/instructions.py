@@ -1,0 +1,252 @@
+"""Instructions that a model's ops and a training step take on a Cortex-M7, counted by QEMU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.firmware.export import sources
+from pmt.firmware.export.layout import link_script
+from pmt.firmware.export.programs import MAKE_SECONDS, need_programs, run_make
+from pmt.model import Model
+from pmt.train.costs.arena import device_options
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.layer_settings import settings_in_force
+from pmt.train.options import TrainingOptions
+
+__all__ = ["FORWARD_PARTS", "KERNELS", "Instructions", "OpInstructions", "count_instructions"]
+
+KERNELS = ("arm_dsp", "portable")
+# Parts of a step that are forwards; the others are what training adds.
+FORWARD_PARTS = ("layers", "other_ops")
+_COMMON = (
+    "board.hpp", "high_water.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp",
+    "semihosting.hpp",
+)  # fmt: skip
+_TARGET = "qemu-mps2-an500"
+
+
+@dataclass(frozen=True)
+class OpInstructions:
+    """One op of the forward: name, kind, multiply-accumulates, and instructions."""
+
+    name: str
+    kind: str
+    macs: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What one set of kernels takes.
+
+    Attributes
+    ----------
+    kernels : str
+        One of :data:`KERNELS`.
+    ops : tuple of OpInstructions
+        The forward on whole activations, op by op.
+    step : dict of str to (int, int)
+        Instructions and calls of each part of a training step of one image, as the firmware runs
+        it: the first layers in line buffers; empty where none was asked for.
+    main_pass : int
+        Instructions of a forward as a step runs it; 0 where none was asked for.
+    whole_forwards : int
+        Instructions of all forwards of a step, were each op run as in ``ops``; 0 where none
+        was asked for.
+    """
+
+    kernels: str
+    ops: tuple[OpInstructions, ...]
+    step: dict[str, tuple[int, int]]
+    main_pass: int
+    whole_forwards: int
+
+    @property
+    def layers(self) -> tuple[OpInstructions, ...]:
+        """Ops with weights."""
+        return tuple(op for op in self.ops if op.macs > 0)
+
+    @property
+    def forward(self) -> int:
+        """Instructions of the forward."""
+        return sum(op.instructions for op in self.ops)
+
+    @property
+    def step_total(self) -> int:
+        """Instructions of the step."""
+        return sum(instructions for instructions, _ in self.step.values())
+
+    @property
+    def step_forwards(self) -> int:
+        """Instructions of the kernels of the step's forwards, with line buffers and restarts."""
+        return sum(self.step[part][0] for part in FORWARD_PARTS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        step = {part: {"instructions": n, "calls": calls} for part, (n, calls) in self.step.items()}
+        return {
+            "kernels": self.kernels,
+            "forward_instructions": self.forward,
+            "ops": [vars(op) for op in self.ops],
+            "step": step,
+            "main_pass_instructions": self.main_pass,
+            "whole_forwards_instructions": self.whole_forwards,
+        }
+
+
+def count_instructions(
+    model: Model,
+    *,
+    kernels: Sequence[str] = KERNELS[:1],
+    options: TrainingOptions | None = None,
+) -> tuple[Instructions, ...]:
+    """Build the core for a Cortex-M7 with the model, and count in QEMU.
+
+    With ``-icount`` QEMU's virtual time is the number of instructions, so that the counts are the
+    same on every run and every machine. They are no cycles: a Cortex-M7 executes up to two
+    instructions in one, and waits for memory.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    kernels : sequence of str
+        Sets of kernels, of :data:`KERNELS`.
+    options : TrainingOptions, optional
+        Of a training step of one image, which is then counted, too.
+
+    Returns
+    -------
+    tuple of Instructions
+        One for each set of kernels.
+
+    Raises
+    ------
+    ValueError
+        If a set of kernels is unknown or a layer does not exist.
+    FileNotFoundError
+        If compiler or emulator are missing.
+    ChildProcessError
+        If one of them fails, or the model does not fit 4 MB of flash and of RAM.
+    TimeoutError
+        If it takes too long.
+    """
+    for name in kernels:
+        if name not in KERNELS:
+            raise ValueError(f"kernels={name!r} is unknown; choose of {', '.join(KERNELS)}")
+    need_programs("instructions are counted", "arm-none-eabi-g++", "qemu-system-arm", "make")
+    with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
+        folder = Path(name)
+        _write_project(folder, model, kernels, options)
+        lines = [line.split() for line in _run(folder).splitlines()]
+    _check_outputs(lines)
+    return tuple(_parse(model, kernel, lines, options) for kernel in kernels)
+
+
+def _write_project(
+    folder: Path, model: Model, kernels: Sequence[str], options: TrainingOptions | None
+) -> None:
+    firmware, image = sources.firmware_folder(), model.image()
+    for path in sources.core_folder().rglob("*.[ch]pp"):
+        _copy(path, folder / "core" / path.relative_to(sources.core_folder()))
+    for name in _COMMON:
+        _copy(firmware / "common" / name, folder / "common" / name)
+    for path in [firmware / "drivers" / "io.hpp", *(firmware / "drivers" / "cortex_m").iterdir()]:
+        _copy(path, folder / path.relative_to(firmware))
+    for path in (firmware / "instructions").iterdir():
+        if path.suffix != ".in":
+            _copy(path, folder / "instructions" / path.name)
+    (folder / "instructions" / "Makefile").rename(folder / "Makefile")
+    (folder / "instructions" / "link.ld").write_bytes(link_script(sources.find_target(_TARGET)))
+    _copy(firmware / "template" / "image.S", folder / "image.S")
+    (folder / "model").mkdir()
+    (folder / "model" / "model.pmt").write_bytes(image)
+    values = {
+        "MODEL_BYTES": str(len(image)),
+        "PORTABLE": str("portable" in kernels).lower(),
+        "DEVICE": str("arm_dsp" in kernels).lower(),
+        **_step_values(model, options),
+    }
+    template = (firmware / "instructions" / "task.hpp.in").read_text()
+    (folder / "instructions" / "task.hpp").write_text(
+        re.sub(r"@([A-Z_]+)@", lambda m: values[m[1]], template)
+    )
+
+
+def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str]:
+    if options is None:
+        packed = bytes(_core.Options().pack())
+        return {
+            "LAYER_COUNT": "0",
+            "LAYERS": "0",
+            "OPTIONS": _listed(packed),
+            "SETTINGS": "0",
+            "STREAM_COUNT": "0",
+            "STREAMS": "{0, 0, 0}",
+        }
+    core = device_options(options)
+    layers = model.select_layers(options.layers)
+    settings = settings_in_force(_core.Trainer(model.core, core, layers, 1))
+    streams = _core.DeviceMemory(model.core, core, layers, 1, settings).segments()
+    return {
+        "LAYER_COUNT": str(len(layers)),
+        "LAYERS": ", ".join(map(str, layers)),
+        "OPTIONS": _listed(core.pack()),
+        "SETTINGS": _listed(b"".join(one.pack() for one in settings)),
+        "STREAM_COUNT": str(len(streams)),
+        "STREAMS": ", ".join(f"{{{_listed(one)}}}" for one in streams or [(0, 0, 0)]),
+    }
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, to)
+
+
+def _run(folder: Path) -> str:
+    late = f"counting took longer than {MAKE_SECONDS} s; take fewer queries"
+    done = run_make(folder, "run", late)
+    if done.returncode != 0:
+        reason = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+        raise ChildProcessError(
+            "the instructions could not be counted: " + (reason or [done.stderr.strip()])[-1]
+        )
+    return done.stdout
+
+
+def _check_outputs(lines: Sequence[Sequence[str]]) -> None:
+    """Refuse counts of kernels that do not compute the same."""
+    checksums: dict[str, str] = {}
+    for words in lines:
+        if words and words[0] == "op" and checksums.setdefault(words[1], words[4]) != words[4]:
+            raise ChildProcessError(f"op {words[1]}: the kernels' outputs differ")
+
+
+def _parse(
+    model: Model, kernels: str, lines: Sequence[Sequence[str]], options: TrainingOptions | None
+) -> Instructions:
+    counted = {int(w[1]): int(w[3]) for w in lines if w and w[0] == "op" and w[2] == kernels}
+    step = {w[1]: (int(w[3]), int(w[4])) for w in lines if w and w[0] == "step" and w[2] == kernels}
+    passes = [int(w[2]) for w in lines if w and w[0] == "pass" and w[1] == kernels]
+    ops = tuple(
+        OpInstructions(op["name"], op["kind"], op["macs"], counted[op["index"]])
+        for op in model.core.ops()
+    )
+    whole = 0
+    if options is not None:
+        taken = [op.instructions for op in ops]
+        layers = model.select_layers(options.layers)
+        work = zeroth_order_work(model.core, options.to_core(), layers, of_ops=taken)
+        whole = work.forward + work.queries + work.reforwards
+    return Instructions(kernels, ops, step, sum(passes), whole)

@@ -1,0 +1,219 @@
+"""The folder that an export writes: whole, or not at all, and over nothing but its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pmt.firmware.export.lock import APPLICATION, LOCK_NAME, read_lock
+
+__all__ = ["check_folder", "is_export", "write_folder"]
+
+_BUILD = "build"  # made by the exported Makefile, and removed by its `make clean`
+_SHOWN = 5
+
+
+def is_export(out: Path) -> bool:
+    """Whether a folder says what an export wrote into it."""
+    return (out / LOCK_NAME).is_file()
+
+
+def check_folder(out: Path, force: bool) -> None:
+    """Refuse to write over what no export has written; restore what a killed one left aside.
+
+    Parameters
+    ----------
+    out : pathlib.Path
+        The folder to be written.
+    force : bool
+        Replace files of an earlier export that were changed since.
+
+    Raises
+    ------
+    FileExistsError
+        If it is neither new nor empty nor an earlier export, an earlier one with changed files, or
+        a place of more than a project.
+    """
+    real = _resolved(out)
+    _recover(real)
+    _refuse_places(out, real)
+    if not real.exists() or (real.is_dir() and not any(real.iterdir())):
+        return
+    try:
+        written = read_lock(real / LOCK_NAME).files
+    except (OSError, ValueError):
+        raise FileExistsError(
+            f"out={str(out)!r} exists and is no earlier export: it has no {LOCK_NAME} that says "
+            "what may be replaced; choose another folder, or empty this one"
+        ) from None
+    changed = [name for name in written if _differs(real / name, written[name])]
+    if changed and not force:
+        raise FileExistsError(
+            f"out={str(out)!r} has files that were changed since they were exported: "
+            f"{_listed(changed)}; choose another folder, or replace them with --force (force=True)"
+        )
+
+
+def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write a project aside and rename it into place.
+
+    Parameters
+    ----------
+    out : pathlib.Path
+        The folder, or a link to it. What an earlier export wrote is replaced; what is not in its
+        ``pmt.lock`` is kept.
+    files : mapping of str to bytes
+        Path in it -> content.
+
+    Raises
+    ------
+    FileExistsError
+        If a file of the project is there that no export wrote.
+    OSError
+        If it cannot be written; what was there is unchanged.
+    """
+    real = _resolved(out)
+    foreign = [name for name in _foreign_files(real) if not _is_kept(name, files)]
+    taken = [name for name in foreign if _is_taken(name, files)]
+    if taken:
+        raise FileExistsError(
+            f"out={str(out)!r} has files that no export wrote, in the place of the project's: "
+            f"{_listed(taken)}; move them away, or choose another folder"
+        )
+    aside, old = _beside(real, "part"), _beside(real, "old")
+    try:
+        for name, content in files.items():
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        for name in foreign:
+            _carry(real / name, aside / name)
+        _sync_tree(aside)
+        if real.exists():
+            real.rename(old)
+        aside.rename(real)
+        _sync(real.parent)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"the project could not be written ({error.strerror}); what was there is unchanged; "
+            "free some space or choose another folder",
+            str(out),
+        ) from error
+    finally:  # Ctrl-C between the renames, too
+        if old.exists() and not real.exists():
+            old.rename(real)
+        shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _resolved(out: Path) -> Path:
+    """Return the folder itself where ``out`` is a link to it."""
+    try:
+        return out.resolve()
+    except RuntimeError as error:  # a link to itself, before Python 3.13
+        raise FileExistsError(f"out={str(out)!r} is a link to itself; remove it") from error
+
+
+def _refuse_places(out: Path, real: Path) -> None:
+    home = Path(os.path.expanduser("~")).resolve()
+    for place, what in ((Path.cwd(), "the working folder"), (home, "the home folder")):
+        if real == place or real in place.parents:
+            above = "" if real == place else ", or above it"
+            raise FileExistsError(
+                f"out={str(out)!r} is {what}{above}; name a folder of its own for the project"
+            )
+
+
+def _differs(path: Path, sha256: str) -> bool:
+    """Whether a file is there with another content; one that was removed is no loss."""
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != sha256
+
+
+def _foreign_files(real: Path) -> list[str]:
+    """Names of files and links that neither an export nor its Makefile wrote."""
+    written = read_lock(real / LOCK_NAME).files if is_export(real) else {}
+    found = []
+    for folder, folders, names in os.walk(real):
+        here = Path(folder).relative_to(real)
+        if here == Path("."):
+            folders[:] = [name for name in folders if name != _BUILD]
+        links = [name for name in folders if (real / here / name).is_symlink()]
+        found += [(here / name).as_posix() for name in (*names, *links)]
+    return sorted(name for name in found if name not in written and name != LOCK_NAME)
+
+
+def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
+    """Whether a project already holds the file: of the user's application."""
+    return name in files and name.startswith(f"{APPLICATION}/")
+
+
+def _is_taken(name: str, files: Mapping[str, bytes]) -> bool:
+    """Whether a project has a file of this name, or below it, or one in the place of its folder."""
+    return any(
+        file == name or file.startswith(f"{name}/") or name.startswith(f"{file}/") for file in files
+    )
+
+
+def _carry(source: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, to, follow_symlinks=False)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, to, follow_symlinks=False)
+
+
+def _beside(real: Path, suffix: str) -> Path:
+    return real.with_name(f".{real.name}.{os.getpid()}.{suffix}")
+
+
+def _recover(real: Path) -> None:
+    """Bring back the folder that a killed export had renamed; remove what dead ones left."""
+    pattern = re.compile(rf"\.{re.escape(real.name)}\.([0-9]+)\.(part|old)")
+    left = [(path, pattern.fullmatch(path.name)) for path in _siblings(real)]
+    for path, match in sorted((path, match) for path, match in left if match is not None):
+        if match[2] == "old" and not real.exists():
+            path.rename(real)
+        elif not _is_running(int(match[1])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _siblings(real: Path) -> Iterable[Path]:
+    return list(real.parent.iterdir()) if real.parent.is_dir() else []
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return process != os.getpid()
+
+
+def _sync_tree(folder: Path) -> None:
+    for path, _, names in os.walk(folder):
+        for name in names:
+            if not (Path(path) / name).is_symlink():
+                _sync(Path(path) / name)
+        _sync(Path(path))
+
+
+def _sync(path: Path) -> None:
+    with suppress(OSError):  # some file systems cannot sync a folder
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,87 @@
+"""What instructions would take on a board: a projection, no measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pmt.firmware.export.target import Target
+
+__all__ = ["Latency", "project_latency"]
+
+_CYCLES = 1.0
+_CYCLES_SOURCE = (
+    "an assumption: a Cortex-M7 issues one or two instructions in a cycle "
+    "(https://www.quinapalus.com/cm7cycles.html measures which), and waits for flash and for "
+    "results; no board has been measured"
+)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The factors of a projection.
+
+    Attributes
+    ----------
+    clock_mhz : float
+        The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
+    clock_source : str
+        Where it is from.
+    cycles_per_instruction : float
+        Assumed mean.
+    cycles_source : str
+        Where it is from.
+    """
+
+    clock_mhz: float
+    clock_source: str
+    cycles_per_instruction: float
+    cycles_source: str
+
+    def seconds(self, instructions: int) -> float:
+        """Return what so many instructions would take."""
+        return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
+
+    def factors(self) -> str:
+        """Return what instructions are multiplied by, and where the clock is from."""
+        return (
+            f"instructions x {self.cycles_per_instruction:g} cycles an instruction / "
+            f"{self.clock_mhz:g} MHz ({self.clock_source})"
+        )
+
+
+def project_latency(
+    board: Target, clock_mhz: float | None = None, cycles: float | None = None
+) -> Latency:
+    """Choose the factors.
+
+    Parameters
+    ----------
+    board : Target
+        Its clock counts; of an emulated board the emulator's speed, unless a number is given.
+    clock_mhz : float, optional
+        Another clock, > 0.
+    cycles : float, optional
+        Another number of cycles an instruction, > 0.
+
+    Returns
+    -------
+    Latency
+        The factors, each with its source.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive.
+    """
+    for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
+        if value is not None and not 0.0 < value < float("inf"):
+            raise ValueError(f"{name}={value!r} must be a finite number above 0")
+    if board.emulated_per_second and clock_mhz is None and cycles is None:
+        source = "QEMU's speed, roughly"
+        return Latency(board.emulated_per_second / 1e6, source, 1.0, "one for QEMU's instructions")
+    return Latency(
+        clock_mhz=board.clock_hz / 1e6 if clock_mhz is None else clock_mhz,
+        clock_source=f"that of {board.name}" if clock_mhz is None else "as given",
+        cycles_per_instruction=_CYCLES if cycles is None else cycles,
+        cycles_source=_CYCLES_SOURCE if cycles is None else "as given",
+    )

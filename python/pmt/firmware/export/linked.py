@@ -1,0 +1,151 @@
+"""What a firmware takes of flash and RAM once it is linked."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt.firmware.export import layout
+from pmt.firmware.export.programs import MAKE_SECONDS, need_programs, run_make
+from pmt.firmware.export.target import Target
+
+__all__ = ["LinkedSizes", "link_firmware", "linked_sizes", "require_linked"]
+
+_FLASH = (".vectors", ".text", ".rodata", ".init_array", ".data")
+
+
+@dataclass(frozen=True)
+class LinkedSizes:
+    """Sections of a program.
+
+    Attributes
+    ----------
+    sections : dict of str to (int, int)
+        Name -> address and size in bytes.
+    """
+
+    sections: dict[str, tuple[int, int]]
+
+    @property
+    def arena(self) -> int:
+        """Bytes of the arena."""
+        return self.sections[".arena"][1]
+
+    @property
+    def stack(self) -> int:
+        """Bytes of the stack."""
+        return self.sections[".stack"][1]
+
+    @property
+    def ram(self) -> int:
+        """All of RAM: stack, variables and arena, which stand in this order."""
+        return sum(self.sections[".arena"]) - self.sections[".stack"][0]
+
+    @property
+    def flash(self) -> int:
+        """Model, code and the start of the variables."""
+        return sum(self.sections[name][1] for name in _FLASH if name in self.sections)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {"arena": self.arena, "stack": self.stack, "ram": self.ram, "flash": self.flash}
+
+
+def linked_sizes(elf: Path) -> LinkedSizes:
+    """Read the sections of a program for an Arm processor."""
+    command = ["arm-none-eabi-size", "-A", "-d", str(elf)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"^(\.[a-z_]+)\s+(\d+)\s+(\d+)$", listed, re.MULTILINE)
+    return LinkedSizes({name: (int(address), int(size)) for name, size, address in rows})
+
+
+def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[LinkedSizes]:
+    """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
+
+    Samples and steps are on the card, and none are needed here. What trainings of one model differ
+    in is the size of the arena: everything else is compiled once.
+
+    Parameters
+    ----------
+    target : Target
+        The board.
+    image : bytes
+        The model.
+    arenas : sequence of int
+        Bytes of the arena of each firmware.
+
+    Returns
+    -------
+    list of LinkedSizes
+        One for each arena.
+
+    Raises
+    ------
+    ValueError
+        If the target is a library, which another project links.
+    FileNotFoundError
+        If compiler or make are missing.
+    ChildProcessError
+        If the firmware does not build, or does not fit.
+    TimeoutError
+        If it takes too long.
+    """
+    require_linked(target)
+    need_programs("firmware is linked", "arm-none-eabi-g++", "make")
+    with tempfile.TemporaryDirectory(prefix="pmt-linked-") as name:
+        folder, found = Path(name), []
+        for arena in arenas:
+            _write_changes(folder, _project(target, image, arena))
+            _make(folder)
+            found.append(linked_sizes(folder / "build" / "fw.elf"))
+    return found
+
+
+def require_linked(target: Target) -> None:
+    """Refuse a target whose firmware is a library."""
+    if not target.linked:
+        raise ValueError(
+            f"target={target.name!r} is a library, which the project of your SDK links; name a "
+            "board to link for"
+        )
+
+
+def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
+    sizes = layout.values_of_sizes(
+        model=len(image),
+        arena=arena,
+        stack=target.stack_bytes,
+        ram=target.ram.bytes,
+        flash=target.flash.bytes,
+        timeout=MAKE_SECONDS,
+    )
+    values = {**layout.values_of(target), **sizes}
+    files = {**layout.source_files(target), **layout.build_files(target, values)}
+    return {**files, "model/model.pmt": image}
+
+
+def _write_changes(folder: Path, files: dict[str, bytes]) -> None:
+    """Write what is not there yet; make compiles again what depends on it."""
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def _make(folder: Path) -> None:
+    done = run_make(folder, "build/fw.elf", f"linking took longer than {MAKE_SECONDS} s")
+    if done.returncode != 0:
+        raise ChildProcessError(
+            f"the firmware could not be linked: {_reason(done.stdout + done.stderr)}"
+        )
+
+
+def _reason(printed: str) -> str:
+    lines = printed.strip().splitlines() or ["make failed and printed nothing"]
+    return next((line for line in lines if "overflowed" in line or "error:" in line), lines[-1])

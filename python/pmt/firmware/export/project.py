@@ -1,0 +1,358 @@
+"""The exported project: a folder with everything a board's firmware is built from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.firmware.export import layout, sources
+from pmt.firmware.export.application import with_kept_application
+from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
+from pmt.firmware.export.budgets import check_budgets
+from pmt.firmware.export.card import (
+    SAVE_INTERVAL,
+    Expected,
+    build_card,
+    check_steps,
+    compute_expected,
+)
+from pmt.firmware.export.folder import check_folder, is_export, write_folder
+from pmt.firmware.export.formats import arrange, check_format, run_command
+from pmt.firmware.export.instruction_estimate import estimated_instructions
+from pmt.firmware.export.latency import project_latency
+from pmt.firmware.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
+from pmt.firmware.export.memory_parts import arena_parts, fixed_memory, peak_op
+from pmt.firmware.export.planned import planned_arena
+from pmt.firmware.export.report import ExportReport
+from pmt.firmware.export.sizes import parse_size
+from pmt.firmware.export.target import Target
+from pmt.firmware.export.task import Task, make_task
+from pmt.model import Model
+from pmt.train.costs.restarts import device_restarts
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.options import TrainingOptions
+from pmt.train.run_folder import RunFolder
+
+__all__ = ["export"]
+
+_LEAST_TIMEOUT = 300  # seconds
+
+
+def export(
+    model_or_run: Model | RunFolder | str | Path,
+    *,
+    target: str,
+    like: str | None = None,
+    out: str | Path,
+    dataset: Dataset,
+    options: TrainingOptions | None = None,
+    layers: str | Sequence[str | int] | None = None,
+    steps: int = 5,
+    batch: int | None = None,
+    learning_rates: Sequence[float] | None = None,
+    candidates: Sequence[str] | None = None,
+    held_out: Dataset | None = None,
+    inferences: int | None = None,
+    save_interval: int = SAVE_INTERVAL,
+    format: str = "make",
+    ram: str | int | None = None,
+    flash: str | int | None = None,
+    stack: str | int | None = None,
+    force: bool = False,
+    arguments: Mapping[str, Any] | None = None,
+    lock: Lock | None = None,
+) -> ExportReport:
+    """Write a firmware project that trains the model on a board.
+
+    The project holds the core's sources, the model, the board's files, an application, and
+    ``card.img``: the samples, the steps, and every result that the host computed from them. Run on
+    the target it trains, compares, and leaves checkpoints on the card, which
+    :func:`pmt.load` and :func:`read_card` read.
+
+    Parameters
+    ----------
+    model_or_run : Model, RunFolder, str or pathlib.Path
+        The model, a model file, or a run folder. A run goes on, with its own options, from its
+        last step.
+    target : str
+        A board: one of :func:`targets`, or the path of a TOML file that describes one.
+    like : str, optional
+        Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
+        and by the memory protection unit.
+    out : str or pathlib.Path
+        Folder to write: a new or empty one, or an earlier export. Its ``app/``, and what no
+        export wrote, is kept; ``build/`` is removed.
+    dataset : Dataset
+        Training data, of the model's input size; the card gets the samples that the steps use.
+    options : TrainingOptions, optional
+        Options of the training; by default the run's, or the ``default`` preset.
+    layers : str or sequence, optional
+        Layers to train, see :meth:`pmt.Model.select_layers`; by default the options'.
+    steps : int
+        Number of steps, 1..100,000.
+    batch : int, optional
+        Samples of a step; by default the options'.
+    learning_rates : sequence of float, optional
+        One for each step; by default the schedule's.
+    candidates : sequence of str, optional
+        Blocks or layers, several joined by ``+``: the board tries each with the steps, and then
+        trains the one with the smallest loss on ``held_out``, in place of ``layers``.
+    held_out : Dataset, optional
+        Samples to choose on; none of ``dataset``.
+    inferences : int, optional
+        Samples whose activations are compared op by op, before training; by default two, or the
+        one that is used.
+    save_interval : int
+        Steps from one checkpoint to the next, 1..100,000; there is one after the last step, too.
+    format : str
+        Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
+        ``"arduino"`` for the target ``generic``.
+    ram, flash, stack : str or int, optional
+        Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's, and a stack of 2 KB
+        more where the board chooses a block. They become regions of the linker script: what does
+        not fit does not link.
+    force : bool
+        Replace files of an earlier export that were changed since.
+    arguments : mapping, optional
+        What the command line said, for the folder's ``pmt.lock``.
+    lock : Lock, optional
+        Of an earlier export that this one must equal: every input, and every byte it writes.
+
+    Returns
+    -------
+    ExportReport
+        Sizes and the command to run; prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, the training cannot fit the budgets, or an input or a
+        file is not the one of ``lock``.
+    FileExistsError
+        If the folder holds what no export wrote, or changed files of one.
+    OSError
+        If the folder cannot be written; what was there is unchanged.
+    """
+    board = sources.find_target(target)
+    if like is not None:
+        board = board.limited_to(sources.find_target(like))
+    check_format(format, board)
+    check_steps("save_interval", save_interval)
+    out = Path(out)
+    check_folder(out, force)
+    task_of = partial(
+        make_task,
+        model_or_run,
+        dataset=dataset,
+        options=options,
+        steps=steps,
+        batch=batch,
+        learning_rates=learning_rates,
+        inferences=inferences,
+        selects=candidates is not None,
+    )
+    task = task_of(layers=layers)
+    selection = None
+    if candidates is not None or held_out is not None:
+        selection = select_blocks(task, candidates, held_out, layers, format)
+        task = with_held_out(task_of(layers=selection.best), selection)
+    inputs = inputs_of(task)
+    if lock is not None:
+        check_inputs(lock, inputs)
+        arguments = lock.arguments  # where the inputs were found this time does not matter
+    report = _plan(
+        task,
+        board,
+        selection,
+        path=out,
+        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
+        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
+        stack_bytes=None if stack is None else parse_size("stack", stack),
+        build_system=format,
+    )
+    check_budgets(report, board)
+    expected, card = _expected_and_card(task, save_interval)
+    report = replace(report, card_bytes=len(card))
+    files = {
+        "card.img": card,
+        "model/model.pmt": task.model.image(),
+        "expected.json": _json(_readable(task, expected, report)),
+        "export.json": _json(_manifest(report, board, format)),
+    }
+    project = _project(board, format, report, files, selection)
+    if lock is not None:
+        lock.check_files(project)
+    project[LOCK_NAME] = make_lock(project, arguments, inputs).to_bytes()
+    if is_export(out):
+        project = with_kept_application(out, project)
+    write_folder(out, project)
+    return report
+
+
+def _plan(
+    task: Task,
+    board: Target,
+    selection: BlockSelection | None,
+    *,
+    path: Path,
+    flash_bytes: int,
+    ram_bytes: int,
+    stack_bytes: int | None,
+    build_system: str,
+) -> ExportReport:
+    """Count what the firmware takes; of the card only, nothing is known yet."""
+    of_ops = estimated_instructions(task.model.core, board.kernels)
+    macs, instructions = _task_work(task), _task_work(task, of_ops)
+    latency = project_latency(board)
+    names = {layer.index: layer.name for layer in task.model.layers}
+    arena = _arena_bytes(task, board, task.layers, task.settings)
+    parts = arena_parts(task, arena)
+    if selection is not None:
+        trials = selection.trials(task)
+        macs += sum(_task_work(trial) for trial in trials)
+        instructions += sum(_task_work(trial, of_ops) for trial in trials)
+        largest = max(_arena_bytes(trial, board, trial.layers) for trial in trials)
+        parts["larger candidates"] = max(0, largest - arena)
+        arena = max(arena, largest)
+    fixed = fixed_memory(board, selects=selection is not None)
+    return ExportReport(
+        path=path,
+        target=board.name,
+        layers=tuple(names[op] for op in task.layers),
+        steps=len(task.steps),
+        batch=task.batch,
+        queries=task.options.queries,
+        flash_bytes=flash_bytes,
+        ram_bytes=ram_bytes,
+        model_bytes=len(task.model.image()),
+        code_bytes=fixed.code,
+        arena_bytes=arena,
+        arena_parts=parts,
+        peak=peak_op(task),
+        stack_bytes=fixed.stack if stack_bytes is None else stack_bytes,
+        variable_bytes=fixed.variables,
+        card_bytes=0,
+        macs=macs,
+        instructions=instructions,
+        seconds=latency.seconds(instructions),
+        speed=latency.factors(),
+        run=run_command(build_system, board, path),
+        selection="" if selection is None else selection.describe(),
+    )
+
+
+def _expected_and_card(task: Task, save_interval: int) -> tuple[Expected, bytes]:
+    """Train on the host, and return what that gives, and the card with both."""
+    image = task.model.image()
+    expected = compute_expected(
+        image,
+        task.options,
+        task.layers,
+        task.settings,
+        task.batch,
+        task.steps,
+        task.images,
+        task.labels,
+        task.inferences,
+        task.memories,
+    )
+    card = build_card(
+        image,
+        task.options,
+        task.layers,
+        task.settings,
+        task.batch,
+        task.steps,
+        task.images,
+        task.labels,
+        expected,
+        task.memories,
+        save_interval,
+    )
+    return expected, card
+
+
+def _manifest(report: ExportReport, board: Target, build_system: str) -> dict[str, Any]:
+    """Return what export.json says: nothing about where the folder is."""
+    figures = report.to_json()
+    del figures["path"]
+    return {"pmt": _core.__version__, **figures, "run": run_command(build_system, board)}
+
+
+def _arena_bytes(
+    task: Task, board: Target, layers: Sequence[int], settings: Sequence[_core.LayerSettings] = ()
+) -> int:
+    return planned_arena(board, task.model.core, task.options, layers, task.batch, settings)
+
+
+def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
+    """Count the multiply-accumulates of all steps and of the inferences that are compared.
+
+    With ``of_ops``, what each op takes, they are counted in that measure.
+    """
+    given = (task.model.core, task.options, task.layers)
+    work = zeroth_order_work(*given, task.settings, of_ops=of_ops)
+    device = _core.DeviceMemory(*given, task.batch, task.settings)
+    restarts = device_restarts(*given, device, task.batch, task.settings, of_ops=of_ops)
+    images = len(task.steps) * task.batch
+    return images * (work.macs + restarts) + task.inferences * work.forward
+
+
+def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str, Any]:
+    steps = [
+        {
+            "step": step.step,
+            "learning_rate": step.learning_rate,
+            "loss": result["loss"],
+            "correct": result["correct"],
+            "changed": result["changed"],
+            "layers": {
+                name: {"weights_crc32": f"{crcs[0]:08x}", "bias_crc32": f"{crcs[1]:08x}"}
+                for name, crcs in zip(report.layers, parameters, strict=True)
+            },
+        }
+        for step, result, parameters in zip(
+            task.steps, expected.results, expected.parameters, strict=True
+        )
+    ]
+    ops = [op["name"] for op in task.model.core.ops()]
+    activations = [
+        {name: f"{crc:08x}" for name, crc in zip(ops, sample, strict=True)}
+        for sample in expected.activations
+    ]
+    return {"steps": steps, "activations_crc32": activations}
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _project(
+    board: Target,
+    build_system: str,
+    report: ExportReport,
+    files: dict[str, bytes],
+    selection: BlockSelection | None,
+) -> dict[str, bytes]:
+    """Return all files of the project: name -> content."""
+    sizes = layout.values_of_sizes(
+        model=report.model_bytes,
+        arena=report.arena_bytes,
+        stack=report.stack_bytes,
+        ram=report.ram_bytes,
+        flash=report.flash_bytes,
+        timeout=_LEAST_TIMEOUT + round(10 * report.seconds),
+        table=f"{report.memory_table()}\n\n{report.verdict()}.",
+    )
+    values = {**layout.values_of(board), **sizes}
+    if selection is not None:
+        values.update(selection.values())
+    build_files = layout.build_files(board, values, selects=selection is not None)
+    files = {**layout.source_files(board), **build_files, **files}
+    return arrange(files, build_system, board, values)

@@ -1,0 +1,321 @@
+"""An ONNX file as plain Python data: parsed, bounded and in an order of execution."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.formats.onnx.constants import MAX_RANK, ConstantReader
+from pmt.formats.onnx.problems import Problems, Unsupported
+
+__all__ = ["FileModel", "Node", "read_file"]
+
+_MAX_BYTES = 2**31 - 1
+_MAX_NODES = 50_000
+_OLDEST_OPSET = 9
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
+_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16: "bfloat16"}
+
+
+@dataclass
+class Node:
+    """One node. An optional input that is left out is an empty string."""
+
+    kind: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class FileModel:
+    """What the importer needs of a file.
+
+    ``nodes`` are those the output depends on, each after the nodes it reads from. ``shape`` is the
+    input's, with 0 for a size that is left open. ``reads`` counts how often the numbers of each
+    value are read, by nodes or as the output; the node Shape does not read them.
+    """
+
+    nodes: list[Node]
+    constants: dict[str, npt.NDArray[Any]]
+    input: str
+    input_dtype: str
+    shape: tuple[int, ...]
+    output: str
+    opset: int
+    reads: Counter[str]
+    problems: Problems
+    size: int
+
+
+def read_file(path: str | Path) -> FileModel:
+    """Read and check a file, its nodes not yet understood.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file.
+
+    Returns
+    -------
+    FileModel
+        ``problems`` holds constants that are not supported; the importer adds its own.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the package ``onnx`` is missing.
+    ValueError
+        If the file is damaged: no ONNX model, a cycle, names given twice or never, no single input
+        and output, an opset older than 9.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
+    model = _parse(path)
+    _check_header(path.name, model)
+    return _Reader(path, model).read()
+
+
+def _parse(path: Path) -> Any:
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError(
+            'reading .onnx needs the package onnx: pip install "poor-mans-training[onnx]"'
+        ) from None
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
+        raise ValueError(f"{path.name}: has {size} bytes, an ONNX file holds at most {_MAX_BYTES}")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(path.read_bytes())
+    except Exception as error:  # protobuf's implementations raise kinds of their own
+        raise ValueError(f"{path.name}: is not an ONNX model, or is damaged: {error}") from None
+    if not model.graph.node or not model.opset_import:
+        raise ValueError(f"{path.name}: is not an ONNX model: it has no nodes or no opset")
+    return model
+
+
+def _check_header(source: str, model: Any) -> None:
+    opset = _opset(model)
+    if opset < _OLDEST_OPSET:
+        raise ValueError(
+            f"{source}: is of opset {opset}, at least {_OLDEST_OPSET} is needed: convert it with "
+            "onnx.version_converter, or export again with a later opset_version"
+        )
+    if model.functions:
+        raise ValueError(
+            f"{source}: has {len(model.functions)} functions of its own: inline them with "
+            "onnx.inliner.inline_local_functions, or export with optimize=True"
+        )
+    if len(model.graph.node) > _MAX_NODES:
+        raise ValueError(
+            f"{source}: has {len(model.graph.node)} nodes, at most {_MAX_NODES} are read"
+        )
+
+
+def _opset(model: Any) -> int:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    return int(max(versions, default=0))
+
+
+class _Reader:
+    def __init__(self, path: Path, model: Any) -> None:
+        self._path, self._model, self._proto = path, model, model.graph
+        self._source = path.name
+        self._reader = ConstantReader(path.parent)
+        self._problems = Problems()
+
+    def read(self) -> FileModel:
+        _check_text(self._source, self._proto)
+        initialisers = {tensor.name for tensor in self._proto.initializer}
+        inputs = [value for value in self._proto.input if value.name not in initialisers]
+        outputs = [value.name for value in self._proto.output]
+        if len(inputs) != 1 or len(outputs) != 1:
+            raise ValueError(
+                f"{self._source}: has the inputs {_names(v.name for v in inputs)} and the outputs "
+                f"{_names(outputs)}, one of each is supported: export the classifier alone"
+            )
+        producers = self._producers(initialisers | {inputs[0].name})
+        needed = self._needed(outputs[0], producers, initialisers | {inputs[0].name})
+        nodes = [self._node(index) for index in self._ordered(needed, producers)]
+        read = [name for node in nodes for name in node.inputs if name] + outputs
+        dtype, shape = self._input(inputs[0])
+        return FileModel(
+            nodes=nodes,
+            constants=self._constants(set(read)),
+            input=inputs[0].name,
+            input_dtype=dtype,
+            shape=shape,
+            output=outputs[0],
+            opset=_opset(self._model),
+            reads=Counter(
+                [n for node in nodes if node.kind != "Shape" for n in node.inputs] + outputs
+            ),
+            problems=self._problems,
+            size=self._path.stat().st_size,
+        )
+
+    def _producers(self, given: set[str]) -> dict[str, int]:
+        """Return which node writes each value, names being unique."""
+        if len(self._proto.initializer) != len({t.name for t in self._proto.initializer}):
+            raise ValueError(f"{self._source}: two initialisers have the same name; export again")
+        if self._proto.sparse_initializer:
+            raise ValueError(f"{self._source}: has sparse initialisers; export dense weights")
+        producers: dict[str, int] = {}
+        for index, node in enumerate(self._proto.node):
+            for name in node.output:
+                if name and (name in producers or name in given):
+                    raise ValueError(
+                        f"{self._source}: {name[:80]!r} is written twice, the second time by node "
+                        f"{_node_name(node, index)!r} ({node.op_type}); export again"
+                    )
+                producers[name] = index
+        producers.pop("", None)
+        return producers
+
+    def _needed(self, output: str, producers: dict[str, int], given: set[str]) -> set[int]:
+        """Return the nodes that the output depends on."""
+        needed: set[int] = set()
+        waiting = [(output, "the graph's output")]
+        while waiting:
+            name, reader = waiting.pop()
+            if name in given or not name:
+                continue
+            if name not in producers:
+                raise ValueError(
+                    f"{self._source}: {reader} reads {name[:80]!r}, which no node, input or "
+                    "initialiser gives; export again"
+                )
+            index = producers[name]
+            if index not in needed:
+                needed.add(index)
+                node = self._proto.node[index]
+                reader = f"node {_node_name(node, index)!r} ({node.op_type})"
+                waiting += [(read, reader) for read in node.input]
+        return needed
+
+    def _ordered(self, needed: set[int], producers: dict[str, int]) -> list[int]:
+        """Sort the nodes so that each follows those it reads from."""
+        waits = {
+            index: {producers[n] for n in self._proto.node[index].input if n in producers}
+            for index in needed
+        }
+        readers: dict[int, list[int]] = {}
+        for index in sorted(needed):
+            for producer in waits[index]:
+                readers.setdefault(producer, []).append(index)
+        missing = {index: len(producers_) for index, producers_ in waits.items()}
+        ready = deque(sorted(index for index, count in missing.items() if not count))
+        order: list[int] = []
+        while ready:
+            order.append(ready.popleft())
+            for reader in readers.get(order[-1], []):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    ready.append(reader)
+        if len(order) < len(needed):
+            stuck = [_node_name(self._proto.node[i], i) for i in sorted(needed - set(order))]
+            raise ValueError(
+                f"{self._source}: its graph has a cycle through or before the nodes "
+                f"{_names(stuck)}; a network is free of cycles, export again"
+            )
+        return order
+
+    def _node(self, index: int) -> Node:
+        proto = self._proto.node[index]
+        name = _node_name(proto, index)
+        kind = proto.op_type if proto.domain in _DOMAINS else f"{proto.domain}::{proto.op_type}"
+        node = Node(kind, name, list(proto.input), list(proto.output))
+        for attribute in proto.attribute:
+            try:
+                node.attributes[attribute.name] = self._attribute(attribute)
+            except Unsupported as problem:
+                self._problems.add(problem, kind, name)
+        return node
+
+    def _attribute(self, attribute: Any) -> Any:
+        match attribute.type:
+            case attribute.FLOAT:
+                return float(attribute.f)
+            case attribute.INT:
+                return int(attribute.i)
+            case attribute.STRING:
+                return attribute.s.decode("utf-8", "replace")
+            case attribute.TENSOR:
+                return self._reader.array(attribute.t)
+            case attribute.FLOATS:
+                return [float(value) for value in attribute.floats]
+            case attribute.INTS:
+                return [int(value) for value in attribute.ints]
+        return None
+
+    def _constants(self, read: set[str]) -> dict[str, npt.NDArray[Any]]:
+        constants = {}
+        for tensor in self._proto.initializer:
+            if tensor.name not in read:
+                continue
+            try:
+                constants[tensor.name] = self._reader.array(tensor)
+                self._check_finite(tensor.name, constants[tensor.name])
+            except Unsupported as problem:
+                self._problems.add(problem)
+                # Later nodes are still looked at, to name all problems at once.
+                constants[tensor.name] = np.zeros((0,), np.float32)
+        return constants
+
+    def _check_finite(self, name: str, values: npt.NDArray[Any]) -> None:
+        if values.dtype.kind != "f" or (values.size == 1 and not np.isnan(values).any()):
+            return  # an open bound of Clip may be infinite
+        count = int(values.size - np.count_nonzero(np.isfinite(values)))
+        if count:
+            raise Unsupported(
+                f"constant {name[:80]!r} has {count} of {values.size} values that are not finite",
+                "train again or repair the weights",
+            )
+
+    def _input(self, value: Any) -> tuple[str, tuple[int, ...]]:
+        tensor = value.type.tensor_type
+        if not tensor.HasField("shape") or not 1 <= len(tensor.shape.dim) <= MAX_RANK:
+            raise ValueError(
+                f"{self._source}: the input {value.name[:80]!r} has no shape; export with a fixed "
+                "height, width and number of channels"
+            )
+        dtype = _DTYPES.get(tensor.elem_type, f"of data type {tensor.elem_type}")
+        sizes = tuple(max(0, int(dimension.dim_value)) for dimension in tensor.shape.dim)
+        return dtype, sizes
+
+
+def _check_text(source: str, graph: Any) -> None:
+    """Refuse names that are not UTF-8: protobuf hands them out as bytes."""
+    for node in graph.node:
+        texts = [node.op_type, node.name, node.domain, *node.input, *node.output]
+        texts += [attribute.name for attribute in node.attribute]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{source}: has names that are not UTF-8; export again")
+    for tensor in graph.initializer:
+        entries = [text for entry in tensor.external_data for text in (entry.key, entry.value)]
+        if not all(isinstance(text, str) for text in (tensor.name, *entries)):
+            raise ValueError(f"{source}: has names that are not UTF-8; export again")
+    if not all(isinstance(value.name, str) for value in (*graph.input, *graph.output)):
+        raise ValueError(f"{source}: has names that are not UTF-8; export again")
+
+
+def _node_name(node: Any, index: int) -> str:
+    return str(node.name or f"{node.op_type}_{index}")[:200]
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = [repr(name[:80]) for name in names]
+    more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
+    return (", ".join(listed[:5]) or "none") + more

@@ -1,0 +1,111 @@
+"""Importer of float ONNX classifiers, from which :func:`pmt.quantization.quantize` makes int8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pmt._util.printable import printable
+from pmt.formats.onnx.draft import OPEN, Bounds, Draft, DraftOp
+from pmt.formats.onnx.file import read_file
+from pmt.formats.onnx.input import input_formula, layer_blocks, per_channel
+from pmt.formats.onnx.lowering import QUANTISED_INPUTS, lower
+from pmt.net.float_consistency import check_float_graph
+from pmt.net.float_graph import ACTIVATION_BOUNDS, Activation, FloatGraph, FloatOp, FloatTensor
+
+__all__ = ["read"]
+
+_NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
+
+
+def read(
+    path: str | Path,
+    *,
+    input_mean: float | Sequence[float] | None = None,
+    input_std: float | Sequence[float] | None = None,
+) -> FloatGraph:
+    """Read a float ONNX network, as ``torch.onnx.export`` or tf2onnx write it.
+
+    Batch norm, additions and products by constants are folded into the layers; padding into the
+    layers that read it. Activations become height, width, channels, whatever the file's layout.
+    Weights of any float type become float32. docs/importers_onnx.md lists the operators.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file, opset 9 or later, with one image as input and the class scores as output.
+        External data must lie inside its folder.
+    input_mean, input_std : float or sequence of float, optional
+        What the *file's* input is, in units of a 0..255 pixel: (pixel - mean) / std, one number or
+        one a channel. Without them mean 0 and std 255, inputs in 0..1 (torchvision's ``ToTensor``);
+        std 1 where the file's input is uint8. Normalisation at the start of the network itself is
+        joined with it.
+
+    Returns
+    -------
+    FloatGraph
+        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata:
+        the output is the logits. Blocks: ``B1`` to ``B4``, ``head`` and ``all``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the package ``onnx`` is missing.
+    ValueError
+        If the file is damaged, quantised already, or has operators or options that are not
+        supported: one message with every one of them, its node, op and remedy.
+    """
+    path = Path(path)
+    model = read_file(path)
+    draft, output = lower(model, path.name, quantised=False)
+    channels = draft.tensors[0].size[2]
+    default_std = 1.0 if model.input_dtype in QUANTISED_INPUTS else 255.0
+    mean, std = input_formula(
+        draft,
+        per_channel("input_mean", input_mean, channels, 0.0),
+        per_channel("input_std", input_std, channels, default_std),
+    )
+    with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite
+        ops = [_float_op(op) for op in draft.ops]
+    graph = FloatGraph(
+        tensors=[FloatTensor(tensor.name, *tensor.size) for tensor in draft.tensors],
+        ops=ops,
+        input=0,
+        output=output,
+        input_mean=mean,
+        input_std=std,
+        blocks=layer_blocks(draft),
+        metadata=_metadata(draft, path.name),
+    )
+    try:
+        check_float_graph(graph)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    return graph
+
+
+def _float_op(op: DraftOp) -> FloatOp:
+    return FloatOp(
+        op.kind,
+        op.name,
+        op.inputs,
+        op.output,
+        kernel=op.kernel,
+        stride=op.stride,
+        padding=op.padding,
+        activation=_activation(op.bounds),
+        weights=None if op.weights is None else op.weights.astype(np.float32, copy=False),
+        bias=None if op.bias is None else op.bias.astype(np.float32),
+    )
+
+
+def _activation(bounds: Bounds) -> Activation | Bounds:
+    return "none" if bounds == OPEN else _NAMES.get(bounds, bounds)
+
+
+def _metadata(draft: Draft, source: str) -> dict[str, object]:
+    return {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped}

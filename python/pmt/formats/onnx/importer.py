@@ -1,0 +1,227 @@
+"""Importer of int8 ONNX classifiers in the QDQ form (QuantizeLinear, DequantizeLinear).
+
+Each op between a DequantizeLinear and a QuantizeLinear becomes one integer op with the file's own
+weights and scales. An engine that computes these nodes in float, one after the other, differs by
+at most 1 a layer: where a float sum falls on the other side of a rounding tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.printable import printable
+from pmt.formats.onnx.draft import KEEPING_KINDS, OPEN, UNIT, Bounds, Draft, DraftOp, Quantisation
+from pmt.formats.onnx.file import FileModel, read_file
+from pmt.formats.onnx.input import input_formula, layer_blocks, per_channel
+from pmt.formats.onnx.lowering import lower
+from pmt.net.consistency import check_graph
+from pmt.net.float_graph import LAYER_KINDS
+from pmt.net.graph import Graph, Op, Tensor
+
+__all__ = ["read"]
+
+_LARGEST_BIAS = 2.0**31 - 1
+
+
+def read(
+    path: str | Path,
+    *,
+    input_mean: float | Sequence[float] | None = None,
+    input_std: float | Sequence[float] | None = None,
+    **unknown: Any,
+) -> Graph:
+    """Read an int8 ONNX network in QDQ form, as ``quantize_static`` of ONNX Runtime writes it.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file. Activations int8 or uint8 (uint8 becomes int8, 128 lower), weights symmetric with
+        one scale or one a channel, biases int32 or float.
+    input_mean, input_std : float or sequence of float, optional
+        What the file's real input is, in units of a 0..255 pixel: (pixel - mean) / std. With
+        neither, the int8 input is pixel - 128; with one, the other is mean 0 or std 255.
+
+    Returns
+    -------
+    Graph
+        A softmax at the end is left out, and listed under ``dropped_operators`` of the metadata.
+        Blocks: ``B1`` to ``B4`` (layers before the head in four groups), ``head`` and ``all``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the package ``onnx`` is missing.
+    ValueError
+        If the file is damaged, not quantised, or has operators or options that are not supported:
+        one message with every one of them, its node, op and remedy.
+    TypeError
+        If an option is unknown.
+    """
+    if unknown:
+        raise TypeError(
+            f"options {sorted(unknown)} are unknown for an .onnx file; "
+            "it takes input_mean and input_std"
+        )
+    path = Path(path)
+    model = read_file(path)
+    _require_quantised(model, path.name)
+    draft, output = lower(model, path.name, quantised=True)
+    _settle_scales(draft, path.name)
+    mean, std = _input(draft, input_mean, input_std)
+    graph = Graph(
+        tensors=[_tensor(draft, index) for index in range(len(draft.tensors))],
+        ops=[_op(draft, op) for op in draft.ops],
+        input=0,
+        output=output,
+        input_mean=mean,
+        input_std=std,
+        blocks=layer_blocks(draft),
+        metadata={"source": f"onnx {printable(path.name)}", "dropped_operators": draft.dropped},
+    )
+    try:
+        check_graph(graph)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: contradicts itself: {error}") from None
+    return graph
+
+
+def _require_quantised(model: FileModel, source: str) -> None:
+    kinds = {node.kind for node in model.nodes}
+    if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
+        "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
+    ):
+        raise ValueError(
+            f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
+            f"is needed here: quantise it first with `pmt quantize {source} --calibrate DIR`"
+        )
+
+
+def _settle_scales(draft: Draft, source: str) -> None:
+    """Give every activation a scale; where a pool, pad or reshape changes it, add a layer."""
+    tensors = draft.tensors
+    for op in reversed(draft.ops):
+        first = tensors[op.inputs[0]]
+        if op.kind in KEEPING_KINDS and first.quantisation is None:
+            first.quantisation = tensors[op.output].quantisation
+    ops: list[DraftOp] = []
+    for op in draft.ops:
+        first, last = tensors[op.inputs[0]], tensors[op.output]
+        ops.append(op)
+        if op.kind not in KEEPING_KINDS:
+            continue
+        if last.quantisation is None:
+            last.quantisation = first.quantisation
+        elif last.quantisation == first.quantisation:
+            continue
+        elif op.kind == "average_pool" and not any(op.padding):
+            _averaging(draft, op)
+        else:
+            ops.append(_requantised(draft, op))
+    draft.ops = ops
+    bare = [repr(tensor.name) for tensor in tensors if tensor.quantisation is None]
+    if bare:
+        raise ValueError(
+            f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
+            "quantise every activation, the network's output too (quantize_static does)"
+        )
+
+
+def _averaging(draft: Draft, op: DraftOp) -> None:
+    """Turn an average into a layer of equal weights, which rounds once where a pool would twice."""
+    channels, taps = draft.tensors[op.output].size[2], op.kernel[0] * op.kernel[1]
+    op.kind, op.fixed = "depthwise_conv2d", True
+    op.weights = np.full((*op.kernel, channels), UNIT, np.int8)
+    op.scales, op.bias = np.full(channels, 1 / (UNIT * taps)), np.zeros(channels)
+
+
+def _requantised(draft: Draft, op: DraftOp) -> DraftOp:
+    """Let an op write an activation of its input's scale, and return the layer to its own."""
+    size, channels = draft.tensors[op.output].size, draft.tensors[op.output].size[2]
+    between = draft.tensor(f"{op.name}_before_scale", size)
+    draft.tensors[between].quantisation = draft.tensors[op.inputs[0]].quantisation
+    layer = DraftOp(
+        "depthwise_conv2d",
+        draft.unique(f"{op.name}_scale"),
+        (between,),
+        op.output,
+        weights=np.full((1, 1, channels), UNIT, np.int8),
+        scales=np.full(channels, 1 / UNIT),
+        bias=np.zeros(channels),
+        fixed=True,
+    )
+    op.output = between
+    return layer
+
+
+def _input(
+    draft: Draft,
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    channels = draft.tensors[0].size[2]
+    if mean is None and std is None:
+        scale, zero_point = _quantisation(draft, 0)
+        # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
+        return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
+    return input_formula(
+        draft,
+        per_channel("input_mean", mean, channels, 0.0),
+        per_channel("input_std", std, channels, 255.0),
+    )
+
+
+def _quantisation(draft: Draft, index: int) -> Quantisation:
+    found = draft.tensors[index].quantisation
+    assert found is not None  # by _settle_scales
+    return found
+
+
+def _tensor(draft: Draft, index: int) -> Tensor:
+    tensor = draft.tensors[index]
+    return Tensor(tensor.name, *tensor.size, *_quantisation(draft, index))
+
+
+def _op(draft: Draft, op: DraftOp) -> Op:
+    result = Op(
+        op.kind,
+        op.name,
+        op.inputs,
+        op.output,
+        kernel=op.kernel,
+        stride=op.stride,
+        padding=op.padding,
+        clamp=_clamp(op.bounds, _quantisation(draft, op.output)),
+    )
+    if op.kind in LAYER_KINDS:
+        assert op.weights is not None
+        assert op.scales is not None
+        scale = np.float32(_quantisation(draft, op.inputs[0])[0])
+        with np.errstate(all="ignore"):  # check_graph refuses what is not finite
+            result.weights, result.weight_scales = op.weights, op.scales.astype(np.float32)
+            result.bias = _bias(op.bias, scale * result.weight_scales)
+    return result
+
+
+def _bias(
+    bias: npt.NDArray[np.float64] | None, scales: npt.NDArray[np.float32]
+) -> npt.NDArray[np.int32]:
+    if bias is None:
+        return np.zeros(len(scales), np.int32)
+    steps: npt.NDArray[np.float64] = np.nan_to_num(np.rint(bias / scales.astype(np.float64)))
+    return np.clip(steps, -_LARGEST_BIAS - 1, _LARGEST_BIAS).astype(np.int32)
+
+
+def _clamp(bounds: Bounds, quantisation: Quantisation) -> tuple[int, int]:
+    if bounds == OPEN:
+        return -128, 127
+    scale, zero_point = quantisation
+    steps = np.rint(np.array(bounds, np.float32) / np.float32(scale)) + zero_point
+    low, high = np.clip(steps, -128, 127)
+    return int(low), int(high)

@@ -1,0 +1,204 @@
+"""Reads a file's nodes one after the other into a draft network, collecting all problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pmt.formats.onnx.call import Call, QuantisedConstant, Value
+from pmt.formats.onnx.cleanups import clean
+from pmt.formats.onnx.draft import Draft
+from pmt.formats.onnx.file import FileModel, Node
+from pmt.formats.onnx.folding import FOLDERS, fold
+from pmt.formats.onnx.layers import MOST_ZEROS
+from pmt.formats.onnx.operators import CONVERTERS, PASS_THROUGH, remedy
+from pmt.formats.onnx.problems import Problems, Unsupported
+from pmt.formats.onnx.quantisation import moved
+from pmt.formats.onnx.view import View, image_view
+from pmt.net.float_graph import LAYER_KINDS
+
+__all__ = ["QUANTISED_INPUTS", "lower"]
+
+QUANTISED_INPUTS = ("int8", "uint8")
+_INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTISED_INPUTS)
+_SMALL_CONSTANT = 65_536
+_SMALL_LAYERS = 2**20
+# Their first input is an image, so the network's input has the layout they read.
+_SPATIAL = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+_LAYOUT_KEEPING = (
+    *("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "Pad"),
+    *("QuantizeLinear", "DequantizeLinear", "BatchNormalization"),
+)
+_AFTER_SOFTMAX = (
+    *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Dropout"),
+    *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear"),
+)
+
+
+def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int]:
+    """Convert all nodes.
+
+    Parameters
+    ----------
+    model : FileModel
+        The file.
+    source : str
+        Its name, for messages.
+    quantised : bool
+        Whether a QDQ network is expected, or a float one.
+
+    Returns
+    -------
+    tuple of Draft and int
+        The network, and which activation is its output.
+
+    Raises
+    ------
+    ValueError
+        With everything that is not supported, each thing with node, op and remedy.
+    """
+    lowering = _Lowering(model, quantised)
+    try:
+        lowering.start()
+        with np.errstate(all="ignore"):  # what is not finite is refused with the finished graph
+            for node in model.nodes:
+                lowering.convert(node)
+        output = lowering.output()
+    except Unsupported as problem:
+        model.problems.add(problem)
+        output = None
+    if output is None or model.problems:
+        raise ValueError(model.problems.message(source))
+    return lowering.draft, clean(lowering.draft, output)
+
+
+class _Lowering:
+    def __init__(self, model: FileModel, quantised: bool) -> None:
+        self._model = model
+        self._problems: Problems = model.problems
+        self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
+        self._budget = max(_SMALL_CONSTANT, model.size)
+        # What zeros of groups and dilations may add, and the small layers that ops become.
+        most = MOST_ZEROS * model.size // (1 if quantised else 4)
+        self.draft = Draft(quantised, most + _SMALL_LAYERS)
+
+    def start(self) -> None:
+        """Make the input's activation."""
+        name, shape = self._model.input, self._model.shape
+        if self._model.input_dtype not in _INPUTS:
+            raise Unsupported(
+                f"the input {name[:80]!r} is {self._model.input_dtype}", "float32 is supported"
+            )
+        if len(shape) != 4 or min(shape[1:]) < 1:
+            raise Unsupported(
+                f"the input {name[:80]!r} has shape {shape} (0: open)",
+                "export with images as input, (batch, channels, height, width), of fixed size",
+            )
+        order = self._input_order()
+        sizes = dict(zip(order, shape, strict=True))
+        batch, size = sizes["N"] or 1, (sizes["H"], sizes["W"], sizes["C"])
+        if size[2] > 4 or max(size[:2]) > 4096:
+            raise Unsupported(
+                f"the input {name[:80]!r} has height, width, channels {size}",
+                "at most 4096 x 4096 pixels of 4 channels are supported",
+            )
+        self.draft.tensor("input", size)
+        self.draft.factor, self.draft.offset = np.ones(size[2]), np.zeros(size[2])
+        sole = self._model.reads[name] == 1
+        self._values[name] = image_view(0, batch, size, order, sole=sole)
+
+    def _input_order(self) -> str:
+        """Tell NCHW from NHWC: by what first reads the input, else by its sizes."""
+        name = self._model.input
+        for node in self._model.nodes:
+            if name not in node.inputs:
+                continue
+            if node.kind == "Transpose":
+                return "NHWC" if node.attributes.get("perm") == [0, 3, 1, 2] else "NCHW"
+            if node.kind in _SPATIAL:
+                return "NCHW"
+            if node.kind not in _LAYOUT_KEEPING:
+                break
+            name = node.outputs[0] if node.outputs else ""
+        return "NHWC" if self._model.shape[1] > 4 >= self._model.shape[3] else "NCHW"
+
+    def convert(self, node: Node) -> None:
+        """Convert one node; problems are noted, and what depends on it is left out."""
+        unknown = node.kind not in CONVERTERS
+        values = [self._values.get(name) if name else None for name in node.inputs]
+        failed = any(name and self._values.get(name) is None for name in node.inputs)
+        # Converters may look at three inputs, whether or not the node has them.
+        filled = values + [None] * max(0, 3 - len(values))
+        call = Call(node, filled, self.draft, self._model.opset, self._budget)
+        result: Value | None = None
+        try:
+            constant = not failed and not any(isinstance(value, View) for value in values)
+            if constant and (node.kind in FOLDERS or any(map(_is_quantised, values))):
+                result = _folded(call)
+            elif unknown:
+                raise Unsupported("this operator is not supported", remedy(node.kind))
+            elif not failed:
+                self._refuse_after_softmax(node, values)
+                result = CONVERTERS[node.kind](call)
+        except Unsupported as problem:
+            self._problems.add(problem, node.kind, node.name)
+            result = self._stand_in(node, values)
+        for index, name in enumerate(node.outputs):
+            if name:
+                self._values[name] = self._read_alike(result, name, values) if not index else None
+
+    def _refuse_after_softmax(self, node: Node, values: list[Value | None]) -> None:
+        for value in values:
+            if isinstance(value, View) and value.dropped and node.kind not in _AFTER_SOFTMAX:
+                raise Unsupported(
+                    f"it reads the result of {value.dropped!r}",
+                    "a softmax is supported at the end only, export up to the logits",
+                )
+
+    def _stand_in(self, node: Node, values: list[Value | None]) -> Value | None:
+        """Let later nodes read an activation after a node that failed but keeps the shape."""
+        views = [value for value in values if isinstance(value, View)]
+        if node.kind in PASS_THROUGH and views and len({view.shape for view in views}) == 1:
+            return replace(views[0], sole=False, raw=False)
+        return None
+
+    def _read_alike(
+        self, result: Value | None, name: str, values: list[Value | None]
+    ) -> Value | None:
+        """Note in an activation's view whether anything else reads the activation."""
+        if not isinstance(result, View):
+            return result
+        sources = [v for v in values if isinstance(v, View) and v.tensor == result.tensor]
+        sole = result.sole and all(view.sole for view in sources)
+        return replace(result, sole=sole and self._model.reads[name] == 1)
+
+    def output(self) -> int | None:
+        """Return the output's activation; None where a problem has been noted for it."""
+        if self._problems:
+            return None
+        value = self._values.get(self._model.output)
+        if not isinstance(value, View):
+            raise Unsupported("the output does not depend on the input", "export again")
+        if not any(op.kind in LAYER_KINDS and not op.fixed for op in self.draft.ops):
+            raise Unsupported("there is no layer with weights", "export a trained network")
+        if len(value.axes) < 4 and not value.in_memory_order:
+            raise Unsupported(
+                f"the output is a flattened map of {value.size} (height, width, channels)",
+                "end the network with a pool or a dense layer, one value a class",
+            )
+        return value.tensor
+
+
+def _is_quantised(value: Any) -> bool:
+    return isinstance(value, QuantisedConstant)
+
+
+def _folded(call: Call) -> Value:
+    kind, first = call.node.kind, call.values[0] if call.values else None
+    if isinstance(first, QuantisedConstant) and kind not in ("QuantizeLinear", "Add", "Mul"):
+        return moved(call, first)
+    if kind in ("QuantizeLinear", "DequantizeLinear"):
+        return CONVERTERS[kind](call)
+    return fold(call)

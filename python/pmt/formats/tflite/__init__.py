@@ -1,0 +1,1 @@
+"""TensorFlow Lite: importer and exporters."""

@@ -1,0 +1,312 @@
+"""Writes a graph as a full-integer .tflite file of standard operators.
+
+What no operator says in one step takes several: padding that is neither VALID nor SAME is a PAD
+before the layer, a clamp that no fused activation makes is a MINIMUM or MAXIMUM after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.formats.bias import bounded_bias
+from pmt.formats.input_formula import input_formula
+from pmt.formats.tflite.flatbuffer import TfliteFile
+from pmt.formats.tflite.pooling_bands import Band, bands
+from pmt.net.consistency import check_graph
+from pmt.net.graph import Graph, Op, Tensor
+
+__all__ = ["tflite_model"]
+
+_SAME, _VALID = 0, 1
+_NONE, _RELU, _RELU_N1_TO_1, _RELU6 = 0, 1, 2, 3
+_ALL = (-128, 127)
+_BATCH_AND_CHANNELS = 0b1001  # dimensions 0 and 3, as a mask
+_FLAT_READERS = ("fully_connected", "reshape")
+
+
+def tflite_model(graph: Graph) -> bytes:
+    """Return a graph as a .tflite file for one image; an interpreter can resize it to more.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+
+    Returns
+    -------
+    bytes
+        Int8 in, int8 out, with the graph's quantisation. Tensors of the file stand in the order of
+        the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
+        biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and
+        ``output``. The description says how pixels become the input; the metadata entry ``pmt`` is
+        JSON: ``input_mean``, ``input_std``, ``blocks`` (names of layers) and ``metadata``.
+
+    Raises
+    ------
+    ImportError
+        If the package tflite is missing.
+    ValueError
+        If the graph contradicts itself.
+    """
+    check_graph(graph)
+    return _Lowering(graph).file()
+
+
+class _Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.tflite = TfliteFile()
+
+    def file(self) -> bytes:
+        for index, tensor in enumerate(self.graph.tensors):
+            self._activation(tensor.name, tensor, flat=self._is_flat(index))
+        for op in self.graph.ops:
+            self._op(op)
+        graph = self.graph
+        title = graph.metadata.get("name") or graph.metadata.get("source") or "int8 network"
+        description = f"pmt {_core.__version__}: {title}; input {input_formula(graph)}"
+        return self.tflite.finish(graph.input, graph.output, description, _metadata(graph))
+
+    def _op(self, op: Op) -> None:
+        if op.kind in ("conv2d", "depthwise_conv2d"):
+            self._convolution(op)
+        elif op.kind == "fully_connected":
+            self._fully_connected(op)
+        elif op.kind == "add":
+            self._clamped("ADD", op.inputs, op)
+        elif op.kind == "mean":
+            axes = self._integers(f"{op.name}/axes", [1, 2])
+            unclamped = self._unclamped(op)
+            self.tflite.operator("MEAN", [op.inputs[0], axes], unclamped, KeepDims=1)
+            self._clamp(op, unclamped, op.output)
+        elif op.kind in ("average_pool", "max_pool"):
+            self._pool(op)
+        elif op.kind == "pad":
+            paddings = self._paddings(op)
+            self.tflite.operator("PAD", [op.inputs[0], paddings], op.output)
+        else:
+            self._reshape(op.name, op.inputs[0], op.output)
+
+    def _convolution(self, op: Op) -> None:
+        assert op.weights is not None
+        source, padding = self._padded(op, "PAD")
+        options = {"Padding": padding, "StrideH": op.stride[0], "StrideW": op.stride[1]}
+        if op.kind == "conv2d":
+            parameters = self._parameters(op, op.weights, 0)
+            self._clamped("CONV_2D", [source, *parameters], op, **options)
+            return
+        multiplier = op.weights.shape[2] // self.graph.tensors[op.inputs[0]].channels
+        parameters = self._parameters(op, op.weights[None], 3)
+        inputs = [source, *parameters]
+        self._clamped("DEPTHWISE_CONV_2D", inputs, op, DepthMultiplier=multiplier, **options)
+
+    def _fully_connected(self, op: Op) -> None:
+        """Write (1, out), which is what the operator makes, and a reshape for others' sake."""
+        assert op.weights is not None
+        inputs = [op.inputs[0], *self._parameters(op, op.weights, 0)]
+        if self._is_flat(op.output):
+            self._clamped("FULLY_CONNECTED", inputs, op)
+            return
+        tensor = self.graph.tensors[op.output]
+        flat = self._activation(f"{op.name}/flat", tensor, flat=True)
+        self._clamped("FULLY_CONNECTED", inputs, op, output=flat)
+        self._reshape(op.name, flat, op.output)
+
+    def _is_flat(self, index: int) -> bool:
+        """Whether a tensor is written as (1, channels): from a fully connected layer, to such."""
+        made = any(op.output == index and op.kind == "fully_connected" for op in self.graph.ops)
+        readers = [op.kind for op in self.graph.ops if index in op.inputs]
+        return made and all(kind in _FLAT_READERS for kind in readers)
+
+    def _reshape(self, name: str, source: int, output: int) -> None:
+        to = self.graph.tensors[output]
+        shape = self._integers(f"{name}/shape", [-1, to.height, to.width, to.channels])
+        self.tflite.operator("RESHAPE", [source, shape], output)
+
+    def _pool(self, op: Op) -> None:
+        kind = {"average_pool": "AVERAGE_POOL_2D", "max_pool": "MAX_POOL_2D"}[op.kind]
+        if self._padding(op) is None and op.kind == "average_pool":
+            self._pool_in_pieces(op)
+            return
+        source, padding = self._padded(op, "PADV2")
+        self._clamped(kind, [source], op, Padding=padding, **_pool_options(op, op.kernel))
+
+    def _pool_in_pieces(self, op: Op) -> None:
+        """Average each part of the output whose windows are cut alike, and join the parts."""
+        source, target = self.graph.tensors[op.inputs[0]], self.graph.tensors[op.output]
+        rows = bands(source.height, target.height, op.kernel[0], op.stride[0], op.padding[0])
+        columns = bands(source.width, target.width, op.kernel[1], op.stride[1], op.padding[1])
+        strips = []
+        for i, row in enumerate(rows):
+            pieces = [
+                self._piece(op, f"{op.name}/{i}_{j}", row, column)
+                for j, column in enumerate(columns)
+            ]
+            strip = self._like(f"{op.name}/{i}", target, row.count, target.width)
+            self.tflite.operator("CONCATENATION", pieces, strip, Axis=2)
+            strips.append(strip)
+        unclamped = self._unclamped(op)
+        self.tflite.operator("CONCATENATION", strips, unclamped, Axis=1)
+        self._clamp(op, unclamped, op.output)
+
+    def _piece(self, op: Op, name: str, row: Band, column: Band) -> int:
+        source = self.graph.tensors[op.inputs[0]]
+        size = (row.stop - row.start, column.stop - column.start)
+        part = self._like(f"{name}/part", source, *size)
+        corners = [
+            self._integers(f"{name}/begin", [0, row.start, column.start, 0]),
+            self._integers(f"{name}/end", [0, row.stop, column.stop, 0]),
+            self._integers(f"{name}/strides", [1, 1, 1, 1]),
+        ]
+        whole = {"BeginMask": _BATCH_AND_CHANNELS, "EndMask": _BATCH_AND_CHANNELS}
+        self.tflite.operator("STRIDED_SLICE", [op.inputs[0], *corners], part, **whole)
+        average = self._like(name, source, row.count, column.count)
+        options = _pool_options(op, (row.kernel, column.kernel))
+        self.tflite.operator("AVERAGE_POOL_2D", [part], average, Padding=_VALID, **options)
+        return average
+
+    def _padding(self, op: Op) -> int | None:
+        """Return VALID or SAME, None where the op's padding is neither."""
+        if not any(op.padding):
+            return _VALID
+        source = self.graph.tensors[op.inputs[0]]
+        top, left, bottom, right = op.padding
+        sides = zip((source.height, source.width), op.kernel, op.stride, strict=True)
+        totals = [max((-(-size // s) - 1) * s + k - size, 0) for size, k, s in sides]
+        same = [(total // 2, total - total // 2) for total in totals]
+        return _SAME if same == [(top, bottom), (left, right)] else None
+
+    def _padded(self, op: Op, kind: str) -> tuple[int, int]:
+        """Return the tensor to read and its padding, behind a PAD where the op needs one."""
+        padding = self._padding(op)
+        if padding is not None:
+            return op.inputs[0], padding
+        source = self.graph.tensors[op.inputs[0]]
+        top, left, bottom, right = op.padding
+        size = (source.height + top + bottom, source.width + left + right)
+        padded = self._like(f"{op.name}/padded", source, *size)
+        inputs = [op.inputs[0], self._paddings(op)]
+        # PAD pads with the zero point; a maximum must not see more than the lowest value.
+        if kind == "PADV2" and source.zero_point > -128:
+            inputs.append(self._value(f"{op.name}/lowest", -128, source))
+        else:
+            kind = "PAD"
+        self.tflite.operator(kind, inputs, padded)
+        return padded, _VALID
+
+    def _clamped(
+        self,
+        kind: str,
+        inputs: Sequence[int],
+        op: Op,
+        *,
+        output: int | None = None,
+        **options: int,
+    ) -> None:
+        """Write an operator that makes the op's clamp by its activation, or is followed by it."""
+        output = op.output if output is None else output
+        activation = _activation_function(op.clamp, self.graph.tensors[op.output])
+        if activation is not None:
+            self.tflite.operator(
+                kind, inputs, output, FusedActivationFunction=activation, **options
+            )
+            return
+        unclamped = self._unclamped(op)
+        self.tflite.operator(kind, inputs, unclamped, **options)
+        self._clamp(op, unclamped, output)
+
+    def _unclamped(self, op: Op) -> int:
+        if op.clamp == _ALL:
+            return op.output
+        tensor = self.graph.tensors[op.output]
+        flat = op.kind == "fully_connected"
+        return self._activation(f"{op.name}/unclamped", tensor, flat=flat)
+
+    def _clamp(self, op: Op, source: int, output: int) -> None:
+        tensor = self.graph.tensors[op.output]
+        low, high = op.clamp
+        bounds = [("MAXIMUM", "low", low)] if low > -128 else []
+        bounds += [("MINIMUM", "high", high)] if high < 127 else []
+        for kind, name, bound in bounds:
+            last = (kind, name, bound) == bounds[-1]
+            flat = op.kind == "fully_connected"
+            to = output if last else self._activation(f"{op.name}/raised", tensor, flat=flat)
+            value = self._value(f"{op.name}/{name}", bound, tensor)
+            self.tflite.operator(kind, [source, value], to)
+            source = to
+
+    def _activation(self, name: str, like: Tensor, *, flat: bool) -> int:
+        shape = (1, like.channels) if flat else (1, like.height, like.width, like.channels)
+        return self.tflite.activation(name, shape, like.scale, like.zero_point)
+
+    def _like(self, name: str, like: Tensor, height: int, width: int) -> int:
+        shape = (1, height, width, like.channels)
+        return self.tflite.activation(name, shape, like.scale, like.zero_point)
+
+    def _value(self, name: str, value: int, like: Tensor) -> int:
+        values = np.array([value], np.int8)
+        return self.tflite.constant(name, values, [like.scale], zero_point=like.zero_point)
+
+    def _paddings(self, op: Op) -> int:
+        top, left, bottom, right = op.padding
+        amounts = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
+        return self.tflite.constant(f"{op.name}/paddings", amounts)
+
+    def _integers(self, name: str, values: list[int]) -> int:
+        return self.tflite.constant(name, np.array(values, np.int32))
+
+    def _parameters(self, op: Op, weights: npt.NDArray[np.int8], axis: int) -> list[int]:
+        assert op.weight_scales is not None
+        source = self.graph.tensors[op.inputs[0]]
+        scales = op.weight_scales.astype(np.float32)
+        # Older runtimes have fully connected layers of one scale only.
+        if op.kind == "fully_connected" and bool((scales == scales[0]).all()):
+            scales = scales[:1]
+        bias = bounded_bias(op, source)
+        return [
+            self.tflite.constant(f"{op.name}/weights", weights, scales, axis=axis),
+            self.tflite.constant(f"{op.name}/bias", bias, np.float32(source.scale) * scales),
+        ]
+
+
+def _pool_options(op: Op, kernel: tuple[int, int]) -> dict[str, int]:
+    return {
+        "StrideH": op.stride[0],
+        "StrideW": op.stride[1],
+        "FilterHeight": kernel[0],
+        "FilterWidth": kernel[1],
+    }
+
+
+def _activation_function(clamp: tuple[int, int], out: Tensor) -> int | None:
+    """Return the fused activation that clamps so, None where there is none."""
+    if clamp == _ALL:
+        return _NONE
+    for function, low, high in ((_RELU, 0, None), (_RELU6, 0, 6), (_RELU_N1_TO_1, -1, 1)):
+        if clamp == (_bound(low, out), 127 if high is None else _bound(high, out)):
+            return function
+    return None
+
+
+def _bound(real: int, out: Tensor) -> int | None:
+    """Return a bound as engines quantise it; None at a tie, which they round differently."""
+    steps = np.float32(real) / np.float32(out.scale)
+    if steps - np.floor(steps) == 0.5:
+        return None
+    return min(127, max(-128, int(np.rint(steps)) + out.zero_point))
+
+
+def _metadata(graph: Graph) -> bytes:
+    names = {name: [graph.ops[i].name for i in layers] for name, layers in graph.blocks.items()}
+    content = {
+        "input_mean": list(graph.input_mean),
+        "input_std": list(graph.input_std),
+        "blocks": names,
+        "metadata": graph.metadata,
+    }
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()

@@ -1,0 +1,268 @@
+"""The graph under construction while a ``.tflite`` file is read, operator by operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.formats.tflite.file import FileModel, FileOp, FileTensor
+from pmt.formats.tflite.names import short_name
+from pmt.formats.tflite.problems import Unsupported
+from pmt.formats.tflite.tensors import activation, layout, quantisation
+from pmt.net.graph import Op, OpKind, Tensor
+
+__all__ = ["Network", "Padding", "Size", "Step", "StoredLayer", "same_quantisation", "size_of"]
+
+Padding = tuple[int, int, int, int]
+Size = tuple[int, int, int]
+_CLAMPING = (
+    "conv2d", "depthwise_conv2d", "fully_connected", "add", "average_pool", "max_pool", "mean",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StoredLayer:
+    """Where the file keeps a layer's parameters.
+
+    ``operator`` is the operator's number, ``weights`` and ``bias`` are tensors of the file (-1: no
+    bias), ``groups`` and ``dilation`` what the zeros in the graph's weights stand for.
+    """
+
+    operator: int
+    weights: int
+    bias: int
+    groups: int = 1
+    dilation: tuple[int, int] = (1, 1)
+
+
+@dataclass
+class Network:
+    """Tensors and ops made so far, and what of the file they stand for.
+
+    ``index`` maps a tensor of the file to one of the graph, ``shapes`` to its shape for one image
+    (the file's own may be wrong where a batch is unknown), ``sizes`` to the values of a shape
+    computation. ``operators`` says which kind of operator made a tensor of the graph. ``absorbed``
+    is padding that the readers of a tensor take over. ``helpers`` are layers that the file has no
+    weights for. ``weights_left`` bounds what a file may unpack to.
+    """
+
+    model: FileModel
+    readers: dict[int, list[FileOp]]
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    index: dict[int, int] = field(default_factory=dict)
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    sizes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    absorbed: dict[int, Padding] = field(default_factory=dict)
+    layers: dict[str, StoredLayer] = field(default_factory=dict)
+    helpers: set[str] = field(default_factory=set)
+    operators: dict[int, str] = field(default_factory=dict)
+    weights_left: int = 0
+    _shared: set[int] = field(default_factory=set)
+    _producers: dict[int, Op] = field(default_factory=dict)
+    _numbers: Counter[str] = field(default_factory=Counter)
+    _names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        # Zeros of groups and dilation may multiply the weights; a small hostile file must not
+        # become a huge network.
+        self.weights_left = max(2**24, 4 * self.model.file_bytes)
+
+    def enter(self, file_tensor: int, shape: tuple[int, ...], size: Size | None = None) -> int:
+        """Make the graph's tensor for an activation of the file; return its index.
+
+        ``size`` is its height, width and channels where they do not follow from ``shape``.
+        """
+        stored = self.model.tensors[file_tensor]
+        self.tensors.append(activation(stored, size or layout(shape)))
+        self._map(file_tensor, len(self.tensors) - 1, shape)
+        return len(self.tensors) - 1
+
+    def alias(self, file_tensor: int, source: int, shape: tuple[int, ...]) -> None:
+        """Let an activation of the file be the graph's tensor of another one."""
+        self._map(file_tensor, self.index[source], shape)
+        if len(self.readers.get(source, ())) > 1:
+            self._shared.add(self.index[source])
+
+    def _map(self, file_tensor: int, index: int, shape: tuple[int, ...]) -> None:
+        if file_tensor in self.index:
+            raise Unsupported(f"writes tensor {file_tensor} a second time", "the file is damaged")
+        self.index[file_tensor] = index
+        self.shapes[file_tensor] = shape
+
+    def reserve(self, weights: int) -> None:
+        """Count the weights of a layer before they are made.
+
+        Raises
+        ------
+        Unsupported
+            If they pass what a file of this size may unpack to.
+        """
+        self.weights_left -= weights
+        if self.weights_left < 0:
+            raise Unsupported(
+                "its weights, with zeros for groups and dilation, outgrow the file more than "
+                "four times",
+                "use fewer groups or less dilation",
+            )
+
+    def clamp_producer(self, source: int, clamp: tuple[int, int]) -> bool:
+        """Narrow the clamp of the op that makes a tensor, if nothing else reads that tensor."""
+        index = self.index[source]
+        op = self._producers.get(index)
+        alone = len(self.readers.get(source, ())) == 1 and index not in self._shared
+        if op is None or not alone or op.kind not in _CLAMPING:
+            return False
+        narrowed = max(op.clamp[0], clamp[0]), min(op.clamp[1], clamp[1])
+        if narrowed[0] >= narrowed[1]:
+            return False
+        op.clamp = narrowed
+        return True
+
+    def append(self, op: Op) -> None:
+        """Append an op."""
+        self.ops.append(op)
+        self._producers[op.output] = op
+
+    def intermediate(self, tensor: Tensor) -> int:
+        """Add a tensor that the file does not have; return its index."""
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def name(self, stem: str, weights: FileTensor | None = None) -> str:
+        """Return a new name: that of the weights where it is short and free, else a number."""
+        name = short_name(weights.name) if weights else ""
+        while not name or name in self._names:
+            name = f"{stem}{self._numbers[stem]}"
+            self._numbers[stem] += 1
+        self._names.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator of the file, about to become ops of the network."""
+
+    number: int
+    op: FileOp
+    network: Network
+
+    @property
+    def output(self) -> int:
+        """Tensor of the file that the operator writes."""
+        return self.op.outputs[0]
+
+    def constant(self, position: int) -> FileTensor | None:
+        """Return an input as a constant, ``None`` if it is missing or an activation."""
+        if position >= len(self.op.inputs) or not self.is_constant(position):
+            return None
+        return self.network.model.tensors[self.op.inputs[position]]
+
+    def is_constant(self, position: int) -> bool:
+        """Whether an input has its values in the file."""
+        return self.network.model.is_constant(self.op.inputs[position])
+
+    def integers(self, position: int) -> list[int] | None:
+        """Return an input of at most eight sizes or axes, constant or computed."""
+        if position >= len(self.op.inputs):
+            return None
+        tensor, known = self.constant(position), self.network.sizes
+        if tensor is not None and tensor.dtype in ("INT32", "INT64") and tensor.data is not None:
+            return [int(n) for n in tensor.data.ravel()] if tensor.data.size <= 8 else None
+        values = known.get(self.op.inputs[position])
+        return None if values is None else [int(n) for n in values.ravel()]
+
+    def source(self, position: int = 0) -> int:
+        """Return the tensor of the graph that an input is.
+
+        Raises
+        ------
+        Unsupported
+            If there is no such input, or it is no activation that an earlier operator has written.
+        """
+        if position >= len(self.op.inputs) or self.op.inputs[position] < 0:
+            raise Unsupported(f"input {position} is missing", "the file is damaged")
+        tensor = self.op.inputs[position]
+        if self.is_constant(position):
+            raise Unsupported(
+                f"input {position} is a constant", "only activations are computed; fold it"
+            )
+        if tensor not in self.network.index:
+            raise Unsupported(
+                f"reads tensor {tensor} before an operator writes it",
+                "a cycle, or operators out of order: the file is damaged",
+            )
+        return self.network.index[tensor]
+
+    def shape(self, position: int = 0) -> tuple[int, ...]:
+        """Return the shape of an input activation, for one image."""
+        self.source(position)
+        return self.network.shapes[self.op.inputs[position]]
+
+    def tensor(self, position: int = 0) -> Tensor:
+        """Return an input activation as a tensor of the graph."""
+        return self.network.tensors[self.source(position)]
+
+    def target_quantisation(self) -> tuple[float, int]:
+        """Return scale and zero point of the output."""
+        return quantisation(self.network.model.tensors[self.output])
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise Unsupported if the file says another shape of the output, and knew it."""
+        stored = self.network.model.tensors[self.output]
+        unknown = stored.is_dynamic or (len(shape) < 3 and stored.signature[:1] == (-1,))
+        if not unknown and layout(stored.shape) != layout(shape):
+            raise Unsupported(
+                f"its output has shape {stored.shape}, but its inputs and options give {shape}",
+                "the file contradicts itself; convert the model again",
+            )
+
+    def alias(self, shape: tuple[int, ...]) -> None:
+        """Let the output be the first input, bytes and all."""
+        self.network.alias(self.output, self.op.inputs[0], shape)
+
+    def emit(
+        self,
+        kind: OpKind,
+        shape: tuple[int, ...],
+        *,
+        stem: str,
+        named_by: FileTensor | None = None,
+        sources: Sequence[int] | None = None,
+        size: Size | None = None,
+        **settings: Any,
+    ) -> Op:
+        """Append the op that writes the output, whose shape for one image is ``shape``.
+
+        ``size`` is height, width and channels of the graph's tensor if the file numbers the
+        positions in another way than the graph does.
+
+        Raises
+        ------
+        Unsupported
+            If the file says another shape, and it is not one that its converter did not know.
+        """
+        self.check_shape(shape)
+        inputs = tuple(sources) if sources is not None else (self.source(),)
+        index = self.network.enter(self.output, shape, size)
+        op = Op(kind, self.network.name(stem, named_by), inputs, index, **settings)
+        self.network.append(op)
+        self.network.operators[index] = self.op.kind
+        return op
+
+
+def size_of(tensor: Tensor) -> Size:
+    """Return height, width and channels."""
+    return tensor.height, tensor.width, tensor.channels
+
+
+def same_quantisation(tensor: Tensor, quantised: tuple[float, int]) -> bool:
+    """Whether a tensor has this scale, as float32, and this zero point."""
+    return bool(np.float32(tensor.scale) == np.float32(quantised[0])) and (
+        tensor.zero_point == quantised[1]
+    )

@@ -1,0 +1,1 @@
+"""The pickles of the tiny-training project."""

@@ -1,0 +1,289 @@
+"""Reader of the int8 networks of the tiny-training project (``.pkl``, a torch zip archive).
+
+The archive holds dicts: ``first_conv``, ``blocks`` (each with any of ``pointwise1``,
+``depthwise``, ``pointwise2``, and ``residual``: the block's input, or a convolution of it),
+``feature_mix`` or none, ``classifier``. Kernels of any size are padded by (k - 1) // 2 on each
+side; groups that are not depthwise become zeros of a dense convolution. Weights are stored as
+(out, in, kernel, kernel) and become (out, kernel, kernel, in) here. Scales of activations are
+double precision in the file; weight scales move by up to two units in the last place where that
+keeps the requantisation exact in float32. Dead channels (a weight scale near 4e-9 with a bias at
+the end of int32) pass through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.printable import printable
+from pmt.formats.dense_kernel import dense_kernel
+from pmt.formats.image_limits import check_limits
+from pmt.formats.layer_blocks import consecutive_blocks
+from pmt.formats.tiny_training.archive_node import Node
+from pmt.formats.tiny_training.requantisation import matching_weight_scales
+from pmt.formats.tiny_training.safe_pickle import loads
+from pmt.formats.tiny_training.torch_archive import read_pickle_bytes
+from pmt.net.graph import Graph, Op, OpKind, Tensor
+
+# The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
+_PAPER_LAYERS = 14
+_MAX_BLOCKS = 200
+_MAX_KERNEL = 15
+_MAX_STRIDE = 8
+_MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
+
+
+def read(
+    path: str | Path, *, classes: int | None = None, resolution: int = 128, **unknown: Any
+) -> Graph:
+    """Read a tiny-training archive.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The ``.pkl`` file.
+    classes : int, optional
+        ``None`` keeps the head of the file (1,000 classes). A number gives a new head with that
+        many classes: int8 weights 0, bias 0, every weight scale the median of the old head's
+        scales. All its logits are 0 until it is trained; with those scales the int8 range covers
+        the weights that the old head had.
+    resolution : int
+        Height and width of the input image in pixels, 32 to 512. The file says 128.
+
+    Returns
+    -------
+    Graph
+        Layers ``first_conv``, ``b0.depthwise``, ``b0.pointwise2``, ``b1.pointwise1``, ...,
+        ``b3.residual`` where a residual has a convolution, ``classifier``, and the ops
+        ``b2.add``, ..., ``avgpool``. The int8 input is pixel - 128.
+        Blocks: ``B1`` to ``B4`` (``first_conv`` and all ``pointwise1`` in four groups),
+        ``paper14`` (those layers, where there are 14 as in the paper's MCUNet), ``head`` and
+        ``all`` (every layer, head included).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, holds anything but dicts and arrays of numbers, or has another
+        structure: one message with every layer that is wrong; if ``classes`` or ``resolution`` is
+        out of range.
+    TypeError
+        If an option is unknown.
+    """
+    if unknown:
+        raise TypeError(
+            f"options {sorted(unknown)} are unknown for a tiny-training .pkl; "
+            "it takes classes and resolution"
+        )
+    _check_integer("classes", 2 if classes is None else classes, 2, 65536)
+    _check_integer("resolution", resolution, 32, 512)
+    path = Path(path)
+    data = read_pickle_bytes(path)
+    archive = Node(loads(data, source=path.name), path.name)
+    try:
+        graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+    except ValueError as error:
+        if path.name in str(error):
+            raise
+        raise ValueError(f"{path.name}: {error}") from None
+    check_limits(graph, path.name)
+    return graph
+
+
+def _check_integer(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name}={value!r}: must be an integer")
+    if not low <= value <= high:
+        raise ValueError(f"{name}={value}: must be in [{low}, {high}]")
+
+
+@dataclass
+class _NetworkBuilder:
+    resolution: int
+    tensors: list[Tensor] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    weights_left: int = field(default_factory=lambda: _MOST_WEIGHTS)
+
+    def build(self, archive: Node, classes: int | None, source: str) -> Graph:
+        first = archive.child("first_conv")
+        scale, zero_point = first.child("params").quantisation("x")
+        size, channels = self.resolution, first.integer("in_channel", 1, 4)
+        self.tensors.append(Tensor("input", size, size, channels, scale, zero_point))
+        current = self._layer("first_conv", first, 0)
+        for number, block in enumerate(archive.children("blocks", _MAX_BLOCKS)):
+            current = self._block(f"b{number}", block, current)
+        if archive.has("feature_mix"):
+            current = self._layer("feature_mix", archive.child("feature_mix"), current)
+        head = archive.child("classifier")
+        current = self._layer("classifier", head, self._average_pool(head, current))
+        if self.problems:
+            raise ValueError("; ".join(self.problems))
+        if classes is not None:
+            self._replace_head(classes)
+        return Graph(
+            tensors=self.tensors,
+            ops=self.ops,
+            input=0,
+            output=current,
+            # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
+            input_mean=(128.0 + zero_point,) * channels,
+            input_std=(1.0 / scale,) * channels,
+            blocks=self._blocks(),
+            metadata={"source": f"tiny-training archive {printable(source)}"},
+        )
+
+    def _block(self, name: str, block: Node, source: int) -> int:
+        block.require_none("se", "squeeze-and-excitation is not supported; use a network without")
+        current = source
+        for part in ("pointwise1", "depthwise", "pointwise2"):
+            if block.has(part):
+                current = self._layer(f"{name}.{part}", block.child(part), current)
+        if block.is_none("residual"):
+            return current
+        residual = block.child("residual")
+        params = residual.child("params")
+        other = source
+        if residual.has("kernel_size"):
+            other = self._layer(f"{name}.residual", residual, source)
+            quantisation = params.quantisation("out")
+        else:
+            self._check_link(f"{name}.add", params.quantisation("x"), source)
+            quantisation = params.quantisation("y")
+        if self._shape(other) != self._shape(current):
+            residual.fail(
+                "params", f"adds {self._shape(other)} to {self._shape(current)}; shapes must agree"
+            )
+        target = self._tensor(f"{name}.add", *self._shape(current), quantisation)
+        self.ops.append(Op("add", f"{name}.add", (other, current), target))
+        return target
+
+    def _layer(self, name: str, node: Node, source: int) -> int:
+        """Add a convolution; if it is wrong, note that and go on with what it says it gives."""
+        try:
+            return self._convolution(name, node, source)
+        except ValueError as error:
+            self.problems.append(str(error))
+        try:
+            height, width, _channels = self._shape(source)
+            stride = node.pair("stride", _MAX_STRIDE)
+            size = (-(-height // stride[0]), -(-width // stride[1]))
+            quantisation = node.child("params").quantisation("y")
+            return self._tensor(name, *size, node.integer("out_channel", 1, 65536), quantisation)
+        except ValueError:
+            raise ValueError("; ".join(self.problems)) from None
+
+    def _convolution(self, name: str, node: Node, source: int) -> int:
+        params = node.child("params")
+        node.check_activation(params.quantisation("y")[1])
+        height, width, in_channels = self._shape(source)
+        out_channels = node.integer("out_channel", 1, 65536)
+        kernel = node.pair("kernel_size", _MAX_KERNEL)
+        stride = node.pair("stride", _MAX_STRIDE)
+        groups = node.integer("groups", 1, 65536)
+        if in_channels % groups or out_channels % groups:
+            node.fail("groups", f"{groups} must divide {in_channels} and {out_channels} channels")
+        inner = in_channels // groups
+        stored = params.array("weight", np.int8, (out_channels, inner, *kernel))
+        kind, weights = self._weights(node, stored, groups)
+        self._check_link(name, params.quantisation("x"), source)
+        padding = tuple((k - 1) // 2 for k in kernel)
+        rows = (height + 2 * padding[0] - kernel[0]) // stride[0] + 1
+        columns = (width + 2 * padding[1] - kernel[1]) // stride[1] + 1
+        if min(rows, columns) < 1:
+            node.fail("kernel_size", f"{kernel} is larger than the {height}x{width} it is used on")
+        target = self._tensor(name, rows, columns, out_channels, params.quantisation("y"))
+        scales = params.array("w_scales", np.float32, (out_channels,))
+        top, bottom = _sides(height, rows, kernel[0], stride[0])
+        left, right = _sides(width, columns, kernel[1], stride[1])
+        self.ops.append(
+            Op(
+                kind,
+                name,
+                (source,),
+                target,
+                kernel=kernel,
+                stride=stride,
+                padding=(top, left, bottom, right),
+                weights=weights,
+                bias=params.array("bias", np.int32, (out_channels,)),
+                weight_scales=matching_weight_scales(
+                    scales, params.quantisation("x")[0], params.quantisation("y")[0]
+                ),
+            )
+        )
+        return target
+
+    def _weights(
+        self, node: Node, stored: npt.NDArray[Any], groups: int
+    ) -> tuple[OpKind, npt.NDArray[np.int8]]:
+        """Return the kind of op and its weights, (out, in / groups, h, w) in its own order."""
+        if groups > 1 and stored.shape[1] == 1:
+            return "depthwise_conv2d", np.ascontiguousarray(stored[:, 0].transpose(1, 2, 0))
+        self.weights_left -= stored.size * groups
+        if self.weights_left < 0:
+            node.fail("groups", f"{groups}: all weights with zeros for groups pass {_MOST_WEIGHTS}")
+        return "conv2d", np.ascontiguousarray(dense_kernel(stored.transpose(0, 2, 3, 1), groups))
+
+    def _average_pool(self, head: Node, source: int) -> int:
+        tensor = self.tensors[source]
+        quantisation = head.child("params").quantisation("x")
+        target = self._tensor("avgpool", 1, 1, tensor.channels, quantisation)
+        self._check_link("avgpool", quantisation, source)
+        self.ops.append(Op("mean", "avgpool", (source,), target))
+        return target
+
+    def _replace_head(self, classes: int) -> None:
+        head, old = self.ops[-1], self.tensors[-1]
+        assert head.weights is not None
+        assert head.weight_scales is not None
+        scale = np.float32(np.median(head.weight_scales))
+        head.weights = np.zeros((classes, *head.weights.shape[1:]), np.int8)
+        head.bias = np.zeros(classes, np.int32)
+        head.weight_scales = np.full(classes, scale, np.float32)
+        self.tensors[-1] = Tensor(old.name, 1, 1, classes, old.scale, old.zero_point)
+
+    def _blocks(self) -> dict[str, list[int]]:
+        layers = [i for i, op in enumerate(self.ops) if op.weights is not None]
+        expanding = [i for i in layers if self.ops[i].name.endswith(("first_conv", ".pointwise1"))]
+        # A network of other blocks has nothing that expands but its stem.
+        blocks = consecutive_blocks(expanding if len(expanding) > 1 else layers[:-1])
+        if len(expanding) == _PAPER_LAYERS:
+            blocks["paper14"] = expanding
+        blocks["head"] = layers[-1:]
+        blocks["all"] = layers
+        return blocks
+
+    def _shape(self, index: int) -> tuple[int, int, int]:
+        tensor = self.tensors[index]
+        return tensor.height, tensor.width, tensor.channels
+
+    def _tensor(
+        self, name: str, height: int, width: int, channels: int, quantisation: tuple[float, int]
+    ) -> int:
+        self.tensors.append(Tensor(name, height, width, channels, *quantisation))
+        return len(self.tensors) - 1
+
+    def _check_link(self, name: str, quantisation: tuple[float, int], source: int) -> None:
+        tensor = self.tensors[source]
+        if not _equal_quantisation(quantisation, (tensor.scale, tensor.zero_point)):
+            raise ValueError(
+                f"{name}: expects its input with scale and zero point {quantisation}, but "
+                f"{tensor.name} gives {(tensor.scale, tensor.zero_point)}; the file contradicts "
+                "itself"
+            )
+
+
+def _equal_quantisation(a: tuple[float, int], b: tuple[float, int]) -> bool:
+    return bool(np.float32(a[0]) == np.float32(b[0])) and a[1] == b[1]
+
+
+def _sides(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
+    """Return the rows before and after: (k-1)/2, then what the output size needs."""
+    before = (kernel - 1) // 2
+    return before, max(0, (output - 1) * stride + kernel - size - before)

@@ -1,0 +1,6 @@
+"""A model that runs, and how to load one."""
+
+from pmt.model.loading import BUNDLED_MODELS, load
+from pmt.model.model import Evaluation, ImageScores, Layer, Model
+
+__all__ = ["BUNDLED_MODELS", "Evaluation", "ImageScores", "Layer", "Model", "load"]

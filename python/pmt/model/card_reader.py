@@ -1,0 +1,202 @@
+"""A card that comes back from a board: the trained model, and how far training got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pmt.model.card_blocks import BLOCK, read_payload
+from pmt.model.card_format import (
+    CARD_HEADER_BYTES,
+    CARD_MAGIC,
+    CARD_VERSION,
+    IMAGE_CRC,
+    SLOT_HEADER_BYTES,
+    SLOT_MAGIC,
+    CardHeader,
+    SlotHeader,
+)
+from pmt.model.model import Model
+
+__all__ = ["CardContents", "Checkpoint", "newest_model", "read_card"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A slot's whole checkpoint.
+
+    Attributes
+    ----------
+    slot : int
+        0 or 1.
+    sequence : int
+        Its number, from 1.
+    steps : int
+        Steps of the card's list that are done.
+    model : Model
+        The trained model.
+    """
+
+    slot: int
+    sequence: int
+    steps: int
+    model: Model
+
+
+@dataclass(frozen=True)
+class CardContents:
+    """What a card says.
+
+    Attributes
+    ----------
+    steps, samples : int
+        Steps and samples that the card holds.
+    start : Model
+        The model before the first step.
+    checkpoints : tuple of Checkpoint
+        The whole ones, the newest first; none before the board's first.
+    damage : tuple of str
+        What is wrong with a slot that holds no whole checkpoint: a cut in power leaves one, and
+        the board goes on with the other.
+    """
+
+    steps: int
+    samples: int
+    start: Model
+    checkpoints: tuple[Checkpoint, ...]
+    damage: tuple[str, ...]
+
+    @property
+    def steps_done(self) -> int:
+        """Steps that the newest checkpoint has behind it."""
+        return self.checkpoints[0].steps if self.checkpoints else 0
+
+    @property
+    def model(self) -> Model:
+        """The model of the newest checkpoint, or the one before training."""
+        return self.checkpoints[0].model if self.checkpoints else self.start
+
+
+def read_card(path: str | Path) -> CardContents:
+    """Read a card.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        ``card.img``: as exported, as QEMU left it, or as copied from an SD card with `dd`. What
+        stands behind the card's blocks does not matter.
+
+    Returns
+    -------
+    CardContents
+        Steps and models.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no card, or a block that is needed is damaged; the message names it.
+    """
+    card = Path(path).read_bytes()
+    try:
+        header = _read_header(card)
+        start = _read_model(card, header)
+        layers = np.frombuffer(read_payload(card, *header.sections["layer_list"]), "<i4").tolist()
+        checkpoints, damage = [], []
+        for slot in range(2):
+            try:
+                checkpoint = _read_slot(card, header, slot, start, layers)
+            except ValueError as error:
+                damage.append(f"slot {slot}: {error}")
+            else:
+                checkpoints += [] if checkpoint is None else [checkpoint]
+        if len(damage) == 2:
+            raise ValueError(f"both checkpoints are damaged ({'; '.join(damage)})")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    checkpoints.sort(key=lambda one: -one.sequence)
+    return CardContents(header.steps, header.samples, start, tuple(checkpoints), tuple(damage))
+
+
+def _read_header(card: bytes) -> CardHeader:
+    if len(card) < BLOCK or card[: len(CARD_MAGIC)] != CARD_MAGIC:
+        raise ValueError("this is no card of `pmt export`: it does not begin with PMTD")
+    header = CardHeader.unpack(read_payload(card, 0, CARD_HEADER_BYTES))
+    if header.version != CARD_VERSION:
+        raise ValueError(
+            f"the card has version {header.version}, this pmt reads {CARD_VERSION}; export again"
+        )
+    if header.blocks * BLOCK > len(card):
+        raise ValueError(
+            f"the file has {len(card) // BLOCK} blocks, the card {header.blocks}; copy all of it"
+        )
+    return header
+
+
+def _read_model(card: bytes, header: CardHeader) -> Model:
+    image = read_payload(card, *header.sections["model"])
+    if len(image) < IMAGE_CRC.size:
+        raise ValueError(
+            f"the card's model has {len(image)} bytes, which is no image; export again"
+        )
+    if IMAGE_CRC.unpack_from(image)[0] != header.model_crc32:
+        raise ValueError("the model on the card is another than its header says")
+    return Model(image)
+
+
+def _read_slot(
+    card: bytes, header: CardHeader, slot: int, start: Model, layers: list[int]
+) -> Checkpoint | None:
+    """Return the slot's checkpoint, None where there never was one."""
+    first = header.first_slot + slot * header.slot_blocks
+    here = SlotHeader.unpack(read_payload(card, first, SLOT_HEADER_BYTES))
+    if here.magic != SLOT_MAGIC:
+        raise ValueError(f"block {first} is no header of a checkpoint")
+    if here.sequence == 0:
+        return None
+    if here.model_crc32 != header.model_crc32:
+        raise ValueError("the checkpoint is of another model")
+    payload = read_payload(card, first + 1, here.size, here.sequence)
+    model = start.copy()
+    _set_parameters(model, layers, payload[: len(payload) - 4 * header.memory_values])
+    if IMAGE_CRC.unpack_from(model.image())[0] != here.image_crc32:
+        raise ValueError("the checkpoint does not give the model that the board had")
+    return Checkpoint(slot, here.sequence, here.steps, model)
+
+
+def _set_parameters(model: Model, layers: list[int], payload: bytes) -> None:
+    core = model.core
+    biases = 4 * sum(core.bias(op).size for op in layers)
+    trained = len(payload) != biases  # else the checkpoint holds biases alone
+    sizes = biases + trained * sum(core.weights(op).size for op in layers)
+    if sizes != len(payload):
+        raise ValueError(f"the checkpoint has {len(payload)} bytes, its layers take {sizes}")
+    done = 0
+    for op in layers:
+        weights, bias = core.weights(op), core.bias(op)
+        if trained:
+            new = np.frombuffer(payload, np.int8, weights.size, done)
+            weights = np.ascontiguousarray(new.reshape(weights.shape))
+            done += weights.size
+        new_bias = np.frombuffer(payload, "<i4", bias.size, done).astype(np.int32)
+        done += 4 * bias.size
+        core.set_parameters(op, weights, new_bias)
+
+
+def newest_model(path: str | Path) -> Model:
+    """Return the model of a card's newest checkpoint.
+
+    Raises
+    ------
+    ValueError
+        As :func:`read_card`, or if the board has left no checkpoint yet.
+    """
+    contents = read_card(path)
+    if not contents.checkpoints:
+        raise ValueError(
+            f"{path}: the card holds no checkpoint; the board writes them while it trains"
+        )
+    return contents.model

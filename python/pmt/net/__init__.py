@@ -1,0 +1,1 @@
+"""The quantized graph, its image, and the float graph before quantization."""

@@ -1,0 +1,164 @@
+"""The same network in other engines: times in turns with pmt's own, and whether outputs agree."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.model import Model
+from pmt.research.benchmark.forward import random_images
+from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.rivals import Rival
+from pmt.research.benchmark.step import training_step
+from pmt.research.benchmark.timing import take_turns
+from pmt.train.options import TrainingOptions
+
+__all__ = [
+    "Agreement",
+    "EngineTime",
+    "StepComparison",
+    "compare_forwards",
+    "compare_steps",
+    "outputs_agree",
+]
+
+PMT = "pmt"
+_CHECKED_IMAGES = 100
+
+
+@dataclass(frozen=True)
+class EngineTime:
+    """One engine's forward; ``ratio`` is its time over pmt's in the same run."""
+
+    engine: str
+    images: int
+    threads: int
+    microseconds: float
+    gmacs: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How one engine's outputs compare with pmt's int8 outputs on random images.
+
+    ``top1`` is the share of images for which its best class is one of pmt's best, ``equal`` the
+    share of equal outputs, ``largest`` the largest difference in output steps; both None where the
+    engine gives other numbers than the network's int8 output.
+    """
+
+    engine: str
+    images: int
+    top1: float
+    equal: float | None
+    largest: int | None
+
+
+@dataclass(frozen=True)
+class StepComparison:
+    """Microseconds of one perturbed forward of one image, everything in a step included."""
+
+    engine: str
+    threads: int
+    seconds: float
+    forwards: int
+    microseconds: float
+
+
+def compare_forwards(
+    model: Model,
+    machine: Machine,
+    rivals: list[Rival],
+    *,
+    images: tuple[int, ...],
+    repeat: int,
+) -> list[EngineTime]:
+    """Time the forward in every engine, with every number of images and of threads.
+
+    Several images are given to a rival at once and one by one; its better time counts.
+    """
+    times = []
+    for count in images:
+        batch = random_images(model, count)
+        for threads in machine.peak_gmacs:
+            functions: dict[tuple[str, int], Callable[[], object]] = {
+                (PMT, count): functools.partial(model.core.logits, batch, threads)
+            }
+            for rival in rivals:
+                functions |= _runners(rival, batch, threads)
+            medians = take_turns(functions, repeat=repeat)
+            own = medians[PMT, count]
+            for engine in dict.fromkeys(name for name, _ in functions):
+                seconds = min(value for (name, _), value in medians.items() if name == engine)
+                microseconds = seconds / count * 1e6
+                gmacs = model.macs / microseconds / 1e3
+                times.append(EngineTime(engine, count, threads, microseconds, gmacs, seconds / own))
+    return times
+
+
+def _runners(
+    rival: Rival, images: npt.NDArray[np.int8], threads: int
+) -> dict[tuple[str, int], Callable[[], object]]:
+    runners: dict[tuple[str, int], Callable[[], object]] = {
+        (rival.title, 1): rival.runner(images, 1, threads)
+    }
+    if len(images) > 1 and rival.takes_batches:
+        runners[rival.title, len(images)] = rival.runner(images, len(images), threads)
+    return runners
+
+
+def outputs_agree(model: Model, rivals: list[Rival]) -> list[Agreement]:
+    """Compare every engine's outputs with pmt's on random images."""
+    images = random_images(model, _CHECKED_IMAGES, seed=1)
+    expected = _int8_outputs(model, images)
+    best = expected.max(1)
+    found = []
+    for rival in rivals:
+        outputs = rival.runner(images, 1, 1)()
+        chosen = np.take_along_axis(expected, outputs.argmax(1)[:, None], 1)[:, 0]
+        values = rival.int8_outputs(outputs)
+        difference = None if values is None else np.abs(values.astype(np.int64) - expected)
+        found.append(
+            Agreement(
+                engine=rival.title,
+                images=len(images),
+                top1=float((chosen == best).mean()),
+                equal=None if difference is None else float((difference == 0).mean()),
+                largest=None if difference is None else int(difference.max()),
+            )
+        )
+    return found
+
+
+def _int8_outputs(model: Model, images: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+    output = model.core.tensors()[model.core.output_tensor]
+    logits = model.core.logits(images, int8_logits=True)
+    steps: npt.NDArray[np.int64] = np.rint(logits / np.float32(output["scale"])).astype(np.int64)
+    return steps + np.int64(output["zero_point"])
+
+
+def compare_steps(
+    model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
+) -> list[StepComparison]:
+    """Time training steps and a MeZO step in PyTorch, in turns, by perturbed forward."""
+    from pmt.research.benchmark.rivals.torch_mezo import MezoStep
+
+    images = random_images(model, options.batch)
+    labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
+    times = []
+    for threads in machine.peak_gmacs:
+        mezo = MezoStep(model, images, labels, threads)
+        functions: dict[str, Callable[[], object]] = {mezo.title: mezo}
+        forwards = {mezo.title: mezo.forwards_per_image * options.batch}
+        for rule in rules:
+            step, cost = training_step(model, options.replace(rule=rule), threads)
+            functions[f"{PMT}, {rule}"] = step
+            forwards[f"{PMT}, {rule}"] = cost.forwards
+        for engine, seconds in take_turns(functions, repeat=repeat).items():
+            count = forwards[engine]
+            times.append(StepComparison(engine, threads, seconds, count, seconds / count * 1e6))
+    return times

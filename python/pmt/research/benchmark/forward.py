@@ -1,0 +1,141 @@
+"""Time of the forward pass: in all, and op by op."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.model import Model
+from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.timing import median_seconds
+
+__all__ = [
+    "ForwardTime",
+    "OpTimes",
+    "group_of",
+    "profile",
+    "random_images",
+    "time_forwards",
+    "totals",
+]
+
+
+@dataclass(frozen=True)
+class ForwardTime:
+    """A whole forward: microseconds an image, 10^9 MACs a second, share of the peak (0..1)."""
+
+    images: int
+    threads: int
+    microseconds: float
+    gmacs: float
+    share: float
+
+
+@dataclass(frozen=True)
+class OpTimes:
+    """One op, or a group of them: microseconds an image by the number of images at once.
+
+    ``window`` is the kernel's height and width and the stride, where there is one.
+    """
+
+    name: str
+    kind: str
+    group: str
+    window: str
+    shape: str
+    macs: int
+    microseconds: dict[int, float]
+
+    def gmacs(self, images: int) -> float:
+        """Return 10^9 multiply-accumulates a second."""
+        return self.macs / self.microseconds[images] / 1e3
+
+
+def random_images(model: Model, count: int, seed: int = 0) -> npt.NDArray[np.int8]:
+    """Return random int8 input of a model; what the pixels are does not change the time."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(-128, 128, (count, *model.input_shape), dtype=np.int8)
+
+
+def time_forwards(
+    model: Model, machine: Machine, *, images: tuple[int, ...], repeat: int
+) -> list[ForwardTime]:
+    """Time the forward of every number of images, with every number of threads of the peak."""
+    times = []
+    for count in images:
+        batch = random_images(model, count)
+        for threads, peak in machine.peak_gmacs.items():
+            seconds = median_seconds(
+                lambda batch=batch, threads=threads: model.core.logits(batch, threads),  # type: ignore[misc]
+                repeat=repeat,
+            )
+            gmacs = model.macs * count / seconds / 1e9
+            times.append(ForwardTime(count, threads, seconds / count * 1e6, gmacs, gmacs / peak))
+    return times
+
+
+def profile(model: Model, *, images: tuple[int, ...], repeat: int) -> list[OpTimes]:
+    """Time every op on one thread; medians of ``repeat``."""
+    medians: dict[int, list[float]] = {}
+    for count in images:
+        profiler = _core.Profiler(model.core, random_images(model, count))
+        profiler.time_ops()
+        rounds = [profiler.time_ops() for _ in range(repeat)]
+        medians[count] = [statistics.median(times) * 1e6 for times in zip(*rounds, strict=True)]
+    tensors = model.core.tensors()
+    found = []
+    for i, op in enumerate(model.core.ops()):
+        source, out = tensors[op["inputs"][0]], tensors[op["output"]]
+        windowed = op["kind"] in ("conv2d", "depthwise_conv2d", "average_pool", "max_pool")
+        kernel, stride = op["kernel"], op["stride"]
+        found.append(
+            OpTimes(
+                name=op["name"],
+                kind=op["kind"],
+                group=group_of(op["kind"], kernel, source["channels"]),
+                window=f"{kernel[0]}x{kernel[1]}/{stride[0]}" if windowed else "",
+                shape=f"{_shape(source)} > {_shape(out)}",
+                macs=int(op["macs"]),
+                microseconds={count: times[i] for count, times in medians.items()},
+            )
+        )
+    return found
+
+
+def group_of(kind: str, kernel: tuple[int, int], channels: int) -> str:
+    """Return the group of an op whose members have the same inner loop."""
+    if kind == "depthwise_conv2d":
+        return f"depthwise {kernel[0]}x{kernel[1]}"
+    if kind == "conv2d" and kernel == (1, 1):
+        return "pointwise"
+    if kind == "conv2d":
+        return f"conv2d {kernel[0]}x{kernel[1]}" + (" first" if channels <= 4 else "")
+    return kind
+
+
+def totals(ops: list[OpTimes]) -> list[OpTimes]:
+    """Add up the ops of each group, and all of them."""
+    groups = list(dict.fromkeys(op.group for op in ops))
+    members = {name: [op for op in ops if op.group == name] for name in groups}
+    return [_sum(name, group) for name, group in members.items()] + [_sum("all ops", ops)]
+
+
+def _sum(name: str, ops: list[OpTimes]) -> OpTimes:
+    counts = ops[0].microseconds
+    return OpTimes(
+        name=name,
+        kind="",
+        group=name,
+        window="",
+        shape="",
+        macs=sum(op.macs for op in ops),
+        microseconds={count: sum(op.microseconds[count] for op in ops) for count in counts},
+    )
+
+
+def _shape(tensor: dict[str, int]) -> str:
+    return f"{tensor['height']}x{tensor['width']}x{tensor['channels']}"

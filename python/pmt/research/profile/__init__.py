@@ -1,0 +1,1 @@
+"""Memory, MACs and latency of every method."""

@@ -1,0 +1,32 @@
+"""Reports of sweeps: tables with spread and intervals, comparisons, curves."""
+
+from __future__ import annotations
+
+from pmt.research.report.comparison import Comparison, Difference, compare
+from pmt.research.report.curves import plot_curves
+from pmt.research.report.figures import Figures
+from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen, read_runs
+from pmt.research.report.formats import FORMATS, to_csv, to_markdown, to_tex
+from pmt.research.report.pivot import Cell, Pivot, pivot
+from pmt.research.report.table_text import comparison_text, pivot_text
+
+__all__ = [
+    "FORMATS",
+    "METRICS",
+    "Cell",
+    "Comparison",
+    "Difference",
+    "Figures",
+    "FinishedRun",
+    "Pivot",
+    "chosen",
+    "compare",
+    "comparison_text",
+    "pivot",
+    "pivot_text",
+    "plot_curves",
+    "read_runs",
+    "to_csv",
+    "to_markdown",
+    "to_tex",
+]

@@ -1,0 +1,170 @@
+"""The runs of a sweep as a report sees them: fields to group by, metrics, test images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.research.sweep.evaluation import unpack
+from pmt.research.sweep.result_file import read_result
+from pmt.train.run_folder import RunFolder
+
+__all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "read_runs"]
+
+_IMAGES = ("test", "clean", "held_out")
+# Of the chosen checkpoint; with before_ in front, of the untrained model.
+METRICS = (
+    *(f"{part}_{what}" for part in _IMAGES for what in ("accuracy", "loss")),
+    *(f"before_{part}_{what}" for part in _IMAGES for what in ("accuracy", "loss")),
+    "macs",
+    "forwards",
+    "train_seconds",
+)
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether a larger value of the metric is the better one."""
+    return metric.endswith("accuracy")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run folder with its ``result.json``."""
+
+    folder: Path
+    result: Mapping[str, Any]
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """What runs differ in: axes, method, options, protocol, checksums; without the seed."""
+        result = self.result
+        fields = {
+            **result["options"],
+            **result["contents"],
+            **{f"protocol_{key}": value for key, value in result["protocol"].items()},
+            "base": result["base"],
+            "trainer": result["trainer"],
+            **result["axes"],
+        }
+        del fields["seed"]
+        return fields
+
+    @property
+    def seed(self) -> int | None:
+        """The seed; None for a method that has none."""
+        seed: int | None = self.result["axes"]["seed"]
+        return seed
+
+    def value(self, metric: str) -> float | None:
+        """Return a metric; None where the run has none, such as clean images without corruption."""
+        if metric in self.result:
+            return float(self.result[metric])
+        found, what = self._measured(metric)
+        return None if found is None else float(found[what])
+
+    def right(self, metric: str) -> tuple[int, npt.NDArray[np.bool_]] | None:
+        """Return which images an accuracy counts as right, and the images' CRC-32."""
+        found, what = self._measured(metric) if metric not in self.result else (None, "")
+        if found is None or what != "accuracy" or "right" not in found:
+            return None
+        return int(found["crc32"]), unpack(found["right"], int(found["n"]))
+
+    def images(self, metric: str) -> int:
+        """Return on how many images an accuracy was measured; 0 for other metrics."""
+        found, what = self._measured(metric) if metric not in self.result else (None, "")
+        return int(found["n"]) if found is not None and what == "accuracy" else 0
+
+    def curve(self) -> list[tuple[int, float]]:
+        """Return MACs and loss on the held-out images after every epoch, 0 MACs first."""
+        points = []
+        for record in RunFolder(self.folder).read_metrics():
+            if record["kind"] in ("start", "epoch") and "valid_loss" in record:
+                points.append((int(record.get("macs", 0)), float(record["valid_loss"])))
+        return points
+
+    def _measured(self, metric: str) -> tuple[Mapping[str, Any] | None, str]:
+        when = "after"
+        if metric.startswith("before_"):
+            when, metric = "before", metric.removeprefix("before_")
+        part, _, what = metric.rpartition("_")
+        return self.result[when].get(part), what
+
+
+def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
+    """Read the finished runs of sweeps, and count the unfinished ones.
+
+    Parameters
+    ----------
+    folders : iterable of str or pathlib.Path
+        Folders of sweeps. A run that is in several counts once.
+
+    Returns
+    -------
+    runs : list of FinishedRun
+        By their hash.
+    unfinished : int
+        Run folders without a result.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a folder does not exist.
+    ValueError
+        If a result is damaged, or there is none.
+    """
+    found: dict[str, FinishedRun] = {}
+    unfinished: set[str] = set()
+    paths = [Path(folder) for folder in folders]
+    for path in paths:
+        if not path.is_dir():
+            raise FileNotFoundError(f"{path} is no folder; give the --out of a `pmt sweep`")
+        for folder in sorted(p for p in path.iterdir() if p.is_dir()):
+            result = read_result(folder)
+            if result is not None:
+                found.setdefault(folder.name, FinishedRun(folder, result))
+            elif (folder / "config.toml").is_file():
+                unfinished.add(folder.name)
+    if not found:
+        names = ", ".join(map(str, paths))
+        raise ValueError(f"{names}: holds no finished run of a sweep; start one with `pmt sweep`")
+    return [found[name] for name in sorted(found)], len(unfinished - set(found))
+
+
+def chosen(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> list[FinishedRun]:
+    """Return the runs whose fields have one of the given values, compared as text.
+
+    Raises
+    ------
+    ValueError
+        If a field is unknown, or no run is left.
+    """
+    left = list(runs)
+    for name, wanted in where.items():
+        _check_field(name, runs)
+        have = {_shown(run, name) for run in left}
+        left = [run for run in left if _shown(run, name) in wanted]
+        if not left:
+            raise ValueError(
+                f"--where {name}={'|'.join(wanted)} leaves no run; there are "
+                f"{', '.join(sorted(have))}"
+            )
+    return left
+
+
+def _shown(run: FinishedRun, name: str) -> str:
+    value = run.seed if name == "seed" else run.fields.get(name, "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_field(name: str, runs: Sequence[FinishedRun]) -> None:
+    known = {"seed"}.union(*(run.fields for run in runs))
+    if name not in known:
+        raise ValueError(
+            f"{name!r} is no field of these runs; there are {', '.join(sorted(known))}"
+        )

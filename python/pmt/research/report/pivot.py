@@ -1,0 +1,247 @@
+"""Runs in rows and columns: mean and spread over seeds, intervals, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pmt.protocol import wilson_of_share
+from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_better
+from pmt.research.report.intervals import accuracy_interval
+from pmt.research.sweep.problems import did_you_mean
+
+__all__ = ["Cell", "Pivot", "pivot"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of one column.
+
+    Attributes
+    ----------
+    runs : tuple of FinishedRun
+        One a seed, by seed; empty where none has finished.
+    values : tuple of float
+        Their metric.
+    expected : int
+        How many there should be, by the seeds of the other cells.
+    interval : tuple of float or None
+        Of the mean over the test images, for accuracies.
+    """
+
+    runs: tuple[FinishedRun, ...]
+    values: tuple[float, ...]
+    expected: int
+    interval: tuple[float, float] | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the seeds; None without a run."""
+        return float(np.mean(self.values)) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation over the seeds (of a sample); None with fewer than two."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
+
+    @property
+    def missing(self) -> int:
+        """Runs that should be there and are not."""
+        return max(0, self.expected - len(self.values))
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """A table before it is written.
+
+    Attributes
+    ----------
+    metric : str
+        What the cells hold.
+    row_fields, column_fields : tuple of str
+        Fields whose values are the rows and columns.
+    rows, columns : tuple of tuple
+        Those values, in the order of the grid.
+    cells : dict
+        Cell by row and column.
+    seeds : tuple of int
+        All seeds.
+    common : dict
+        Fields of the axes that are the same in all runs.
+    unfinished : int
+        Runs that were begun and have no result.
+    """
+
+    metric: str
+    row_fields: tuple[str, ...]
+    column_fields: tuple[str, ...]
+    rows: tuple[Key, ...]
+    columns: tuple[Key, ...]
+    cells: dict[tuple[Key, Key], Cell]
+    seeds: tuple[int, ...]
+    common: dict[str, Any] = field(default_factory=dict)
+    unfinished: int = 0
+
+    def best(self, column: Key) -> list[Key]:
+        """Return the rows with the column's best mean."""
+        means = {row: self.cells[row, column].mean for row in self.rows}
+        known = [mean for mean in means.values() if mean is not None]
+        if not known:
+            return []
+        best = max(known) if higher_is_better(self.metric) else min(known)
+        # Means of other numbers of seeds may differ in the last bit where they are equal.
+        return [r for r, mean in means.items() if mean is not None and abs(mean - best) < 1e-12]
+
+    def average(self, row: Key) -> float | None:
+        """Return the mean of a row's columns; None where one of them has no run."""
+        means = [self.cells[row, column].mean for column in self.columns]
+        known = [mean for mean in means if mean is not None]
+        return float(np.mean(known)) if len(known) == len(means) else None
+
+    @property
+    def missing(self) -> int:
+        """Runs that are missing in all cells."""
+        return sum(cell.missing for cell in self.cells.values())
+
+    @property
+    def expected(self) -> int:
+        """Runs that all cells should have."""
+        return sum(cell.expected for cell in self.cells.values())
+
+
+def pivot(
+    runs: Sequence[FinishedRun],
+    *,
+    rows: Sequence[str] = ("method",),
+    columns: Sequence[str] = ("corruption",),
+    metric: str = "test_accuracy",
+    unfinished: int = 0,
+) -> Pivot:
+    """Arrange runs in a table.
+
+    Parameters
+    ----------
+    runs : sequence of FinishedRun
+        One or more.
+    rows, columns : sequence of str
+        Fields of the runs.
+    metric : str
+        One of :data:`pmt.research.report.METRICS`.
+    unfinished : int
+        Of :func:`pmt.research.report.read_runs`.
+
+    Returns
+    -------
+    Pivot
+        The table.
+
+    Raises
+    ------
+    ValueError
+        If the metric or a field is unknown, or a cell holds runs that differ in more than the seed.
+    """
+    if metric not in METRICS:
+        raise ValueError(f"--metric {metric!r} is unknown{did_you_mean(metric, METRICS)}")
+    known = {name for run in runs for name in run.fields}
+    for name in (*rows, *columns):
+        if name not in known:
+            near = did_you_mean(name, sorted(known))
+            raise ValueError(f"{name!r} is no field that rows or columns can have{near}")
+    groups: dict[tuple[Key, Key], list[FinishedRun]] = {}
+    for run in runs:
+        groups.setdefault((_key(run, rows), _key(run, columns)), []).append(run)
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
+    row_keys = _ordered(runs, rows)
+    column_keys = _ordered(runs, columns)
+    seedless = {_key(r, rows) for r in runs if r.seed is None}
+    cells = {}
+    for row in row_keys:
+        expected = 1 if row in seedless else len(seeds)
+        for column in column_keys:
+            cells[row, column] = _cell(groups.get((row, column), []), metric, expected, row, column)
+    return Pivot(
+        metric,
+        tuple(rows),
+        tuple(columns),
+        tuple(row_keys),
+        tuple(column_keys),
+        cells,
+        tuple(seeds),
+        _common(runs, (*rows, *columns)),
+        unfinished,
+    )
+
+
+def _key(run: FinishedRun, fields: Sequence[str]) -> Key:
+    return tuple(run.fields.get(name, "") for name in fields)
+
+
+def _ordered(runs: Sequence[FinishedRun], fields: Sequence[str]) -> list[Key]:
+    """Return the values in the order of the grid, as far as it says one."""
+    places: dict[Key, tuple[Any, ...]] = {}
+    for run in runs:
+        order = run.result.get("order", {})
+        key = _key(run, fields)
+        place = tuple(
+            (order.get(name, 0), *_sortable(value)) for name, value in zip(fields, key, strict=True)
+        )
+        places[key] = min(places.get(key, place), place)
+    return sorted(places, key=lambda key: places[key])
+
+
+def _sortable(value: Any) -> tuple[float, str]:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (float(value), "") if number else (0.0, str(value))
+
+
+def _cell(runs: list[FinishedRun], metric: str, expected: int, row: Key, column: Key) -> Cell:
+    _check_alike(runs, row, column)
+    found = sorted(runs, key=lambda run: -1 if run.seed is None else run.seed)
+    measured = [(run, value) for run in found if (value := run.value(metric)) is not None]
+    kept = tuple(run for run, _ in measured)
+    return Cell(
+        kept,
+        tuple(value for _, value in measured),
+        expected if measured or not runs else 0,
+        _interval(kept, metric),
+    )
+
+
+def _interval(runs: Sequence[FinishedRun], metric: str) -> tuple[float, float] | None:
+    """Return Wilson's interval; of runs that do not say which images are right that of one run."""
+    if not runs or not runs[0].images(metric):
+        return None
+    rights = [right for run in runs if (right := run.right(metric)) is not None]
+    if len(rights) == len(runs):
+        return accuracy_interval(rights)
+    share = float(np.mean([run.value(metric) for run in runs]))
+    return wilson_of_share(share, min(run.images(metric) for run in runs))
+
+
+def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:
+    """Refuse to average what differs in more than the seed."""
+    for run in runs[1:]:
+        first = runs[0].fields
+        for name in sorted(first.keys() | run.fields.keys()):
+            values = first.get(name), run.fields.get(name)
+            if values[0] != values[1]:
+                where = ", ".join(map(str, (*row, *column)))
+                raise ValueError(
+                    f"{where}: runs differ in {name} ({values[0]}, {values[1]}); choose with "
+                    f"--where {name}=..., or put {name} into --rows or --columns"
+                )
+
+
+def _common(runs: Sequence[FinishedRun], shown: Sequence[str]) -> dict[str, Any]:
+    """Return what all runs share of the axes that the table does not show; "" counts for none."""
+    common = {}
+    for name in ("method", "corruption", "severity", "layers"):
+        values = {run.fields[name] for run in runs if run.fields[name] not in ("", 0)}
+        if name not in shown and len(values) == 1:
+            common[name] = values.pop()
+    return common

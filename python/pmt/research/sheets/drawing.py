@@ -1,0 +1,153 @@
+"""Drawing a contact sheet with Pillow."""
+
+from __future__ import annotations
+
+import io
+from types import ModuleType
+from typing import Any
+
+from pmt.datasets.pillow_pixels import to_picture
+from pmt.research.sheets.geometry import (
+    GAP,
+    HEADING_HEIGHT,
+    MARGIN,
+    TITLE_HEIGHT,
+    Geometry,
+    geometry,
+)
+from pmt.research.sheets.sheet import Image, Sheet
+
+BACKGROUND = (255, 255, 255)
+INK = (32, 33, 36)
+FAINT_INK = (95, 99, 104)
+TITLE_SIZE = 22
+LABEL_SIZE = 17
+NOTE_SIZE = 13
+HEADING_SIZE = 14
+WIDEST_LABEL = 320
+
+
+def draw(sheet: Sheet) -> Any:
+    """Draw a sheet.
+
+    Returns
+    -------
+    PIL.Image.Image
+        RGB.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Pillow is not installed.
+    ValueError
+        The sheet is too large.
+    """
+    return _Drawing(sheet).drawn()
+
+
+def png(sheet: Sheet) -> bytes:
+    """Return the bytes of the drawn sheet as a PNG file."""
+    buffer = io.BytesIO()
+    draw(sheet).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+class _Drawing:
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.pillow, font = _pillow()
+        self.title, self.label = font(TITLE_SIZE), font(LABEL_SIZE)
+        self.note, self.heading = font(NOTE_SIZE), font(HEADING_SIZE)
+        widths = [self.label.getlength(row.label) for row in sheet.rows]
+        widths += [self.note.getlength(row.note) for row in sheet.rows]
+        has_notes = any(row.note for row in sheet.rows)
+        label_height = LABEL_SIZE + (NOTE_SIZE + 4 if has_notes else 0) + 4
+        label_width = min(WIDEST_LABEL, int(max(widths)) + 1)
+        self.places: Geometry = geometry(sheet, label_width, label_height)
+
+    def drawn(self) -> Any:
+        self.picture = self.pillow.new("RGB", self.places.size, BACKGROUND)
+        self.pen = _pen(self.picture)
+        width = self.places.size[0] - 2 * MARGIN
+        middle = MARGIN + (TITLE_HEIGHT - 14) // 2
+        self._text((MARGIN, middle), self.sheet.title, self.title, INK, width, "lm")
+        for block in range(self.places.blocks):
+            self._draw_headings(block)
+        for number in range(len(self.sheet.rows)):
+            self._draw_row(number)
+        return self.picture
+
+    def _draw_headings(self, block: int) -> None:
+        """Titles of the groups, and under them the headings, each over the middle of its tile."""
+        places, column = self.places, 0
+        top = MARGIN + TITLE_HEIGHT
+        if block * places.rows >= len(self.sheet.rows):
+            return
+        for group in self.sheet.groups:
+            left = places.column_left(block, column)
+            room = len(group.headings) * (places.tile_width + GAP) - GAP
+            line = top
+            if any(each.title for each in self.sheet.groups):
+                middle = line + HEADING_HEIGHT // 2
+                self._text((left, middle), group.title, self.label, INK, room, "lm")
+                line += HEADING_HEIGHT
+            short = any(self.heading.getlength(h) > places.tile_width for h in group.headings)
+            for heading in group.headings:
+                text = heading.rpartition(" ")[2] if short else heading
+                centre = places.column_left(block, column) + places.tile_width // 2
+                spot = (centre, line + HEADING_HEIGHT // 2)
+                self._text(spot, text, self.heading, FAINT_INK, places.tile_width, "mm")
+                column += 1
+
+    def _draw_row(self, number: int) -> None:
+        row, places = self.sheet.rows[number], self.places
+        block, line = divmod(number, places.rows)
+        top = places.row_top(line)
+        left, middle = places.block_left(block), top + (places.row_height - GAP) // 2
+        up = (NOTE_SIZE + 4) // 2 if row.note else 0
+        width = places.label_width
+        self._text((left, middle - up), row.label, self.label, INK, width, "lm")
+        if row.note:
+            low = middle + (LABEL_SIZE + 4) // 2
+            self._text((left, low), row.note, self.note, FAINT_INK, width, "lm")
+        for column, tile in enumerate(row.tiles):
+            if tile is not None:
+                self._paste(tile, places.column_left(block, column), top)
+
+    def _paste(self, tile: Image, left: int, top: int) -> None:
+        places = self.places
+        image = to_picture(self.pillow, tile)
+        scale = min(places.tile_width / image.width, places.tile_height / image.height)
+        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        filters = self.pillow.Resampling
+        image = image.resize(size, filters.NEAREST if scale >= 1 else filters.LANCZOS)
+        spare = (places.tile_width - size[0], places.row_height - GAP - size[1])
+        self.picture.paste(image.convert("RGB"), (left + spare[0] // 2, top + spare[1] // 2))
+
+    def _text(
+        self, spot: tuple[int, int], text: str, font: Any, ink: Any, width: int, anchor: str
+    ) -> None:
+        """Write text, its end left out where it is wider than ``width``."""
+        if font.getlength(text) > width:
+            while text and font.getlength(text + "...") > width:
+                text = text[:-1]
+            text += "..."
+        self.pen.text(spot, text, font=font, fill=ink, anchor=anchor)
+
+
+def _pillow() -> tuple[ModuleType, Any]:
+    """Return Pillow's Image module and a function that gives a font of a size in pixels."""
+    try:
+        from PIL import Image as module
+        from PIL import ImageFont
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'contact sheets need Pillow: pip install "poor-mans-training[data]"'
+        ) from None
+    return module, lambda size: ImageFont.load_default(size=size)
+
+
+def _pen(picture: Any) -> Any:
+    from PIL import ImageDraw
+
+    return ImageDraw.Draw(picture)

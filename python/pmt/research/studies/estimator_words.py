@@ -1,0 +1,83 @@
+"""Estimators of a study by name: words joined by plus signs, each a change of options."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pmt.train.options import TrainingOptions, preset
+
+__all__ = ["DEFAULT_ESTIMATORS", "estimator_options", "known_words"]
+
+DEFAULT_ESTIMATORS = (
+    "weight+mu1+clean",
+    "weight+mu1",
+    "weight+mu4",
+    "node+mu1+clean",
+    "node+mu1",
+    "node+mu4",
+)
+
+_WORDS: dict[str, dict[str, Any]] = {
+    "weight": {"rule": "weight"},
+    "node": {"rule": "node"},
+    "clean": {"baseline": "clean"},
+    "leave_one_out": {"baseline": "leave_one_out"},
+    "per_sample": {"sharing": "per_sample"},
+    "shared": {"sharing": "batch"},
+    "layer_wise": {"scope": "layer_wise"},
+    "model_wise": {"scope": "model_wise"},
+    "xorshift32": {"generator": "xorshift32"},
+    "int8_logits": {"int8_logits": True},
+    "rademacher": {"directions": "rademacher"},
+    "hadamard": {"directions": "hadamard"},
+    "running": {"directions": "hadamard", "hadamard_index": "running"},
+    "coordinate": {"directions": "coordinate"},
+    "antithetic": {"pairs": "antithetic"},
+}
+_MU = re.compile(r"mu([1-9][0-9]?)$")
+
+
+def known_words() -> list[str]:
+    """Return the words that :func:`estimator_options` takes, ``muN`` apart."""
+    fields = TrainingOptions.__dataclass_fields__
+    return [word for word, changes in _WORDS.items() if all(name in fields for name in changes)]
+
+
+def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
+    """Return the options of an estimator.
+
+    Parameters
+    ----------
+    name : str
+        Words joined by ``+``: ``weight`` or ``node``, then what differs from the preset
+        ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of perturbation.
+    queries : int
+        For each image and layer.
+    seed : int
+        Of the perturbations.
+
+    Returns
+    -------
+    TrainingOptions
+        Biases are not perturbed, so that the dimension is that of the weights.
+
+    Raises
+    ------
+    ValueError
+        If a word is unknown, or ``weight`` and ``node`` are both missing or both given.
+    """
+    words = name.split("+")
+    known = known_words()
+    if len({"weight", "node"} & set(words)) != 1:
+        raise ValueError(f"estimator {name!r}: one of its words must be weight or node")
+    changes: dict[str, Any] = {}
+    for word in words:
+        mu = _MU.match(word)
+        if mu:
+            changes |= {"mu_weight": int(mu[1]), "mu_node": int(mu[1])}
+        elif word in known:
+            changes |= _WORDS[word]
+        else:
+            raise ValueError(f"estimator {name!r}: {word!r} is none of {', '.join(known)}, muN")
+    return preset("default", **changes, queries=queries, seed=seed, train_bias=False)

@@ -1,0 +1,313 @@
+"""How good gradient estimates are: cosine and squared error against the exact gradient."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmt import _core
+from pmt._util import atomic_file
+from pmt._util.parsing import parse_json
+from pmt._util.progress import ProgressLine
+from pmt._util.threads import thread_count
+from pmt.datasets import Dataset
+from pmt.datasets.checksum import checksum
+from pmt.model import Model
+from pmt.research.studies.error_theory import expected_cosine, expected_error
+from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
+from pmt.research.studies.layer_moments import LayerMoments, layer_moments
+from pmt.train.options import TrainingOptions
+from pmt.train.trainer import ZOTrainer
+
+__all__ = ["GradientStudy", "Quality", "study_gradients"]
+
+QUERIES = (4, 16, 64)
+_REMEDY = "remove the file, or choose another folder"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Estimates of one layer by one estimator, against the exact gradient of its weights.
+
+    Attributes
+    ----------
+    layer, estimator : str
+        Names.
+    kind : str
+        ``weight_perturbation``, ``node_perturbation`` or ``closed_form``.
+    queries : int
+        For each image and layer.
+    weights, nodes : int
+        The layer's dimensions.
+    cosine, cosine_error : float
+        Mean over the repeats, and its standard error.
+    squared_error, squared_error_error : float
+        Mean of ``||estimate - exact||^2 / ||exact||^2``, and its standard error.
+    expected_cosine, expected_squared_error : float
+        What theory says for a loss that is linear in the perturbation.
+    coherence : float
+        Mean squared norm of the images' gradients over that of their mean.
+    repeats : int
+        Estimates.
+    forwards, macs : int
+        Of one estimate.
+    """
+
+    layer: str
+    estimator: str
+    kind: str
+    queries: int
+    weights: int
+    nodes: int
+    cosine: float
+    cosine_error: float
+    squared_error: float
+    squared_error_error: float
+    expected_cosine: float
+    expected_squared_error: float
+    coherence: float
+    repeats: int
+    forwards: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class GradientStudy:
+    """All measurements of a study, in the order they were asked for."""
+
+    rows: tuple[Quality, ...]
+    images: int
+
+    def of(self, estimator: str, queries: int) -> list[Quality]:
+        """Return the layers of one estimator at one number of queries."""
+        return [r for r in self.rows if r.estimator == estimator and r.queries == queries]
+
+
+def study_gradients(
+    model: Model,
+    data: Dataset,
+    *,
+    layers: str = "all",
+    estimators: Sequence[str] = DEFAULT_ESTIMATORS,
+    queries: Sequence[int] = QUERIES,
+    repeats: int = 8,
+    seed: int = 1,
+    out: str | Path | None = None,
+    threads: int = 0,
+    progress: bool = True,
+) -> GradientStudy:
+    """Compare estimates with the exact (straight-through) gradient, layer by layer.
+
+    Parameters
+    ----------
+    model : Model
+        The network; it is not changed.
+    data : Dataset
+        The batch whose mean loss is differentiated.
+    layers : str
+        Names of blocks or layers. With an estimator that is ``model_wise`` all of them are
+        perturbed together.
+    estimators : sequence of str
+        See :func:`pmt.research.studies.estimator_words.estimator_options`.
+    queries : sequence of int
+        For each image and layer.
+    repeats : int
+        Estimates of each, with other perturbations; 2 or more.
+    seed : int
+        Of the perturbations.
+    out : str or pathlib.Path, optional
+        Folder that keeps each measurement as it is made; those that are there are not made again.
+    threads : int
+        Threads; the result does not depend on it.
+    progress : bool
+        Show a progress line on a terminal.
+
+    Returns
+    -------
+    GradientStudy
+        One row for each layer, estimator and number of queries.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If a name is unknown, a number is out of range, or ``out`` holds another study.
+    """
+    if repeats < 2:
+        raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
+    model.check_classes(data)
+    chosen = model.select_layers(layers)
+    plans = [
+        (name, estimator_options(name, count, seed).replace(layers=layers, batch=len(data)))
+        for name in estimators
+        for count in queries
+    ]
+    settings = {
+        "model_crc32": _core.crc32(model.image()),
+        "data_crc32": checksum(data),
+        "layers": [str(index) for index in chosen],
+        "repeats": repeats,
+        "seed": seed,
+    }
+    store = _Store(Path(out) if out is not None else None, settings)
+    measure = _Measurement(model, data, chosen, repeats, thread_count(threads))
+    rows = list(_measured(measure, plans, store, progress))
+    return GradientStudy(tuple(rows), len(data))
+
+
+def _measured(
+    measure: _Measurement,
+    plans: Sequence[tuple[str, TrainingOptions]],
+    store: _Store,
+    progress: bool,
+) -> Iterator[Quality]:
+    costs = [ZOTrainer(options).cost(measure.model) for _, options in plans]
+    known = [store.find(name, options.queries) for name, options in plans]
+    missing = [cost.macs for cost, rows in zip(costs, known, strict=True) if rows is None]
+    total = max(1, sum(missing) * measure.repeats // 10**6)
+    line = ProgressLine(total, unit="MMAC")
+    done = 0
+    try:
+        for (name, options), cost, rows in zip(plans, costs, known, strict=True):
+            if rows is None:
+                rows = measure.rows(name, options, cost.forwards, cost.macs)
+                store.add(rows)
+                done += cost.macs * measure.repeats // 10**6
+                if progress:
+                    line.update(done, f"{name} at {options.queries} queries")
+            yield from rows
+    finally:
+        line.clear()
+
+
+class _Measurement:
+    """Estimates on one model and batch."""
+
+    def __init__(
+        self, model: Model, data: Dataset, layers: list[int], repeats: int, threads: int
+    ) -> None:
+        self.model = model
+        self.layers = layers
+        self.repeats = repeats
+        self.threads = threads
+        self.images = model.prepare(data.images)
+        self.labels = np.ascontiguousarray(data.labels)
+        self._moments: list[LayerMoments] = []
+
+    @property
+    def moments(self) -> list[LayerMoments]:
+        """Of the exact gradients; made when they are first needed."""
+        if not self._moments:
+            self._moments = [
+                layer_moments(self.model, self.images, self.labels, index) for index in self.layers
+            ]
+        return self._moments
+
+    def rows(self, name: str, options: TrainingOptions, forwards: int, macs: int) -> list[Quality]:
+        """Measure one estimator at one number of queries, all layers."""
+        made = []
+        trainers = [self._trainer(options, index) for index in range(len(self.layers))]
+        layers = [core.layers()[position] for core, position in trainers]
+        kinds = [layer["estimator"] for layer in layers]
+        for index, moments in enumerate(self.moments):
+            core, position = trainers[index]
+            cosines, errors = self._repeated(core, position, moments)
+            expected = expected_error(self.moments, index, options, kinds)
+            made.append(
+                Quality(
+                    layer=layers[index]["name"],
+                    estimator=name,
+                    kind=kinds[index],
+                    queries=options.queries,
+                    weights=moments.weights,
+                    nodes=moments.nodes,
+                    **_summary("cosine", cosines),
+                    **_summary("squared_error", errors),
+                    expected_cosine=expected_cosine(expected, moments),
+                    expected_squared_error=expected / moments.squares,
+                    coherence=moments.coherence,
+                    repeats=self.repeats,
+                    forwards=forwards,
+                    macs=macs,
+                )
+            )
+        return made
+
+    def _trainer(self, options: TrainingOptions, index: int) -> tuple[_core.Trainer, int]:
+        """A trainer that estimates this layer, and its position there."""
+        alone = options.scope == "layer_wise"  # no other layer's queries are needed
+        layers = self.layers[index : index + 1] if alone else self.layers
+        batch = len(self.labels)
+        trainer = _core.Trainer(self.model.core, options.to_core(), layers, batch, self.threads)
+        return trainer, 0 if alone else index
+
+    def _repeated(
+        self, core: _core.Trainer, position: int, moments: LayerMoments
+    ) -> tuple[list[float], list[float]]:
+        exact, cosines, errors = moments.gradient, [], []
+        for step in range(self.repeats):
+            weights, _ = core.estimate(self.images, self.labels, step, position)
+            estimate = weights.astype(np.float64)
+            length = float(np.linalg.norm(estimate))
+            product = float(estimate @ exact)
+            cosines.append(product / (length * np.sqrt(moments.squares)) if length else 0.0)
+            errors.append(float(((estimate - exact) ** 2).sum()) / moments.squares)
+        return cosines, errors
+
+
+def _summary(name: str, values: Sequence[float]) -> dict[str, float]:
+    spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return {name: float(np.mean(values)), f"{name}_error": spread}
+
+
+def _read_rows(path: Path) -> list[Quality]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        what = f"{path}: line {number}"
+        row = parse_json(line, what, _REMEDY, finite=False)  # of a gradient of zeros
+        try:
+            rows.append(Quality(**row))
+        except TypeError:
+            raise ValueError(f"{what}: is no measurement of a study; {_REMEDY}") from None
+    return rows
+
+
+class _Store:
+    """Measurements on disk: ``study.json`` says of what, ``rows.jsonl`` has one a line."""
+
+    def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
+        self.folder = folder
+        self.rows: list[Quality] = []
+        if folder is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "study.json"
+        if not path.exists():
+            atomic_file.write_text(path, json.dumps(settings, indent=2) + "\n")
+        elif parse_json(path.read_bytes(), path, _REMEDY) != settings:
+            raise ValueError(
+                f"{path}: the folder holds a study of other data, layers or repeats; choose another"
+            )
+        if self._file.exists():
+            self.rows = _read_rows(self._file)
+
+    @property
+    def _file(self) -> Path:
+        assert self.folder is not None
+        return self.folder / "rows.jsonl"
+
+    def find(self, estimator: str, queries: int) -> list[Quality] | None:
+        found = [r for r in self.rows if (r.estimator, r.queries) == (estimator, queries)]
+        return found or None
+
+    def add(self, rows: Sequence[Quality]) -> None:
+        self.rows += rows
+        if self.folder is not None:
+            text = "".join(json.dumps(asdict(row)) + "\n" for row in self.rows)
+            atomic_file.write_text(self._file, text)

@@ -1,0 +1,173 @@
+"""Layer-wise against model-wise perturbation at equal cost: the paper's table of variances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.threads import thread_count
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.research.studies.error_theory import expected_error, paper_variance
+from pmt.research.studies.estimator_words import estimator_options
+from pmt.research.studies.layer_moments import LayerMoments, layer_moments
+from pmt.train.options import TrainingOptions
+
+__all__ = ["ScopeVariance", "compare_scopes"]
+
+
+@dataclass(frozen=True)
+class ScopeVariance:
+    """Summed squared error of all layers' weight gradients, over their summed squared norm.
+
+    Attributes
+    ----------
+    estimator : {"weight", "node"}
+        What is perturbed.
+    scope : {"model_wise", "layer_wise"}
+        All layers in each of Q queries, or each layer in Q / L queries of its own.
+    queries : int
+        Of each layer, or of all at once.
+    measured, measured_error : float
+        Mean over the repeats, and its standard error.
+    expected : float
+        Of theory, with the images' scatter, and for nodes with the chain rule to the weights.
+    paper : float or None
+        The paper's formula; for nodes None, since it is about the nodes' own gradients.
+    """
+
+    estimator: str
+    scope: str
+    queries: int
+    measured: float
+    measured_error: float
+    expected: float
+    paper: float | None
+
+
+def compare_scopes(
+    model: Model,
+    data: Dataset,
+    *,
+    layers: str = "all",
+    queries: int = 0,
+    words: str = "mu1",
+    repeats: int = 8,
+    seed: int = 1,
+    threads: int = 0,
+) -> list[ScopeVariance]:
+    """Measure the four entries of the table.
+
+    Parameters
+    ----------
+    model, data
+        As :func:`pmt.research.studies.gradient_quality.study_gradients`.
+    layers : str
+        The L layers.
+    queries : int
+        Q, a multiple of L, at least 2 L; 0 takes 4 L.
+    words : str
+        What the estimators have besides, see
+        :func:`pmt.research.studies.estimator_words.estimator_options`.
+    repeats : int
+        Estimates of each; 2 or more.
+    seed, threads : int
+        As there.
+
+    Returns
+    -------
+    list of ScopeVariance
+        weight and node, model-wise and layer-wise.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If ``queries`` does not fit the layers, or a word is unknown.
+    """
+    chosen = model.select_layers(layers)
+    count = queries or 4 * len(chosen)
+    if count % len(chosen) or count < 2 * len(chosen):
+        raise ValueError(
+            f"queries={queries}: must be a multiple of the {len(chosen)} layers, twice as many or "
+            "more, so that each scope costs the same"
+        )
+    if repeats < 2:
+        raise ValueError(f"repeats={repeats}: a standard error needs 2 or more")
+    images, labels = model.prepare(data.images), np.ascontiguousarray(data.labels)
+    moments = [layer_moments(model, images, labels, index) for index in chosen]
+    rows = []
+    for estimator in ("weight", "node"):
+        for scope, each in (("model_wise", count), ("layer_wise", count // len(chosen))):
+            options = estimator_options(f"{estimator}+{scope}+{words}", each, seed)
+            batch = _Batch(model, chosen, options, images, labels, thread_count(threads))
+            errors = [batch.error(step, moments) for step in range(repeats)]
+            rows.append(_row(estimator, count, options, batch.kinds, moments, errors))
+    return rows
+
+
+class _Batch:
+    """Estimates of all layers on one batch."""
+
+    def __init__(
+        self,
+        model: Model,
+        layers: list[int],
+        options: TrainingOptions,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        threads: int,
+    ) -> None:
+        self.images, self.labels = images, labels
+        # Layer-wise, a trainer of one layer spares the other layers' queries.
+        alone = options.scope == "layer_wise"
+        sets = [[layer] for layer in layers] if alone else [layers]
+        core = options.to_core()
+        made = [_core.Trainer(model.core, core, one, len(labels), threads) for one in sets]
+        self.trainers = [
+            (trainer, position, layer["estimator"])
+            for trainer in made
+            for position, layer in enumerate(trainer.layers())
+        ]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for _, _, kind in self.trainers]
+
+    def error(self, step: int, moments: Sequence[LayerMoments]) -> float:
+        """Summed squared error of one estimate of all layers, over the gradients' squared norm."""
+        total = 0.0
+        for (trainer, position, _), layer in zip(self.trainers, moments, strict=True):
+            weights, _ = trainer.estimate(self.images, self.labels, step, position)
+            total += float(((weights.astype(np.float64) - layer.gradient) ** 2).sum())
+        return total / sum(layer.squares for layer in moments)
+
+
+def _row(
+    estimator: str,
+    cost: int,
+    options: TrainingOptions,
+    kinds: Sequence[str],
+    moments: Sequence[LayerMoments],
+    errors: Sequence[float],
+) -> ScopeVariance:
+    squares = sum(layer.squares for layer in moments)
+    expected = sum(expected_error(moments, i, options, kinds) for i in range(len(kinds)))
+    model_wise, nodes = options.scope == "model_wise", estimator == "node"
+    printed = None
+    if not nodes:
+        printed = paper_variance(moments, cost, model_wise=model_wise) / squares
+    return ScopeVariance(
+        estimator=estimator,
+        scope=options.scope,
+        queries=options.queries,
+        measured=float(np.mean(errors)),
+        measured_error=float(np.std(errors, ddof=1)) / len(errors) ** 0.5,
+        expected=expected / squares,
+        paper=printed,
+    )

@@ -1,0 +1,30 @@
+"""Sweeps: methods x corruptions x severities x layers x seeds, in processes or on a cluster."""
+
+from __future__ import annotations
+
+from pmt.research.sweep.fingerprint import fingerprint
+from pmt.research.sweep.grid_file import Grid, read_grid
+from pmt.research.sweep.planning import Plan, plan, shard
+from pmt.research.sweep.problems import GridError, Problems
+from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.run_spec import RunSpec
+from pmt.research.sweep.speed import Estimate, estimate
+from pmt.research.sweep.sweeping import Summary, finished_results, run_all
+
+__all__ = [
+    "Estimate",
+    "Grid",
+    "GridError",
+    "Plan",
+    "Problems",
+    "RunSpec",
+    "Summary",
+    "estimate",
+    "fingerprint",
+    "finished_results",
+    "plan",
+    "read_grid",
+    "read_result",
+    "run_all",
+    "shard",
+]

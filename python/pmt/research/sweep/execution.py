@@ -1,0 +1,221 @@
+"""One run, from its images to its result; in any process of any machine that sees the folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pmt import _core
+from pmt._util import atomic_file
+from pmt.datasets import Dataset
+from pmt.model import Evaluation, Model
+from pmt.model.loading import load
+from pmt.protocol import Split
+from pmt.research.sweep.evaluation import Measured, measure, measure_with
+from pmt.research.sweep.methods import make_trainer
+from pmt.research.sweep.result_file import RESULT, read_result
+from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
+from pmt.research.sweep.run_spec import RunSpec
+from pmt.train.result import RunResult
+from pmt.train.run_folder import RunFolder
+from pmt.train.training_run import Trainer
+
+__all__ = ["Outcome", "execute"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    ``found`` where it was finished already, ``busy`` where another process has it, whose name
+    ``text`` holds; of a failed one that is the error.
+    """
+
+    hash: str
+    state: Literal["finished", "found", "busy", "failed"]
+    text: str = ""
+
+
+def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
+    """Do a run, or go on with it, unless it is finished or another process does it.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        The run.
+    out : str
+        Folder of the sweep; the run's folder in it is ``spec.hash``.
+    threads : int
+        Threads to use.
+
+    Returns
+    -------
+    Outcome
+        A run that raises an error has failed, and the sweep goes on without it.
+    """
+    folder = Path(out) / spec.hash
+    run = RunFolder(folder)
+    try:
+        if read_result(folder) is not None:
+            return Outcome(spec.hash, "found")
+        try:
+            if not run.lock.acquire():
+                return Outcome(spec.hash, "busy", run.lock.holder())
+            if read_result(folder) is not None:
+                return Outcome(spec.hash, "found")
+            _run(spec, run, threads)
+        finally:
+            run.lock.release()
+    except Exception as error:
+        return Outcome(spec.hash, "failed", _described(error, folder))
+    return Outcome(spec.hash, "finished")
+
+
+def _described(error: Exception, folder: Path) -> str:
+    """Return an error as text that says where it was, which a full disk alone does not."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        return f"{text}: {str(folder)!r}"
+    return text
+
+
+def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
+    start = time.monotonic()
+    model = load(spec.model["path"], **{k: v for k, v in spec.model.items() if k != "path"})
+    _check_model(spec, model)
+    images = _images(spec, model)
+    before = _before(spec, model, images, threads)
+    run.path.mkdir(parents=True, exist_ok=True)
+    training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
+    after = before
+    if spec.trains:
+        trainer = make_trainer(spec.base, threads, spec.options)
+        result = trainer.fit(
+            model,
+            at_size(images.train, model),
+            valid=at_size(images.held_out, model) if images.held_out is not None else None,
+            out=run,
+            source=spec.source(),
+            progress=False,
+            keep_best=True,
+        )
+        training = _training(result, result.epochs[-1] if _in_floats(trainer) else result.best)
+        after = _tested(trainer, result, run, images)
+        run.lock.check()
+    record = {
+        "hash": spec.hash,
+        "axes": spec.axes,
+        "order": dict(spec.order),
+        "base": spec.base,
+        "trainer": spec.trainer,
+        "options": dict(spec.options),
+        "contents": dict(spec.contents),
+        "protocol": dict(spec.protocol),
+        "model": spec.model["path"],
+        "data": spec.data["path"],
+        "images": {"train": len(images.train)},
+        **training,
+        "before": {name: found.to_record() for name, found in before.items()},
+        "after": {name: found.to_record() for name, found in after.items()},
+        "seconds": round(time.monotonic() - start, 2),
+        "threads": threads,
+        "pmt": _core.__version__,
+    }
+    atomic_file.write_text(run.path / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def _check_model(spec: RunSpec, model: Model) -> None:
+    crc = _core.crc32(model.image())
+    if crc != spec.contents["model_crc32"]:
+        raise ValueError(
+            f"{spec.model['path']}: the model is not the one that the sweep was planned with "
+            f"(CRC-32 {crc}, planned {spec.contents['model_crc32']}); restore it, or start the "
+            "sweep again"
+        )
+
+
+def _training(result: RunResult, tested: Mapping[str, Any]) -> dict[str, Any]:
+    last = result.epochs[-1]
+    return {
+        "macs": last["macs"],
+        "forwards": last["forwards"],
+        "steps": last["step"] + 1,
+        "train_seconds": last["seconds"],
+        "chosen_epoch": tested["epoch"],
+        "epochs": last["epoch"],
+    }
+
+
+def _tested(
+    trainer: Trainer, result: RunResult, run: RunFolder, images: Split
+) -> dict[str, Measured]:
+    """Measure the chosen model; of float training the last step's float network.
+
+    A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
+    """
+    if not _in_floats(trainer):
+        return _measured(result.best_model(), images, trainer.threads)
+    saved, _ = run.load_checkpoint()
+    # The run's own options: some trainers add to theirs what they chose by the data.
+    made: Any = type(trainer)
+    again = made(run.read_config()[0], threads=trainer.threads)
+    stepper = again.stepper(result.model, len(images.train))
+    stepper.load_state(run.load_state(saved))
+
+    def evaluate(part: Dataset) -> Evaluation:
+        found: Evaluation = stepper.evaluate(result.model, part, trainer.threads)
+        return found
+
+    return {
+        name: measure_with(evaluate, result.model, data) for name, data in _parts(images).items()
+    }
+
+
+def _in_floats(trainer: Trainer) -> bool:
+    return getattr(trainer.options, "arithmetic", "int8") == "float32"
+
+
+# What the last run of this process used. Runs of one corruption follow each other.
+_LAST_IMAGES: dict[str, Split] = {}
+_LAST_BEFORE: dict[str, dict[str, Measured]] = {}
+
+
+def _images(spec: RunSpec, model: Model) -> Split:
+    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)]
+    key = json.dumps([*shift, spec.data["path"]], sort_keys=True)
+    if key not in _LAST_IMAGES:
+        pair = pools(spec.data, spec.corruption, spec.severity, model)
+        for name, crc in checksums(pair, spec.protocol).items():
+            if spec.contents[name] != crc:
+                raise ValueError(
+                    f"{spec.data['path']}: the images are not those that the sweep was planned "
+                    f"with ({name} {crc}, planned {spec.contents[name]}); restore them, or start "
+                    "the sweep again"
+                )
+        images = load_split(pair, spec.protocol)
+        _LAST_IMAGES.clear()
+        _LAST_IMAGES[key] = images
+    return _LAST_IMAGES[key]
+
+
+def _before(spec: RunSpec, model: Model, images: Split, threads: int) -> dict[str, Measured]:
+    """Measure the untrained model, once for the runs of one corruption."""
+    key = json.dumps([dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)])
+    if key not in _LAST_BEFORE:
+        measured = _measured(model, images, threads)
+        _LAST_BEFORE.clear()
+        _LAST_BEFORE[key] = measured
+    return _LAST_BEFORE[key]
+
+
+def _measured(model: Model, images: Split, threads: int) -> dict[str, Measured]:
+    return {name: measure(model, data, threads=threads) for name, data in _parts(images).items()}
+
+
+def _parts(images: Split) -> dict[str, Dataset]:
+    parts = {"test": images.test, "clean": images.clean_test, "held_out": images.held_out}
+    return {name: data for name, data in parts.items() if data is not None}

@@ -1,0 +1,113 @@
+"""The methods that a grid may name, and their options checked against each method's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pmt import methods
+from pmt.research.sweep.grid_file import Grid, MethodTable
+from pmt.research.sweep.problems import Problems, did_you_mean
+from pmt.research.sweep.run_spec import NO_ADAPTATION
+from pmt.train.training_run import Trainer
+
+__all__ = ["check_methods", "make_trainer", "names", "own_layers"]
+
+# What the grid says elsewhere, for every method alike.
+_ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+# These choose what they update by other rules than the name of a layer.
+_SPARSE = ("mcutrain", "tinytrain")
+
+
+def names() -> list[str]:
+    """Return the methods that a grid may name or base others on."""
+    return list(methods.METHODS)
+
+
+def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer:
+    """Return the trainer of a method.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range.
+    ImportError
+        If the method needs a package that is missing.
+    """
+    return methods.trainer(base, threads=threads, **options)
+
+
+def own_layers(base: str) -> str | None:
+    """Return the layers of a method that are part of what it is; None where the axis says them."""
+    layers = getattr(make_trainer(base, 1, {}).options, "layers", "all")
+    return str(layers) if base in _SPARSE or layers != "all" else None
+
+
+def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
+    """Return every method's options without those of the axes and the budget.
+
+    Methods with problems are left out. An entry of ``[options]`` goes to the methods that have such
+    an option; one that no method has is a problem.
+    """
+    defaults = {table.name: _defaults(table, problems) for table in grid.methods}
+    for name in grid.options:
+        if not any(name in known for known in defaults.values() if known):
+            every = sorted({key for known in defaults.values() if known for key in known})
+            problems.add(f"[options] {name} is no option of any method{did_you_mean(name, every)}")
+    checked = {}
+    for table in grid.methods:
+        known = defaults[table.name]
+        if known is None:
+            continue
+        shared = {k: v for k, v in grid.options.items() if k in known}
+        own = _checked(f"[method.{table.name}]", table.options, known, grid, problems)
+        checked[table.name] = {**_checked("[options]", shared, known, grid, problems), **own}
+        fixed = own_layers(table.base) if known else None
+        if fixed is not None:
+            checked[table.name].setdefault("layers", fixed)
+    return checked
+
+
+def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
+    if table.base == NO_ADAPTATION:
+        return {}
+    place = "[axes] methods" if table.base == table.name else f"[method.{table.name}] base"
+    known = names()
+    if table.base not in known:
+        problems.add(f"{place}: {table.base!r} is no method{did_you_mean(table.base, known)}")
+        return None
+    try:
+        return dataclasses.asdict(make_trainer(table.base, 1, {}).options)
+    except ImportError as error:
+        problems.add(f"{place}: {table.base!r}: {error}")
+        return None
+
+
+def _checked(
+    place: str,
+    options: Mapping[str, Any],
+    known: Mapping[str, Any],
+    grid: Grid,
+    problems: Problems,
+) -> dict[str, Any]:
+    """Return the options with whole numbers as floats where floats are meant: one hash for both."""
+    checked = {}
+    for name, value in options.items():
+        if name not in known:
+            remedy = did_you_mean(name, known) if known else "; this method has no options"
+            problems.add(f"{place} {name} is unknown{remedy}")
+        elif name in _ELSEWHERE or (name == "layers" and place == "[options]"):
+            problems.add(f"{place} {name}: give {_ELSEWHERE.get(name, '[axes] layers')} instead")
+        elif name == "epochs" and grid.macs:
+            problems.add(
+                f"{place} epochs: [budget] macs says how long all methods train; leave one"
+            )
+        elif isinstance(known[name], float) and type(value) is int:
+            checked[name] = float(value)
+        elif type(value) is not type(known[name]):
+            problems.add(f"{place} {name} = {value!r} must be {_KINDS[type(known[name])]}")
+        else:
+            checked[name] = value
+    return checked

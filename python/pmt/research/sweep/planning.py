@@ -1,0 +1,255 @@
+"""From a grid to its runs, everything checked before the first one starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pmt import _core
+from pmt.model import Model
+from pmt.model.loading import load
+from pmt.protocol import Split
+from pmt.protocol.data_source import data_path, model_path
+from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable
+from pmt.research.sweep.methods import check_methods, make_trainer
+from pmt.research.sweep.problems import Problems
+from pmt.research.sweep.run_data import checksums, load_split, pools
+from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
+
+__all__ = ["Plan", "plan", "shard"]
+
+_BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a grid, in the order of work, and what evaluation will cost.
+
+    Attributes
+    ----------
+    runs : tuple of RunSpec
+        By corruption and severity, so that a worker makes its images once.
+    model : Model
+        The untrained model.
+    held_out, test : int
+        Images that are evaluated after every epoch, and at the end (as often again clean).
+    """
+
+    runs: tuple[RunSpec, ...]
+    model: Model
+    held_out: int
+    test: int
+
+
+def plan(grid: Grid, problems: Problems | None = None) -> Plan:
+    """Work out a grid's runs.
+
+    Parameters
+    ----------
+    grid : Grid
+        The grid.
+    problems : Problems, optional
+        What was found wrong before; raised with the rest.
+
+    Returns
+    -------
+    Plan
+        Its runs.
+
+    Raises
+    ------
+    GridError
+        With all that is wrong: model or data that cannot be read or do not fit, unknown methods,
+        layers and options, values out of range, a budget less than a step.
+    """
+    problems = problems if problems is not None else Problems(grid.path)
+    options = check_methods(grid, problems)
+    model = _model(grid, problems)
+    images = _clean_split(grid, model, problems) if model is not None else None
+    if model is not None:
+        _check_layers(grid, model, problems)
+    trained = _trained(grid, options, model, images, problems)
+    _check_twins(trained, problems)
+    contents = _contents(grid, model, problems) if model is not None and images else {}
+    problems.stop()
+    assert model is not None
+    assert images is not None
+    runs = []
+    places = {corruption: place for place, corruption in enumerate(grid.corruptions)}
+    for corruption, severity in _shifts(grid):
+        for seed in (None, *grid.seeds):
+            for run in trained:
+                if run.options.get("seed") == seed:
+                    runs.append(
+                        dataclasses.replace(
+                            run,
+                            corruption=corruption,
+                            severity=severity,
+                            order={**run.order, "corruption": places[corruption]},
+                            contents=contents[corruption, severity],
+                        )
+                    )
+    held_out = len(images.held_out) if images.held_out is not None else 0
+    return Plan(tuple(runs), model, held_out, len(images.test))
+
+
+def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
+    """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
+    return runs[number - 1 :: count]
+
+
+def _shifts(grid: Grid) -> Iterator[tuple[str, int]]:
+    for corruption in grid.corruptions:
+        for severity in (0,) if corruption == CLEAN else grid.severities:
+            yield corruption, severity
+
+
+def _model(grid: Grid, problems: Problems) -> Model | None:
+    path = grid.model.get("path")
+    if not path:
+        return None
+    try:
+        return load(path, **{k: v for k, v in grid.model.items() if k != "path"})
+    except _BAD_INPUT as error:
+        problems.add(f"[model] {_text(error)}")
+        return None
+
+
+def _clean_split(grid: Grid, model: Model, problems: Problems) -> Split | None:
+    """Choose the images without corruption, which tells how many there are and whether they fit."""
+    if not grid.data.get("path"):
+        return None
+    try:
+        pair = pools(grid.data, CLEAN, 0, model)
+        model.check_classes(pair[1].images)
+    except _BAD_INPUT as error:
+        problems.add(f"[data] {_text(error)}")
+        return None
+    try:
+        return load_split(pair, grid.protocol)
+    except _BAD_INPUT as error:
+        problems.add(f"[protocol] {_text(error)}")
+        return None
+
+
+def _contents(
+    grid: Grid, model: Model, problems: Problems
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return what identifies model and data of every shift."""
+    common = {
+        "model_crc32": _core.crc32(model.image()),
+        "labels": "coarse" if grid.data["coarse_labels"] else "fine",
+        "constants": grid.data["constants"],
+        "corruption_seed": grid.data["corruption_seed"],
+    }
+    found = {}
+    for shift in _shifts(grid):
+        try:
+            found[shift] = {**common, **checksums(pools(grid.data, *shift, model), grid.protocol)}
+        except _BAD_INPUT as error:
+            problems.add(f"[data] {_text(error)}")
+    return found
+
+
+def _check_layers(grid: Grid, model: Model, problems: Problems) -> None:
+    for place, layers in [
+        *(("[axes] layers", layers) for layers in grid.layers),
+        *(
+            (f"[method.{m.name}]", m.options["layers"])
+            for m in grid.methods
+            if "layers" in m.options
+        ),
+    ]:
+        try:
+            model.select_layers(layers)
+        except (ValueError, TypeError) as error:
+            problems.add(f"{place}: {error}")
+
+
+def _trained(
+    grid: Grid,
+    options: Mapping[str, Mapping[str, Any]],
+    model: Model | None,
+    images: Split | None,
+    problems: Problems,
+) -> list[RunSpec]:
+    """Return the runs of one shift. A method that has its own layers runs once for all of them."""
+    runs = []
+    for table in grid.methods:
+        if table.base == NO_ADAPTATION:
+            runs.append(_spec(grid, table, "", {}))
+        elif table.name in options:
+            own = options[table.name]
+            for layers in [own["layers"]] if "layers" in own else grid.layers:
+                for seed in grid.seeds:
+                    chosen = {**own, "layers": layers, "seed": seed, "macs": grid.macs}
+                    try:
+                        runs.append(_costed(grid, table, chosen, model, images))
+                    except _BAD_INPUT as error:
+                        problems.add(f"method {table.name!r}: {_text(error)}")
+                        break
+    return runs
+
+
+def _costed(
+    grid: Grid,
+    table: MethodTable,
+    options: Mapping[str, Any],
+    model: Model | None,
+    images: Split | None,
+) -> RunSpec:
+    trainer = make_trainer(table.base, 1, options)
+    spec = _spec(grid, table, trainer.name, dataclasses.asdict(trainer.options))
+    if model is None or images is None:
+        return spec
+    try:
+        model.select_layers(spec.options["layers"])
+    except ValueError:  # said by _check_layers
+        return spec
+    cost = trainer.cost(model)
+    preparation = trainer.preparation_cost(model, len(images.train))
+    schedule = trainer.schedule(model, len(images.train))
+    return dataclasses.replace(
+        spec,
+        steps=schedule.steps,
+        evaluations=1 + math.ceil(schedule.epochs_after(schedule.steps)),
+        macs=preparation.macs + cost.macs * schedule.steps,
+        forwards=cost.forwards * schedule.steps,
+    )
+
+
+def _spec(grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, Any]) -> RunSpec:
+    return RunSpec(
+        method=table.name,
+        base=table.base,
+        trainer=trainer,
+        corruption="",
+        severity=0,
+        options=options,
+        model={**grid.model, "path": model_path(grid.model.get("path", ""))},
+        data={**grid.data, "path": data_path(grid.data.get("path", ""))},
+        contents={},
+        protocol=grid.protocol,
+        order={"method": grid.methods.index(table)},
+    )
+
+
+def _check_twins(runs: list[RunSpec], problems: Problems) -> None:
+    """Note methods with the same options: one of them would do the other's work once more."""
+    first: dict[str, str] = {}
+    for run in runs:
+        key = repr((run.trainer, sorted(run.options.items())))
+        other = first.setdefault(key, run.method)
+        if other != run.method:
+            problems.add(
+                f"[axes] methods: {other!r} and {run.method!r} have the same options; leave one out"
+            )
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

@@ -1,0 +1,114 @@
+"""One run of a sweep: everything that decides its bytes, and what it will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pmt.research.sweep.fingerprint import fingerprint
+
+__all__ = ["NO_ADAPTATION", "RunSpec"]
+
+# The method that trains nothing: the model as it is, on the corrupted test images.
+NO_ADAPTATION = "no_adaptation"
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A run: a method on one corruption with one seed.
+
+    Attributes
+    ----------
+    method : str
+        Name in the grid.
+    base : str
+        The method that it is based on; ``"no_adaptation"`` trains nothing.
+    trainer : str
+        Kind of trainer; empty for ``"no_adaptation"``.
+    corruption, severity : str, int
+        ``"none"`` and 0 for clean images.
+    options : dict
+        All options of the trainer, ``layers`` and ``seed`` among them; none if nothing is trained.
+    model, data : dict
+        Paths and import options: where to find what the checksums name. They may differ between
+        machines.
+    contents : dict
+        What identifies model and data: checksums, labels, constants, corruption seed.
+    protocol : dict
+        As in the grid.
+    order : dict
+        The method's and the corruption's places in the grid, for the order of a report.
+    steps, evaluations, macs, forwards : int
+        What training will cost: steps, evaluations of the held-out images, MACs of all forwards
+        (and backwards), perturbed forwards.
+    """
+
+    method: str
+    base: str
+    trainer: str
+    corruption: str
+    severity: int
+    options: Mapping[str, Any]
+    model: Mapping[str, Any]
+    data: Mapping[str, Any]
+    contents: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    order: Mapping[str, int]
+    steps: int = 0
+    evaluations: int = 0
+    macs: int = 0
+    forwards: int = 0
+
+    @property
+    def trains(self) -> bool:
+        """Whether the run changes the model at all."""
+        return self.base != NO_ADAPTATION
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Where the run stands in the grid; a run that trains nothing has no layers and no seed."""
+        return {
+            "method": self.method,
+            "corruption": self.corruption,
+            "severity": self.severity,
+            "layers": self.options.get("layers", ""),
+            "seed": self.options.get("seed"),
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        """The name of the run's folder."""
+        return fingerprint(
+            {
+                "method": self.method,
+                "base": self.base,
+                "trainer": self.trainer,
+                "corruption": self.corruption,
+                "severity": self.severity,
+                "options": dict(self.options),
+                "contents": dict(self.contents),
+                "protocol": dict(self.protocol),
+            }
+        )
+
+    @property
+    def title(self) -> str:
+        """The run in a few words."""
+        where = self.corruption if not self.severity else f"{self.corruption} {self.severity}"
+        if not self.trains:
+            return f"{self.method}, {where}"
+        return f"{self.method}, {where}, {self.options['layers']}, seed {self.options['seed']}"
+
+    def source(self) -> dict[str, Any]:
+        """Return what ``config.toml`` keeps: no paths, so that any machine resumes the run."""
+        return {
+            "sweep": self.hash,
+            "method": self.method,
+            "base": self.base,
+            "corruption": self.corruption,
+            "severity": self.severity,
+            **self.contents,
+            **{f"protocol_{key}": value for key, value in self.protocol.items()},
+        }

@@ -1,0 +1,165 @@
+"""All runs of a sweep, in many processes, until every one is finished."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pmt.research.sweep.execution import Outcome, execute
+from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.run_progress import RunProgress
+from pmt.research.sweep.run_spec import RunSpec
+from pmt.train.run_lock import RunLock
+
+__all__ = ["Summary", "finished_results", "run_all"]
+
+# How often the pool may die without having finished a run before the sweep gives up.
+_DEATHS = 3
+_SECONDS_BETWEEN_LOOKS = 2.0
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Summary:
+    """What became of the runs: hashes, and of failed ones the error."""
+
+    finished: list[str] = field(default_factory=list)
+    already: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def finished_results(runs: Iterable[RunSpec], out: str | Path) -> dict[str, dict[str, Any]]:
+    """Return the results that are there, by hash.
+
+    Raises
+    ------
+    ValueError
+        If one is damaged.
+    """
+    found = ((run.hash, read_result(Path(out) / run.hash)) for run in runs)
+    return {hash: result for hash, result in found if result is not None}
+
+
+def run_all(
+    runs: Sequence[RunSpec], out: str | Path, *, jobs: int = 0, tell: Tell | None = None
+) -> Summary:
+    """Do the runs that are not finished.
+
+    Parameters
+    ----------
+    runs : sequence of RunSpec
+        The runs, see :func:`pmt.research.sweep.plan`.
+    out : str or pathlib.Path
+        Folder of the sweep; made if it is missing. Each run gets a folder in it, named by its hash.
+        Several processes, on several machines, may work in one folder at once: a run is done by one
+        of them, and the others wait for it at the end.
+    jobs : int
+        Processes. 1 does all in this process, with all its threads. 0 takes the backend of
+        ``joblib.parallel_config``, where one is active, and else one process for each CPU.
+    tell : callable, optional
+        Gets a line of text for each run that ends, and whatever else there is to say.
+
+    Returns
+    -------
+    Summary
+        What became of them. Runs that raised an error have failed; a worker that died has not: what
+        it did is done again from its last checkpoint.
+
+    Raises
+    ------
+    ImportError
+        If more than one process is wanted and joblib is missing.
+    RuntimeError
+        If the pool died three times without having finished a run.
+    KeyboardInterrupt
+        On Ctrl-C. The runs have left checkpoints; the same call goes on.
+    """
+    say = tell if tell is not None else lambda text: None
+    folder = Path(out).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = Summary(already=list(finished_results(runs, folder)))
+    left = [run for run in runs if run.hash not in summary.already]
+    progress = RunProgress(left, folder)
+    with progress:
+        deaths = 0
+        while left:
+            busy: dict[str, str] = {}
+            before = len(summary.finished)
+            try:
+                for outcome in _outcomes(left, folder, jobs):
+                    _note(outcome, summary, busy)
+                    progress.say(say, outcome)
+            except Exception as error:
+                # execute() raises none: the pool is broken, perhaps by a worker that was killed.
+                deaths = deaths + 1 if len(summary.finished) == before else 1
+                if isinstance(error, ImportError) or deaths > _DEATHS:
+                    raise _gave_up(error) from error
+                progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
+            left = [r for r in left if r.hash not in (*summary.finished, *summary.failed)]
+            if left and len(busy) == len(left):
+                _wait(left, busy, folder, progress, say)
+    return summary
+
+
+def _note(outcome: Outcome, summary: Summary, busy: dict[str, str]) -> None:
+    if outcome.state in ("finished", "found"):
+        summary.finished.append(outcome.hash)
+    elif outcome.state == "failed":
+        summary.failed[outcome.hash] = outcome.text
+    else:
+        busy[outcome.hash] = outcome.text
+
+
+def _gave_up(error: Exception) -> Exception:
+    if isinstance(error, ImportError):
+        return error
+    return RuntimeError(
+        f"the worker processes died {_DEATHS + 1} times without finishing a run, the last time of "
+        f"{type(error).__name__}: {error}; fewer --jobs take less memory"
+    )
+
+
+def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Iterator[Outcome]:
+    """Yield what becomes of the runs, as they end."""
+    if jobs == 1:
+        for run in runs:
+            yield execute(run, str(folder), 0)
+        return
+    try:
+        joblib: Any = importlib.import_module("joblib")
+    except ImportError as error:
+        raise ImportError(
+            'several processes need joblib: pip install "poor-mans-training[sweep]"; --jobs 1 '
+            "does without"
+        ) from error
+    parallel = joblib.Parallel(n_jobs=_jobs(jobs), batch_size=1, return_as="generator_unordered")
+    # One thread each: the processes share the cores.
+    yield from parallel(joblib.delayed(execute)(run, str(folder), 1) for run in runs)
+
+
+def _jobs(jobs: int) -> int | None:
+    """Return joblib's ``n_jobs``: None takes the one of a backend that was chosen outside."""
+    if jobs > 0:
+        return jobs
+    backend, n_jobs = importlib.import_module("joblib.parallel").get_active_backend()
+    chosen_outside = type(backend).__name__ != "LokyBackend" or n_jobs not in (None, 1)
+    return None if chosen_outside else -1
+
+
+def _wait(
+    left: list[RunSpec], busy: dict[str, str], folder: Path, progress: RunProgress, say: Tell
+) -> None:
+    """Wait until another process has finished one of the runs, or given it up."""
+    holders = ", ".join(sorted(set(busy.values())))
+    progress.interrupt(say, f"waiting for {len(left)} runs that others are doing ({holders})")
+    while True:
+        for run in left:
+            lock = RunLock.of_folder(folder / run.hash)
+            if read_result(folder / run.hash) is not None or not lock.holder() or lock.is_stale():
+                return
+        time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,1 @@
+"""Zeroth-order training: options, schedule, run, trainer, and what prepares a model."""

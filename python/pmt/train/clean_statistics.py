@@ -1,0 +1,217 @@
+"""What a network sees on clean images, layer by layer: the reference that alignment restores.
+
+Of every layer but the last, mean and deviation of each channel before its activation. Of layers
+with a spatial window also how the values in it go together: the covariances of the layer's input at
+every distance inside the window.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.threads import thread_count
+from pmt.model import Model
+
+__all__ = [
+    "CleanStatistics",
+    "WindowStatistics",
+    "aligned_layers",
+    "measure_statistics",
+    "stored_statistics",
+    "window_layers",
+    "with_statistics",
+    "without_statistics",
+]
+
+METADATA_KEY = "channel_statistics"
+_ROUNDS = 3  # each looks closer
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class WindowStatistics(NamedTuple):
+    """Of the input of a layer with windows.
+
+    Attributes
+    ----------
+    means : ndarray of float32, shape (channels,)
+        In int8 steps.
+    covariances : ndarray of float32, shape (groups, values)
+        Of the channels that the layer mixes (one for each channel of a depthwise layer, one in all
+        of a convolution): every distance inside the window, every pair of the group's channels.
+        Divided by the group's largest.
+    """
+
+    means: FloatArray
+    covariances: FloatArray
+
+
+@dataclass(frozen=True)
+class CleanStatistics:
+    """Statistics by layer name.
+
+    Attributes
+    ----------
+    images : int
+        How many images they were measured on.
+    channels : dict
+        float32, shape (2, channels): means and deviations in real units.
+    windows : dict
+        Of layers with windows; none where they are not known.
+    """
+
+    images: int
+    channels: dict[str, FloatArray]
+    windows: dict[str, WindowStatistics] = field(default_factory=dict)
+
+
+def measure_statistics(
+    model: Model,
+    images: npt.NDArray[np.uint8],
+    *,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> CleanStatistics:
+    """Measure a model's statistics.
+
+    Parameters
+    ----------
+    model : Model
+        The model; it does not change.
+    images : ndarray of uint8, shape (N, height, width, channels)
+        Pixels 0..255, of the model's input size.
+    threads : int
+        Threads to use; 0 takes all. The result does not depend on it.
+    progress : callable, optional
+        Called as ``progress(done, layers)`` after each layer.
+
+    Returns
+    -------
+    CleanStatistics
+        Of every layer but the last.
+    """
+    core = _core.Statistics(model.core, model.prepare(images), thread_count(threads))
+    layers = aligned_layers(model)
+    windowed = window_layers(model)
+    channels, windows = {}, {}
+    for done, (index, name) in enumerate(layers.items()):
+        if index in windowed:
+            centres, _ = core.measure_windows(index, _zero_points(model, index))
+            windows[name] = _normalised(*core.measure_windows(index, centres))
+        channels[name] = core.measure(index, _first_guess(model, index), _ROUNDS)
+        if progress is not None:
+            progress(done + 1, len(layers))
+    return CleanStatistics(len(images), channels, windows)
+
+
+def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
+    """Return a copy of a model that holds statistics."""
+    graph = model.to_graph()
+    graph.metadata = {
+        **graph.metadata,
+        METADATA_KEY: {
+            "images": statistics.images,
+            "layers": {name: _packed(values) for name, values in statistics.channels.items()},
+            "windows": {
+                name: {"means": _packed(of.means), "covariances": _packed_half(of.covariances)}
+                for name, of in statistics.windows.items()
+            },
+        },
+    }
+    return Model.from_graph(graph)
+
+
+def without_statistics(model: Model) -> Model:
+    """Return a copy of a model that holds no statistics: a device has no use for them."""
+    graph = model.to_graph()
+    graph.metadata = {k: v for k, v in graph.metadata.items() if k != METADATA_KEY}
+    return Model.from_graph(graph)
+
+
+def stored_statistics(model: Model) -> CleanStatistics | None:
+    """Return the statistics that a model holds, or None.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged, or are not of this model's layers.
+    """
+    stored: dict[str, Any] | None = model.metadata.get(METADATA_KEY)
+    if stored is None:
+        return None
+    names = aligned_layers(model)
+    shapes = {names[index]: shape for index, shape in window_layers(model).items()}
+    try:
+        return CleanStatistics(
+            int(stored["images"]),
+            {
+                name: _unpacked(text, "<f4").reshape(2, -1)
+                for name, text in stored["layers"].items()
+            },
+            _unpacked_windows(stored.get("windows", {}), shapes),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, binascii.Error) as error:
+        raise ValueError(f"the model's {METADATA_KEY} are damaged: {error}") from None
+
+
+def aligned_layers(model: Model) -> dict[int, str]:
+    """Return the layers by op index: all but the last, which has no batch norm."""
+    return {layer.index: layer.name for layer in model.layers[:-1]}
+
+
+def window_layers(model: Model) -> dict[int, tuple[int, int]]:
+    """Return groups and covariances of a group of the layers with windows, by op index."""
+    shapes = {index: _core.window_shape(model.core, index) for index in aligned_layers(model)}
+    return {index: shape for index, shape in shapes.items() if shape[0] > 0}
+
+
+def _zero_points(model: Model, index: int) -> FloatArray:
+    source = model.core.tensors()[model.core.ops()[index]["inputs"][0]]
+    return np.full(source["channels"], source["zero_point"], np.float32)
+
+
+def _first_guess(model: Model, index: int) -> FloatArray:
+    op = model.core.ops()[index]
+    out = model.core.tensors()[op["output"]]
+    guess = np.zeros((2, out["channels"]), np.float32)
+    guess[1] = 32.0 * out["scale"]
+    return guess
+
+
+def _normalised(means: FloatArray, covariances: FloatArray) -> WindowStatistics:
+    """Scale to the range of the half floats that are stored, and round to them."""
+    largest = np.abs(covariances).max(axis=1, keepdims=True)
+    scaled = covariances / np.where(largest > 0, largest, 1)
+    return WindowStatistics(means, scaled.astype(np.float16).astype(np.float32))
+
+
+def _packed(values: FloatArray) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode()
+
+
+def _packed_half(values: FloatArray) -> str:
+    return base64.b64encode(values.astype("<f2").tobytes()).decode()
+
+
+def _unpacked(text: str, dtype: str) -> FloatArray:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype).astype(np.float32)
+
+
+def _unpacked_windows(
+    stored: dict[str, dict[str, str]], shapes: dict[str, tuple[int, int]]
+) -> dict[str, WindowStatistics]:
+    windows = {}
+    for name, of in stored.items():
+        if name not in shapes:
+            raise ValueError(f"{name!r} is no layer with windows")
+        covariances = _unpacked(of["covariances"], "<f2").reshape(shapes[name])
+        windows[name] = WindowStatistics(_unpacked(of["means"], "<f4"), covariances)
+    return windows

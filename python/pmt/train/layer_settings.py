@@ -1,0 +1,145 @@
+"""Settings that differ from layer to layer: queries, size of perturbation, estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.train.options import TrainingOptions
+
+__all__ = [
+    "describe_layers",
+    "settings_for_step",
+    "settings_from_array",
+    "settings_in_force",
+    "settings_to_array",
+]
+
+
+def settings_in_force(trainer: _core.Trainer) -> list[_core.LayerSettings]:
+    """Return the settings of a trainer's layers, one for each."""
+    return [
+        _core.LayerSettings(
+            queries=layer["queries"],
+            mu_weight=layer["mu_weight"],
+            mu_node=layer["mu_node"],
+            estimator=_core.Estimator[layer["estimator"]],
+        )
+        for layer in trainer.layers()
+    ]
+
+
+def settings_for_step(
+    trainer: _core.Trainer,
+    options: TrainingOptions,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    step: int,
+) -> list[_core.LayerSettings]:
+    """Return what a trainer would measure before a step, or without measurements what it has.
+
+    Parameters
+    ----------
+    trainer : _core.Trainer
+        The trainer; it stays as it is.
+    options : TrainingOptions
+        Its options.
+    images : ndarray of int8, shape (batch, height, width, channels)
+        The step's images; the first ``probe_samples`` are used.
+    labels : ndarray of int64, shape (batch,)
+        Their classes.
+    step : int
+        Number of the step.
+
+    Returns
+    -------
+    list of _core.LayerSettings
+        One for each layer.
+    """
+    if not options.is_measured:
+        return settings_in_force(trainer)
+    probed = slice(options.probe_samples)
+    measured = trainer.calibrate(images[probed], labels[probed], step)
+    settings: list[_core.LayerSettings] = measured["settings"]
+    return settings
+
+
+def settings_to_array(settings: Sequence[_core.LayerSettings]) -> npt.NDArray[np.int32]:
+    """Return settings as an array, to be saved with a checkpoint.
+
+    Parameters
+    ----------
+    settings : sequence of _core.LayerSettings
+        One for each layer under training.
+
+    Returns
+    -------
+    ndarray of int32, shape (layers, 4)
+        Queries, ``mu_weight``, ``mu_node``, estimator.
+    """
+    rows = [(s.queries, s.mu_weight, s.mu_node, int(s.estimator)) for s in settings]
+    return np.array(rows, np.int32).reshape(-1, 4)
+
+
+def settings_from_array(array: npt.NDArray[Any], layers: int) -> list[_core.LayerSettings]:
+    """Return what :func:`settings_to_array` was given.
+
+    Parameters
+    ----------
+    array : ndarray of int32, shape (layers, 4)
+        The array.
+    layers : int
+        Number of layers under training.
+
+    Returns
+    -------
+    list of _core.LayerSettings
+        One for each layer.
+
+    Raises
+    ------
+    ValueError
+        If the array has another shape or type, or names no estimator.
+    """
+    if array.dtype != np.int32 or array.shape != (layers, 4):
+        raise ValueError(
+            f"layer_settings: {array.dtype} {array.shape} must be int32 ({layers}, 4), a row for "
+            "each layer"
+        )
+    return [
+        _core.LayerSettings(
+            queries=queries,
+            mu_weight=mu_weight,
+            mu_node=mu_node,
+            estimator=_core.Estimator(estimator),
+        )
+        for queries, mu_weight, mu_node, estimator in array.tolist()
+    ]
+
+
+def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the settings in force, for a record of the metrics.
+
+    Parameters
+    ----------
+    layers : sequence of mapping
+        Of :meth:`_core.Trainer.layers`.
+
+    Returns
+    -------
+    dict
+        By name of the layer ``estimator``, and unless that is exact ``queries`` and ``mu`` (in
+        weight steps or output steps, as the estimator perturbs).
+    """
+    described: dict[str, dict[str, Any]] = {}
+    for layer in layers:
+        estimator = layer["estimator"]
+        one = described.setdefault(layer["name"], {"estimator": estimator})
+        if estimator != "closed_form":
+            which = "mu_node" if estimator == "node_perturbation" else "mu_weight"
+            one.update(queries=layer["queries"], mu=layer[which])
+    return described

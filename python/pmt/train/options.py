@@ -1,0 +1,335 @@
+"""Every choice of the trainer, and the two presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from pmt import _core
+from pmt.train.option_fields import (
+    CORE,
+    Options,
+    Range,
+    Values,
+    document_options,
+    option,
+    refuse_unknown,
+)
+from pmt.train.schedule_options import (
+    BATCH,
+    EPOCHS,
+    FINAL_LEARNING_RATE,
+    LAYERS,
+    LEARNING_RATES,
+    MACS,
+    WARMUP_EPOCHS,
+)
+
+__all__ = ["PRESETS", "TrainingOptions", "preset"]
+
+
+@document_options
+@dataclass(frozen=True)
+class TrainingOptions(Options):
+    """Options of a training run. Values are those of the ``default`` preset."""
+
+    layers: str = LAYERS("all")
+    epochs: int = EPOCHS(10)
+    macs: int = MACS(0)
+    batch: int = BATCH(50)
+    queries: int = option(100, "Q", "perturbed forwards for each image and layer", CORE)
+    learning_rate: float = option(
+        0.5,
+        "R",
+        "with {step} normalised the root mean square of a layer's update in weight steps; with "
+        "{step} gradient the factor of the scaled gradient",
+        LEARNING_RATES,
+    )
+    final_learning_rate: float = FINAL_LEARNING_RATE(0.1)
+    warmup_epochs: int = WARMUP_EPOCHS(0)
+    seed: int = option(1, "S", "seed of everything random in training", CORE)
+    mu_weight: int = option(4, "M", "size of a weight perturbation, in weight steps", CORE)
+    mu_node: int = option(4, "M", "size of a node perturbation, in output steps", CORE)
+    generator: str = option("philox", "NAME", "random numbers of the perturbations", CORE)
+    directions: str = option(
+        "rademacher",
+        "NAME",
+        "directions of a layer's queries: independent random signs; rows of a Hadamard matrix "
+        "times one set of random signs, which are orthogonal; or one weight, bias or node a query, "
+        "as many queries as there are of them, whatever {queries} and {baseline} say",
+        CORE,
+    )
+    pairs: str = option(
+        "one_sided",
+        "NAME",
+        "query each direction forwards, or forwards and backwards, with {queries} even",
+        CORE,
+    )
+    hadamard_index: str = option(
+        "per_sample",
+        "NAME",
+        "Hadamard rows of an image: from the first, with signs of its own, or on from the image "
+        "before, with the signs of the whole batch",
+        CORE,
+    )
+    sparsity: float = option(
+        0.0,
+        "X",
+        "share of a layer's weights, drawn at random, that a step neither perturbs nor changes",
+        CORE,
+        why="the share of weights that a step leaves out",
+    )
+    mask_interval: int = option(
+        1, "N", "steps from one draw of the weights left out to the next", CORE
+    )
+    mask_epochs: int = option(
+        0, "N", "the same in epochs, instead of {mask_interval}; 0 is none", Range(0, 10**6)
+    )
+    scope: str = option(
+        "layer_wise", "NAME", "perturb one layer at a time, or all of them in every query", CORE
+    )
+    baseline: str = option(
+        "leave_one_out",
+        "NAME",
+        "what a query's loss is compared with, the unperturbed loss or the other queries' mean",
+        CORE,
+    )
+    mu: str = option(
+        "fixed",
+        "NAME",
+        "size of a layer's perturbations: {mu_weight} and {mu_node}, or the smallest of 1, 2, 4 "
+        "and 8 at which the rounding noise of int8 is measured to be at most half of the signal",
+        CORE,
+    )
+    mu_per_channel: bool = option(
+        False,
+        help="scale weight perturbations by channel, 1..8 steps, so that all channels move as far "
+        "in real numbers; dead channels are not perturbed",
+    )
+    allocation: str = option(
+        "uniform",
+        "NAME",
+        "queries of a layer: the same for all; or, at the same multiply-accumulates, those that "
+        "make the summed squared error of the gradients smallest, measured",
+        CORE,
+    )
+    rule: str = option(
+        "by_dimension",
+        "NAME",
+        "which estimator a layer gets; by measurement, the one with the smaller squared error",
+        CORE,
+    )
+    node_dimension: str = option(
+        "output",
+        "NAME",
+        "activation that counts as a layer's nodes in the rule by_dimension",
+        CORE,
+    )
+    node_ratio: float = option(10.0, "X", "node perturbation where nodes < X * weights", CORE)
+    sharing: str = option(
+        "per_sample",
+        "NAME",
+        "weight perturbations drawn for each image, or once for the batch",
+        CORE,
+    )
+    gradient_norm_scaling: str = option(
+        "none",
+        "NAME",
+        "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries; or "
+        "the share of it that its losses show to be no noise, also with {step} normalised",
+        CORE,
+    )
+    shrinkage_memory: float = option(
+        0.9, "X", "how much of the measured share is kept from step to step", CORE
+    )
+    quantisation_aware_scaling: bool = option(
+        True, help="divide a gradient by its weight scale squared"
+    )
+    rounding: str = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
+    step: str = option("normalised", "NAME", "how the length of a step is chosen", CORE)
+    optimiser: str = option(
+        "sgd",
+        "NAME",
+        "what stands between a gradient and its step: nothing, momentum or Adam",
+        CORE,
+    )
+    momentum: float = option(
+        0.9, "X", "share of earlier gradients kept from step to step; Adam's beta 1", CORE
+    )
+    adam_beta2: float = option(0.999, "X", "the same of their squares, for Adam", CORE)
+    train_weights: bool = option(
+        True, help="train weights; without them biases alone, in less memory"
+    )
+    train_bias: bool = option(True, help="train biases too")
+    int8_logits: bool = option(
+        False, help="the loss sees the int8 output, not the last layer's accumulators"
+    )
+    align_images: int = option(
+        1000,
+        "N",
+        "first align the model to N training images, as `pmt align` does, without their labels; "
+        "0, or a model that holds no statistics of clean images: do not",
+        Range(0, 10**5),
+    )
+    align_windows: bool = option(True, help="align windows too, not channels alone")
+    align_reliability: bool = option(
+        True,
+        help="with windows, weigh channels by their reliability too where the images hold noise",
+    )
+    aligned_learning_rate: float = option(
+        0.1,
+        "X",
+        "fraction of the learning rate after an alignment: what is left to learn is finer",
+        Range(0.0, 1.0, low_open=True, why="a fraction of learning_rate"),
+    )
+    head_epochs: int = option(
+        12,
+        "N",
+        "before the first step train a linear head alone, N passes over features that are computed "
+        "once; 0, or a head that is not trained or whose gradient is not exact: do not",
+        Range(0, 10**6),
+    )
+    calibration_steps: int = option(
+        20,
+        "N",
+        "steps from a measurement of {mu}, {allocation} and {rule} to the next",
+        Range(1, 10**6),
+    )
+    probe_samples: int = option(
+        32, "N", "images of a measurement, at most those of a step", Range(1, 10**6)
+    )
+    probe_queries: int = option(
+        16,
+        "Q",
+        "perturbed forwards of a measurement for each image, layer, estimator and size",
+        CORE,
+        why="a variance needs two",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.train_weights and not self.train_bias:
+            raise ValueError(
+                "train_weights=False, train_bias=False train nothing; set one of them to True"
+            )
+        if not self.train_weights and self.is_measured:
+            raise ValueError(
+                "train_weights=False does not go with mu='calibrated', allocation='variance' or "
+                "rule='measured': they measure weights; leave them at their fixed values"
+            )
+        if self.is_measured and self.scope == "model_wise":
+            raise ValueError(
+                "scope='model_wise' perturbs all layers at once, so that none can be measured; use "
+                "scope='layer_wise', or mu='fixed', allocation='uniform' and another rule"
+            )
+        self._check_directions()
+
+    def _values(self) -> dict[str, Values]:
+        values = super()._values()
+        if self.baseline == "leave_one_out":
+            values["queries"] = _from(2, values["queries"], "leave-one-out compares two")
+        if self.generator == "xorshift32":
+            values["seed"] = _from(1, values["seed"], "XORShift32 cannot leave 0")
+        return values
+
+    def _check_directions(self) -> None:
+        coordinate = self.directions == "coordinate"
+        measured = self.is_measured or self.gradient_norm_scaling == "measured"
+        if coordinate and (self.scope == "model_wise" or measured):
+            raise ValueError(
+                "directions='coordinate' moves one coordinate of one layer at a time, with nothing "
+                "to measure; use scope='layer_wise', mu='fixed', allocation='uniform', another "
+                "rule and another gradient_norm_scaling"
+            )
+        if self.pairs == "antithetic":
+            if coordinate:
+                raise ValueError(
+                    "pairs='antithetic' does not go with directions='coordinate', which moves each "
+                    "coordinate one way; use pairs='one_sided'"
+                )
+            if self.queries % 2 != 0 or self.allocation != "uniform":
+                raise ValueError(
+                    f"pairs='antithetic' takes two queries a direction: queries={self.queries} "
+                    f"must be even and allocation={self.allocation!r} 'uniform'"
+                )
+        shared = self.sharing == "batch"
+        if self.hadamard_index == "running" and (self.directions != "hadamard" or shared):
+            raise ValueError(
+                "hadamard_index='running' numbers the Hadamard rows of all samples; use it with "
+                "directions='hadamard' and sharing='per_sample'"
+            )
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether layers get settings of their own from what probes measure."""
+        measured = (self.mu, self.allocation, self.rule)
+        return any(value in measured for value in ("calibrated", "variance", "measured"))
+
+    def for_samples(self, samples: int) -> TrainingOptions:
+        """Return the options with ``mask_epochs`` counted in steps, for a training set's size."""
+        if self.mask_epochs == 0:
+            return self
+        steps = self.mask_epochs * max(samples // self.batch, 1)
+        return self.replace(mask_interval=min(steps, 10**6), mask_epochs=0)
+
+    def to_core(self) -> _core.Options:
+        """Return the core's option block; for steps, of options that are :meth:`for_samples`."""
+        options = _core.Options()
+        for name in _core.option_values():
+            if name in self.__dataclass_fields__:
+                setattr(options, name, getattr(self, name))
+        return options
+
+
+def _from(low: int, values: Values, why: str) -> Values:
+    return dataclasses.replace(values, low=low, why=why) if isinstance(values, Range) else values
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    # As printed: sections 3.1 and 3.2, Eq. 8 and 11, section 4.1 for batch, rate and sharing.
+    "paper": {
+        "batch": 100,
+        "learning_rate": 0.01,
+        "final_learning_rate": 0.0,
+        "mu_weight": 1,
+        "mu_node": 1,
+        "generator": "xorshift32",
+        "baseline": "clean",
+        "node_dimension": "input",
+        "node_ratio": 1.0,
+        "sharing": "batch",
+        "gradient_norm_scaling": "queries_and_samples",
+        "rounding": "nearest",
+        "step": "gradient",
+        "align_images": 0,
+        "head_epochs": 0,
+    },
+}
+
+
+def preset(name: str, **changes: Any) -> TrainingOptions:
+    """Return a preset, with some options changed.
+
+    Parameters
+    ----------
+    name : {"default", "paper"}
+        ``default`` is what measured best; ``paper`` is the method as printed.
+    **changes
+        Fields of :class:`TrainingOptions`.
+
+    Returns
+    -------
+    TrainingOptions
+        The options.
+
+    Raises
+    ------
+    ValueError
+        If the preset or an option is unknown, or a value is outside its range.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    refuse_unknown(TrainingOptions, changes)
+    return TrainingOptions(**{**PRESETS[name], **changes})

@@ -1,0 +1,211 @@
+"""What a run is: its trainer, options, source and contents, as ``config.toml`` keeps them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.datasets.checksum import checksums
+from pmt.model import Model
+from pmt.train.schedule import ScheduleOptions
+
+__all__ = ["RunConfig", "RunOptions", "contents_of"]
+
+# The class of the options of each kind of trainer, imported when a run of it is read.
+_OPTIONS: dict[str, Callable[[], type[Any]]] = {}
+_CONTENTS = {
+    "model_crc32": "model",
+    "train_images_crc32": "training images",
+    "train_labels_crc32": "training labels",
+    "valid_images_crc32": "validation images",
+    "valid_labels_crc32": "validation labels",
+}
+
+
+class RunOptions(ScheduleOptions, Protocol):
+    """Options of a run: a frozen dataclass of str, int, float and bool."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What tells a run from others.
+
+    Attributes
+    ----------
+    options : TrainingOptions, or another frozen dataclass of str, int, float and bool
+        Options of the run.
+    source : dict
+        Where model and data come from: strings and integers.
+    contents : dict
+        CRC-32 of the model before training and of the data, see :func:`contents_of`.
+    trainer : str
+        Kind of trainer that the options are of.
+    keep_best : bool
+        Whether the run keeps the model that is best on held-out data.
+    """
+
+    options: RunOptions
+    source: Mapping[str, Any] = field(default_factory=dict)
+    contents: Mapping[str, int] = field(default_factory=dict)
+    trainer: str = "zeroth_order"
+    keep_best: bool = False
+
+    def differences(self, here: RunConfig) -> list[str]:
+        """Return what another run of the same trainer has otherwise, each as a few words."""
+        there = {**_flat(self), **_contents(self)}
+        other = {**_flat(here), **_contents(here)}
+        return [
+            f"{name}: there {there.get(name, 'none')}, here {other.get(name, 'none')}"
+            for name in dict.fromkeys([*there, *other])
+            if there.get(name) != other.get(name)
+        ]
+
+    def to_toml(self) -> str:
+        """Return the text of ``config.toml``."""
+        lines = ["# Written by pmt; `pmt train --resume` reads it."]
+        tables = {
+            "run": {"trainer": self.trainer, "keep_best": self.keep_best},
+            "source": self.source,
+            "contents": self.contents,
+            "options": dataclasses.asdict(self.options),
+        }
+        for title, table in tables.items():
+            lines.append(f"[{title}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+            lines.append("")
+        return "\n".join(lines[:-1]) + "\n"
+
+    @classmethod
+    def read(cls, path: Path, options: type[Any] | None = None) -> RunConfig:
+        """Read a ``config.toml``.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            The file.
+        options : type, optional
+            Class of the options; by default that of the file's trainer, one of pmt's own.
+
+        Raises
+        ------
+        ValueError
+            If it is damaged, or its trainer unknown.
+        OSError
+            If it cannot be read.
+        """
+        tables = _read_tables(path)
+        run = tables.get("run", {})
+        trainer = run.get("trainer", "zeroth_order")
+        try:
+            made = (options or _options_class(trainer))(**tables["options"])
+        except (ValueError, TypeError) as error:
+            raise _damaged(path, str(error)) from error
+        contents = tables.get("contents", {})
+        keep_best = bool(run.get("keep_best", False))
+        return cls(made, tables["source"], contents, trainer, keep_best)
+
+    @staticmethod
+    def read_trainer(path: Path) -> str:
+        """Return the kind of trainer alone; errors as of :meth:`read`."""
+        return str(_read_tables(path).get("run", {}).get("trainer", "zeroth_order"))
+
+
+def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
+    """Name the class of the options of a kind of trainer, so that its run folders can be read.
+
+    Parameters
+    ----------
+    trainer : str
+        ``name`` of the trainer's class.
+    options : callable
+        Returns the class; called when a run of this kind is read.
+    """
+    _OPTIONS[trainer] = options
+
+
+def contents_of(model: Model, data: Dataset, valid: Dataset | None) -> dict[str, int]:
+    """Return the CRC-32 of a model's image, and of all images and labels as they are trained on.
+
+    Corruption and split are in them. A gigabyte of images takes well under a second.
+    """
+    numbers = [_core.crc32(model.image()), *checksums(data)]
+    if valid is not None:
+        numbers += checksums(valid)
+    return dict(zip(_CONTENTS, numbers, strict=False))
+
+
+def _flat(config: RunConfig) -> dict[str, Any]:
+    shown = {"keep_best": repr(config.keep_best)}
+    for key, value in dataclasses.asdict(config.options).items():
+        shown[f"option {key}"] = repr(value)
+    return {**shown, **{f"source {key}": repr(value) for key, value in config.source.items()}}
+
+
+def _contents(config: RunConfig) -> dict[str, str]:
+    return {
+        title: f"CRC-32 {config.contents[key]:08x}"
+        for key, title in _CONTENTS.items()
+        if key in config.contents
+    }
+
+
+def _options_class(trainer: str) -> type:
+    if trainer not in _OPTIONS:
+        raise ValueError(
+            f"trainer {trainer!r} is unknown; it may need a newer version of pmt, or the class of "
+            "its options: read_config(options=...)"
+        )
+    return _OPTIONS[trainer]()
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(f"{path}: {reason}; the run cannot be resumed")
+
+
+def _read_tables(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        tables = _parse_toml(path.read_text())
+        for name in ("source", "options"):
+            if name not in tables:
+                raise ValueError(f"holds no [{name}]")
+        for name, number in tables.get("contents", {}).items():
+            if type(number) is not int:
+                raise ValueError(f"[contents] {name} = {number!r} must be a whole number")
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+    return tables
+
+
+def _parse_toml(text: str) -> dict[str, dict[str, Any]]:
+    """Read what `to_toml` writes: tables of JSON scalars, which are TOML scalars as well."""
+    tables: dict[str, dict[str, Any]] = {}
+    table: dict[str, Any] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            table = tables.setdefault(line[1:-1], {})
+            continue
+        key, separator, value = line.partition(" = ")
+        if not separator:
+            raise ValueError(f"line {number} is not `key = value`")
+        table[key] = _scalar(value, number)
+    return tables
+
+
+def _scalar(text: str, number: int) -> str | int | float | bool:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"line {number} is not `key = value`") from error
+    if not isinstance(value, (str, int, float)):
+        raise ValueError(f"line {number} is not text, a number, true or false")
+    return value

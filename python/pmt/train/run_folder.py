@@ -1,0 +1,344 @@
+"""A training run on disk: everything needed to read, repeat or resume it.
+
+``config.toml`` (trainer, model, data, options), ``env.json`` (machine and versions),
+``metrics.jsonl`` (append-only, one line a step and one an epoch), ``checkpoint.pmt`` (the model so
+far; its metadata says after which step), ``checkpoint-STEP.npz`` (what else that step left, if
+anything), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE``
+(written last).
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util import atomic_file
+from pmt.model import Model
+from pmt.train.run_config import RunConfig, RunOptions
+from pmt.train.run_lock import RunLock
+from pmt.train.run_metrics import Metrics
+
+__all__ = ["RunFolder", "RunOptions"]
+
+# All that a run killed while it was created leaves, besides files aside.
+_BEGUN = {"env.json", "checkpoint.pmt", "metrics.jsonl"}
+
+
+class RunFolder:
+    """Reads and writes one run folder.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def of(cls, folder: RunFolder | str | Path) -> RunFolder:
+        """Return a folder as it is, or that of a path."""
+        return folder if isinstance(folder, RunFolder) else cls(folder)
+
+    @cached_property
+    def lock(self) -> RunLock:
+        """The lock of the process that trains in the folder."""
+        return RunLock.of_folder(self.path)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The model as last saved."""
+        return self.path / "checkpoint.pmt"
+
+    @property
+    def best(self) -> Path:
+        """The model that was best on held-out data."""
+        return self.path / "best.pmt"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object a line."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has finished."""
+        return (self.path / "DONE").is_file()
+
+    def exists(self) -> bool:
+        """Whether the folder holds a run."""
+        return self.checkpoint.is_file() and self._config.is_file()
+
+    def check_free(self) -> None:
+        """Raise FileExistsError if the folder holds what no run killed in its creation left."""
+        if not self.path.exists():
+            return
+        names = set()
+        if self.path.is_dir():
+            names = {p.name for p in self.path.iterdir() if p.suffix != ".part"}
+        recorded = self.metrics.is_file() and self.metrics.stat().st_size > 0
+        if not self.path.is_dir() or recorded or not names <= _BEGUN:
+            raise FileExistsError(
+                f"out={str(self.path)!r} already exists and holds no run; choose another folder or "
+                "empty it"
+            )
+
+    def create(self, model: Model, config: RunConfig) -> None:
+        """Start a run; one that was killed while it was created is started again.
+
+        Parameters
+        ----------
+        model : Model
+            The untrained model; it becomes the checkpoint of step 0.
+        config : RunConfig
+            What the run is.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything else.
+        OSError
+            If it cannot be written.
+        """
+        self.check_free()
+        self.path.mkdir(parents=True, exist_ok=True)
+        atomic_file.sync_folder(self.path.parent)
+        environment = json.dumps(_environment(), indent=2, sort_keys=True)
+        atomic_file.write_text(self.path / "env.json", environment + "\n")
+        self._save_model(model, self.checkpoint, {"step": 0})
+        self._metrics.replace([])
+        # Last: a folder with a config.toml is a run that can be resumed.
+        atomic_file.write_text(self._config, config.to_toml())
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError if the run that trains here is gone."""
+        if not self.exists():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "the run folder was removed or emptied while the run trained in it; start the run "
+                "again",
+                str(self.path),
+            )
+
+    def remove_strays(self) -> None:
+        """Remove what killed processes left aside; for the holder of the lock."""
+        for stray in self.path.glob(".*.part"):
+            with suppress(OSError):
+                stray.unlink()
+
+    def save_checkpoint(
+        self,
+        model: Model,
+        *,
+        step: int,
+        state: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> None:
+        """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        step : int
+            Steps that it has seen.
+        state : dict of ndarray, optional
+            What the trainer needs besides to take the next step.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        self.check_there()
+        self._metrics.sync()  # before the checkpoint that counts on the records
+        training: dict[str, Any] = {"step": step}
+        if state:
+            # First, under its step's name: the model, written last, says which one is valid.
+            atomic_file.write_bytes(self._state_file(step), _npz(state))
+            training["state"] = True
+        self._save_model(model, self.checkpoint, training)
+        for old in self.path.glob("checkpoint-*.npz"):
+            if not state or old != self._state_file(step):
+                old.unlink(missing_ok=True)
+
+    def save_best(self, model: Model, *, step: int) -> None:
+        """Write the model, the best so far on held-out data, as it is after ``step`` steps."""
+        self.check_there()
+        self._save_model(model, self.best, {"step": step})
+
+    def is_checkpoint(self, model: Model) -> bool:
+        """Whether a model is the one that was saved last, whatever its metadata says of steps."""
+        saved, _ = self.load_checkpoint()
+        return _at_step(model, saved.metadata["training"]).image() == saved.image()
+
+    def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
+        _at_step(model, training).save(path)
+
+    def _state_file(self, step: int) -> Path:
+        return self.path / f"checkpoint-{step}.npz"
+
+    def load_state(self, checkpoint: Model) -> dict[str, npt.NDArray[Any]]:
+        """Return the state that was saved with a checkpoint of :meth:`load_checkpoint`.
+
+        Raises
+        ------
+        ValueError
+            If it is missing or damaged.
+        """
+        training = checkpoint.metadata["training"]
+        if not training.get("state"):
+            return {}
+        path = self._state_file(training["step"])
+        if not path.is_file():
+            raise ValueError(f"{path} is missing; the run cannot be resumed")
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
+        except Exception as error:
+            raise ValueError(f"{path}: {error}; the run cannot be resumed") from error
+
+    def load_checkpoint(self) -> tuple[Model, int]:
+        """Return the last checkpoint and the number of steps it has seen.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the folder holds no run.
+        ValueError
+            If the checkpoint is damaged.
+        """
+        if not self.exists():
+            raise FileNotFoundError(f"{str(self.path)!r} holds no run: no checkpoint.pmt")
+        try:
+            model = Model(self.checkpoint.read_bytes())
+            training = model.metadata["training"]
+            step = training["step"]
+            if type(step) is not int or step < 0:
+                raise ValueError(f"step = {step!r} must be a whole number >= 0")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = "its metadata holds no step" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"{self.checkpoint}: {reason}; the run cannot be resumed") from error
+        return model, step
+
+    def read_config(self, options: type[Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Return the options and the source that the run was created with.
+
+        Parameters
+        ----------
+        options : type, optional
+            Class of the options; only needed where the trainer is not one of pmt's own.
+
+        Returns
+        -------
+        options : TrainingOptions, or those of another trainer
+            As :meth:`trainer` says.
+        source : dict
+            Where model and data come from.
+
+        Raises
+        ------
+        ValueError
+            If ``config.toml`` is damaged, or from a trainer that is unknown here.
+        """
+        config = self.config(options)
+        return config.options, dict(config.source)
+
+    def config(self, options: type[Any] | None = None) -> RunConfig:
+        """Return all that ``config.toml`` holds; arguments and errors as :meth:`read_config`."""
+        return RunConfig.read(self._config, options)
+
+    def trainer(self) -> str:
+        """Return the kind of trainer, ``"zeroth_order"`` for a run that does not say."""
+        return RunConfig.read_trainer(self._config)
+
+    @property
+    def _config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def _metrics(self) -> Metrics:
+        return Metrics(self.metrics)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Append one record to the metrics; errors as of :meth:`check_there`."""
+        try:
+            self._metrics.append(record)
+        except FileNotFoundError:
+            self.check_there()
+            raise
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the records; a last line that a crash cut short is left out.
+
+        Raises
+        ------
+        ValueError
+            If another line is damaged.
+        """
+        return self._metrics.read()
+
+    def keep_metrics_before(self, step: int) -> list[dict[str, Any]]:
+        """Drop records of steps from ``step`` on (a crash lost their weights); return the rest.
+
+        Raises
+        ------
+        ValueError
+            If a line is damaged, or a step before has no record.
+        """
+        kept = [r for r in self._metrics.read() if r["step"] < step]
+        recorded = [r["step"] for r in kept if r["kind"] == "step"]
+        if recorded != list(range(step)):
+            raise ValueError(
+                f"{self.metrics}: holds records of {len(recorded)} steps, the checkpoint is of "
+                f"step {step}; the run cannot be resumed"
+            )
+        self._metrics.replace(kept)
+        return kept
+
+    def finish(self) -> None:
+        """Mark the run as finished."""
+        self.check_there()
+        atomic_file.write_text(self.path / "DONE", "")
+
+
+def _npz(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
+            # Under a fixed date: the same state makes the same bytes.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
+    return packed.getvalue()
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "pmt": _core.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _at_step(model: Model, training: dict[str, Any]) -> Model:
+    graph = model.to_graph()
+    graph.metadata = {**graph.metadata, "training": training}
+    return Model.from_graph(graph)

@@ -1,0 +1,150 @@
+"""The metrics of a run: a file that grows by one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from pmt._util import atomic_file
+
+__all__ = ["Metrics", "MetricsReader"]
+
+# What a trainer, a resumed run and reports count on; further entries are free.
+_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
+_NUMBERS = (
+    "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
+)  # fmt: skip
+_NEEDED = {
+    "start": ("valid_loss", "valid_accuracy"),
+    "step": ("loss", "correct", "changed", "seconds"),
+    "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
+}
+
+
+class MetricsReader:
+    """Reads a file of metrics that may be growing, each record once.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self._lines = 0
+
+    def new(self) -> list[dict[str, Any]]:
+        """Return the records since the last call; a last line without its end is not one yet.
+
+        Raises
+        ------
+        ValueError
+            If a line is no record.
+        OSError
+            If the file cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                whole, newline, _ = file.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return []
+        if not newline:
+            return []
+        self._offset += len(whole) + 1
+        return [self._record(line) for line in whole.split(b"\n")]
+
+    def _record(self, line: bytes) -> dict[str, Any]:
+        self._lines += 1
+        try:
+            record = json.loads(line)
+            problem = _problem(record)
+        except (ValueError, RecursionError):
+            problem = "no JSON"
+        if problem:
+            raise ValueError(
+                f"{self.path}: line {self._lines} is no record of a run: {problem}; restore the "
+                "file, or start the run again in another folder"
+            )
+        assert isinstance(record, dict)
+        return record
+
+
+class Metrics:
+    """Writes and reads the metrics of a run.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Append a record to the file.
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing, or is not finite or not of its type.
+        OSError
+            If the file is gone or the disk is full.
+        """
+        problem = _problem(record)
+        if problem:
+            raise ValueError(f"{self.path}: a record of {record!r}: {problem}")
+        line = json.dumps(record, sort_keys=True) + "\n"
+        try:
+            # Without O_CREAT: a folder that was emptied in mid-run must not look like a run.
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(line.encode())
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return all records; a last line that a crash cut short is left out."""
+        return MetricsReader(self.path).new()
+
+    def replace(self, records: list[dict[str, Any]]) -> None:
+        """Write the file anew, whole or not at all."""
+        lines = "".join(json.dumps(record, sort_keys=True) + "\n" for record in records)
+        atomic_file.write_text(self.path, lines)
+
+    def sync(self) -> None:
+        """Bring what was appended to disk."""
+        descriptor = os.open(self.path, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _problem(record: object) -> str:
+    """Return what is wrong with a record; empty if nothing is."""
+    if not isinstance(record, dict):
+        return "no JSON object"
+    kind = record.get("kind")
+    if not isinstance(kind, str):
+        return "it has no kind"
+    for name in ("step", *_NEEDED.get(kind, ())):
+        if name not in record:
+            return f"it has no {name}"
+    for name, value in record.items():
+        if name in _WHOLE and type(value) is not int:
+            return f"{name} = {value!r} must be a whole number"
+        if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            return f"{name} = {value!r} must be a number"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{name} = {value!r} must be finite"
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return f"{name} is a number of more than 64 bits"
+    return ""

@@ -1,0 +1,179 @@
+"""Zeroth-order training of a model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.threads import thread_count
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.train.alignment import align, alignment_cost
+from pmt.train.clean_statistics import CleanStatistics, stored_statistics
+from pmt.train.core_stepper import CoreStepper
+from pmt.train.cost import Cost
+from pmt.train.costs.probe_work import probe_work
+from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.layer_settings import settings_in_force
+from pmt.train.linear_head import head_cost, train_head, trains_head
+from pmt.train.options import TrainingOptions, preset
+from pmt.train.training_run import Trainer
+
+__all__ = ["Cost", "ZOTrainer"]
+
+_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
+
+
+class ZOTrainer(Trainer):
+    """Trains layers of an int8 model with forward passes alone.
+
+    Parameters
+    ----------
+    options : TrainingOptions, optional
+        All options; by default the preset's.
+    preset : {"default", "paper"}
+        Where ``options`` is not given.
+    threads : int
+        Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
+        depend on it.
+    **changes
+        Options that differ from the preset, see :class:`pmt.TrainingOptions`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is unknown or outside its range.
+
+    Examples
+    --------
+    >>> import pmt
+    >>> model = pmt.load("fashion_mnist_dscnn")
+    >>> data = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "gaussian_noise", 5)
+    >>> trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2, batch=100)
+    >>> result = trainer.fit(model, data, progress=False)
+    >>> len(result.epochs)
+    1
+    """
+
+    name = "zeroth_order"
+    options: TrainingOptions
+
+    def __init__(
+        self,
+        options: TrainingOptions | None = None,
+        *,
+        preset: str = "default",
+        threads: int = 0,
+        **changes: Any,
+    ) -> None:
+        base = options if options is not None else _preset(preset)
+        self.options = base.replace(**changes)
+        self.threads = thread_count(threads)
+
+    def cost(self, model: Model, *, samples: int | None = None) -> Cost:
+        """Count one step's work: clean forward, queries, node gradients with their forwards.
+
+        Parameters
+        ----------
+        model : Model
+            The model to train.
+        samples : int, optional
+            Batch size; the options' by default.
+
+        Returns
+        -------
+        Cost
+            See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
+            ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
+            that of uniform queries; a run records what it took.
+        """
+        layers = model.select_layers(self.options.layers)
+        options = self.options.to_core()
+        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
+        images = samples if samples is not None else self.options.batch
+        step = zeroth_order_work(model.core, options, layers, most).cost(images)
+        probed = min(self.options.probe_samples, images)
+        probes = probe_work(model.core, options, layers).cost(probed)
+        every = self.options.calibration_steps
+        return Cost(
+            step.forwards + math.ceil(probes.forwards / every),
+            step.macs + math.ceil(probes.macs / every),
+        )
+
+    def preparation_cost(self, model: Model, samples: int) -> Cost:
+        """Count the work of :meth:`prepare`, in which no forward is perturbed."""
+        macs = 0
+        statistics = self._reference(model)
+        if statistics is not None:
+            windows = self.options.align_windows and bool(statistics.windows)
+            aligned = min(self.options.align_images, samples)
+            macs += alignment_cost(
+                model, aligned, windows=windows, reliability=self.options.align_reliability
+            ).macs
+        if trains_head(model, self.options):
+            macs += head_cost(model, self.options, samples)
+        return Cost(0, macs)
+
+    def prepare(self, model: Model, data: Dataset) -> None:
+        """Align the model to ``align_images`` of the training images; then train its head alone."""
+        statistics = self._reference(model)
+        if statistics is not None:
+            self._align(model, data.images, statistics)
+        if trains_head(model, self.options):
+            train_head(model, data, self.options, threads=self.threads)
+
+    def _align(
+        self, model: Model, images: npt.NDArray[np.uint8], statistics: CleanStatistics
+    ) -> None:
+        count = min(self.options.align_images, len(images))
+        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
+        align(
+            model,
+            images[np.sort(order[:count])],
+            statistics,
+            windows=self.options.align_windows,
+            reliability=self.options.align_reliability,
+            threads=self.threads,
+        )
+
+    def _reference(self, model: Model) -> CleanStatistics | None:
+        """Return what the model is aligned to; None where it is not."""
+        return stored_statistics(model) if self.options.align_images > 0 else None
+
+    def scheduled_options(self, model: Model) -> TrainingOptions:
+        """Return the options, with the learning rate of a run that begins with an alignment."""
+        if self._reference(model) is None:
+            return self.options
+        rate = self.options.learning_rate * self.options.aligned_learning_rate
+        return self.options.replace(learning_rate=rate)
+
+    def stepper(self, model: Model, samples: int) -> CoreStepper:
+        """Return what takes the steps of a run on ``model``, with so many training samples."""
+        options = self.options.for_samples(samples)
+        layers = model.select_layers(options.layers)
+        core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
+        return CoreStepper(core, options, model, layers)
+
+
+def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
+    """Return settings that cost as much as any that may be measured."""
+    settings = settings_in_force(trainer)
+    if options.rule != "measured":
+        return settings
+    return [
+        _core.LayerSettings(
+            queries=one.queries,
+            mu_weight=one.mu_weight,
+            mu_node=one.mu_node,
+            # A weight perturbation's gradient needs no forward of its own.
+            estimator=max(one.estimator, _core.Estimator.node_perturbation),
+        )
+        for one in settings
+    ]
+
+
+_preset = preset
