@@ -29,7 +29,7 @@ help:
 	@echo 'make cpp-test   C++ tests under the address and undefined-behaviour sanitizers'
 	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
-	@echo 'make python-test [ARGS="tests/test_x.py -k name"]'
+	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo

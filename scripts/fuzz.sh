@@ -9,7 +9,7 @@ minutes=${1:-10}
 shift || true
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  mapfile -t targets < <(PYTHONPATH=tests .venv/bin/python -c \
+  mapfile -t targets < <(PYTHONPATH=tests:tests/support .venv/bin/python -c \
     'from fuzz.targets import TARGETS; print("image", *TARGETS, sep="\n")')
 fi
 
@@ -28,6 +28,6 @@ for target in "${targets[@]}"; do
   if [ "$target" = image ]; then
     fuzz_image
   else
-    PYTHONPATH=tests .venv/bin/python -W ignore -m fuzz "$target" --minutes "$minutes"
+    PYTHONPATH=tests:tests/support .venv/bin/python -W ignore -m fuzz "$target" --minutes "$minutes"
   fi
 done

@@ -1,9 +1,9 @@
 """Fuzz one reader with atheris (``pip install atheris``), guided by the coverage of its code.
 
-    PYTHONPATH=python:tests python -m fuzz tflite --minutes 10
+    PYTHONPATH=tests:tests/support python -m fuzz tflite --minutes 10
 
-A finding is written to ``tests/fuzz/findings/TARGET-<hash>``, which `tests/test_fuzz.py` reads
-from then on. It counts as one when a reader raises anything but a ValueError that names the file,
+A finding is written to ``tests/fuzz/findings/TARGET-<hash>``, which `tests/project/test_fuzz.py`
+reads from then on. It counts as one when a reader raises anything but a ValueError that names the file,
 takes more than 10 seconds, or more than 512 MB above what the process starts with.
 """
 

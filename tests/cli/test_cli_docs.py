@@ -1,0 +1,115 @@
+"""What the documents show is what the program prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import pmt
+from pmt.cli import main
+from pmt.train.options import PRESETS
+
+ROOT = Path(__file__).parents[2]
+# A command after a prompt, and what it printed up to the next empty line or the end of the block.
+EXAMPLE = re.compile(r"^\$ pmt (eval .*)\n((?:(?!```).+\n)+)", re.MULTILINE)
+EXAMPLES = EXAMPLE.findall((ROOT / "README.md").read_text())
+
+
+def test_the_readme_has_examples():
+    assert len(EXAMPLES) == 2
+
+
+@pytest.mark.parametrize(("command", "printed"), EXAMPLES)
+def test_the_readme_shows_what_eval_prints(command, printed, capsys):
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_info_in_the_documents_is_current(capsys):
+    text = (ROOT / "docs" / "cli.md").read_text()
+    command, shown = re.search(
+        r"^\$ pmt (info .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
+    ).groups()
+    assert main(command.split()) == 0
+    printed = capsys.readouterr().out.splitlines()
+    for line in shown.splitlines():
+        assert line == " ..." or line in printed
+
+
+def test_convert_in_the_documents_is_current(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tflite")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "exporters.md").read_text()
+    command, shown = re.search(
+        r"^\$ pmt (convert .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
+    ).groups()
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_the_program_that_runs_an_export_prints_the_right_class(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("tflite")
+    pytest.importorskip("ai_edge_litert")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "exporters.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(program, {})
+    predicted, label = capsys.readouterr().out.split()
+    assert predicted == label
+
+
+def test_corrupt_in_the_documents_is_current(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "cli.md").read_text()
+    command, shown = re.search(
+        r"^\$ pmt (corrupt .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
+    ).groups()
+    assert main(command.split()) == 0
+    printed = capsys.readouterr().out
+    figures = re.compile(r" +[\d,]+ +\d+\.\d$", re.MULTILINE)
+    assert figures.sub(" ...", printed) == figures.sub(" ...", shown)
+
+
+def test_every_command_has_its_line_in_the_documents(capsys):
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert main(["--help"]) == 0
+    commands = re.findall(r"^    ([a-z]+) +\w", capsys.readouterr().out, re.MULTILINE)
+    assert "corrupt" in commands
+    assert [name for name in commands if f"| `pmt {name} " not in text] == []
+
+
+def test_the_table_of_presets_is_current():
+    text = (ROOT / "docs" / "algorithm.md").read_text()
+    rows = dict(re.findall(r"^\| (`[a-z0-9_`, ]+`)[^|]*\| (.*?) \|[^|]*\|$", text, re.MULTILINE))
+    table = {}
+    for names, values in rows.items():
+        default, paper = (column.strip() for column in values.split("|"))
+        names = [name.strip("` ") for name in names.split(",")]
+        for i, name in enumerate(names):
+            split = len(names) > 1 and "," in default
+            table[name] = [
+                (column.split(",")[i] if split else column).split("(")[0].strip()
+                for column in (default, paper)
+            ]
+    for field in dataclasses.fields(pmt.TrainingOptions):
+        if field.name in ("layers", "epochs", "seed", "int8_logits"):
+            assert not any(field.name in changes for changes in PRESETS.values())
+            continue
+        for preset, shown in zip(("default", "paper"), table[field.name], strict=True):
+            value = getattr(pmt.preset(preset), field.name)
+            if isinstance(value, bool):
+                assert shown == ("yes" if value else "no"), field.name
+            elif isinstance(value, str):
+                assert shown == value, field.name
+            else:
+                assert float(shown) == value, field.name
+
+
+def test_every_link_between_the_documents_leads_somewhere():
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).is_file(), f"{page.name}: {target}"

@@ -1,0 +1,191 @@
+"""CIFAR-10 in its two official layouts, whole and damaged."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cifar_files import RECORD, assert_the_record, write_binary, write_python
+
+from pmt.datasets import CIFAR10_CLASSES, load
+
+
+def test_binary_layout(tmp_path: Path) -> None:
+    write_binary(tmp_path)
+    train, test = load(tmp_path), load(tmp_path, split="test")
+    assert train.labels.tolist() == [3, 0, 9]
+    assert train.images.shape == (3, 32, 32, 3)
+    assert train.class_names == CIFAR10_CLASSES
+    assert test.labels.tolist() == [5]
+    assert_the_record(train.images[0])
+    assert_the_record(train.images[2])
+    assert_the_record(test.images[0])
+
+
+def test_the_parent_folder_will_do(tmp_path: Path) -> None:
+    write_binary(tmp_path / "cifar-10-batches-bin")
+    assert load(tmp_path, split="test").labels.tolist() == [5]
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_python_layout_of_any_pickle_protocol(tmp_path: Path, protocol: int) -> None:
+    write_python(tmp_path / "cifar-10-batches-py", protocol)
+    train, test = load(tmp_path), load(tmp_path, split="test")
+    assert train.labels.tolist() == [3, 0]
+    assert train.class_names == CIFAR10_CLASSES
+    assert_the_record(train.images[0])
+    assert test.labels.tolist() == [5]
+    assert_the_record(test.images[0])
+
+
+def test_python_layout_as_python_2_wrote_it(tmp_path: Path) -> None:
+    write_python(tmp_path)
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR"
+        b"(I1\n(I1\nI3072\ntcnumpy\ndtype\n(S'u1'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntb"
+        b"I00\nT" + (3072).to_bytes(4, "little") + RECORD + b"tb"
+    )
+    (tmp_path / "data_batch_1").write_bytes(
+        b"\x80\x02}(U\x04data" + array + b"U\x06labels](K\x07eu."
+    )
+    train = load(tmp_path)
+    assert train.labels.tolist() == [7]
+    assert_the_record(train.images[0])
+
+
+def test_class_names_can_be_replaced(tmp_path: Path) -> None:
+    write_binary(tmp_path)
+    names = tuple(f"class {i}" for i in range(10))
+    assert load(tmp_path, class_names=names).class_names == names
+    with pytest.raises(ValueError, match="label 9 is out of range 0 to 1 of the 2 class names"):
+        load(tmp_path, class_names=("a", "b"))
+
+
+def test_missing_meta_means_the_official_names(tmp_path: Path) -> None:
+    (write_binary(tmp_path / "b") / "batches.meta.txt").unlink()
+    (write_python(tmp_path / "p") / "batches.meta").unlink()
+    assert load(tmp_path / "b").class_names == CIFAR10_CLASSES
+    assert load(tmp_path / "p").class_names == CIFAR10_CLASSES
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("data_batch_2.bin", bytes(3072), r"data_batch_2.bin: has 3072 bytes, not a multiple"),
+        ("data_batch_2.bin", b"", "data_batch_2.bin: has 0 bytes"),
+        ("data_batch_2.bin", b"\x0a" + RECORD, "record 0 has label 10, out of range 0 to 9"),
+        ("batches.meta.txt", b"one\ntwo\n", "batches.meta.txt: names 2 classes instead of 10"),
+    ],
+)
+def test_damaged_binary_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (write_binary(tmp_path) / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path)
+
+
+def test_missing_files_of_a_split(tmp_path: Path) -> None:
+    write_binary(tmp_path)
+    (tmp_path / "test_batch.bin").unlink()
+    with pytest.raises(FileNotFoundError, match=r"test_batch.bin: .*no test split; download"):
+        load(tmp_path, split="test")
+    (tmp_path / "data_batch_1.bin").unlink()
+    with pytest.raises(FileNotFoundError, match=r"data_batch_1.bin: .*train split is not whole"):
+        load(tmp_path)
+
+
+class Hostile:
+    """Would run a command if it were unpickled as usual."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_hostile_pickle_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    folder = write_python(tmp_path / "data")
+    content = pickle.dumps({"data": Hostile(tmp_path / "made"), "labels": [1]})
+    (folder / "data_batch_1").write_bytes(content)
+    with pytest.raises(ValueError, match=r"data_batch_1: the pickle is refused: .*mkdir"):
+        load(folder)
+    assert not (tmp_path / "made").exists()
+
+
+ROW = np.zeros((1, 3072), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a readable pickle"),
+        (b"not a pickle", "not a readable pickle"),
+        (pickle.dumps([1]), "not a pickled dict with 'data' and 'labels'"),
+        (pickle.dumps({"data": ROW, "fine_labels": [1]}), "not a pickled dict with"),
+        (pickle.dumps({"data": ROW / 1.0, "labels": [1]}), "dtype 'f8' instead of uint8"),
+        (pickle.dumps({"data": ROW.astype(object), "labels": [1]}), "instead of uint8"),
+        (pickle.dumps({"data": ROW[0], "labels": [1]}), r"data is \(3072,\), not uint8 of shape"),
+        (pickle.dumps({"data": "text", "labels": [1]}), "data is str"),
+        (pickle.dumps({"data": ROW, "labels": [1, 2]}), "2 labels for 1 images"),
+        (pickle.dumps({"data": ROW, "labels": [11]}), "record 0 has label 11"),
+        (pickle.dumps({"data": ROW, "labels": [1 << 80]}), "record 0 has label"),
+        (pickle.dumps({"data": ROW, "labels": ["1"]}), "labels is not a list of integers"),
+        (b"\x80\x02Nr\xff\xff\xff\x7f.", "it numbers an object 2147483647"),
+        (pickle.dumps({"data": ROW, "labels": [1]}).replace(b"M\x00\x0c", b"M\x01\x0c"), "3073"),
+    ],
+)
+def test_damaged_pickles(tmp_path: Path, content: bytes, message: str) -> None:
+    (write_python(tmp_path) / "data_batch_1").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"data_batch_1: .*{message}"):
+        load(tmp_path)
+
+
+def test_every_truncation_of_a_pickle_is_one_clear_error(tmp_path: Path) -> None:
+    path = write_python(tmp_path) / "data_batch_1"
+    whole = path.read_bytes()
+    for length in (*range(0, 200, 7), 3000, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="data_batch_1: "):
+            load(tmp_path)
+
+
+def problem_of(folder: Path) -> str | None:
+    try:
+        load(folder)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_flipped_bits_of_a_pickle_never_escape_as_another_error(tmp_path: Path) -> None:
+    path = write_python(tmp_path) / "data_batch_1"
+    whole = path.read_bytes()
+    generator = np.random.default_rng(0)
+    ends = [*range(250), *range(len(whole) - 120, len(whole))]
+    for position in generator.choice(ends, 150):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(generator.integers(8))
+        path.write_bytes(damaged)
+        problem = problem_of(tmp_path)
+        assert problem is None or "data_batch_1: " in problem
+
+
+def test_bad_label_names(tmp_path: Path) -> None:
+    (write_python(tmp_path) / "batches.meta").write_bytes(pickle.dumps({"label_names": ["a"]}))
+    with pytest.raises(ValueError, match=r"batches.meta: label_names is not a list of 10 names"):
+        load(tmp_path)
+
+
+def test_the_official_files(cifar10_dir: Path) -> None:
+    train, test = load(cifar10_dir), load(cifar10_dir, split="test")
+    assert train.images.shape == (50000, 32, 32, 3)
+    assert np.bincount(train.labels).tolist() == [5000] * 10
+    assert train.labels[:10].tolist() == [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]
+    assert test.images.shape == (1000, 32, 32, 3)
+    assert test.labels[:10].tolist() == [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]
+    # The published channel means of the training set, 0.4914, 0.4822, 0.4465 of full scale.
+    means = train.images.mean(axis=(0, 1, 2)) / 255
+    np.testing.assert_allclose(means, [0.4914, 0.4822, 0.4465], atol=5e-5)

@@ -1,0 +1,169 @@
+"""Firmware that trains MCUNet takes the memory that was planned, and no more."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from firmware_tools import (
+    EMULATOR,
+    TARGET,
+    check_linked,
+    emulate,
+    make,
+    need_firmware_tools,
+    random_dataset,
+    share_objects,
+)
+from networks import residual_network
+
+import pmt
+from pmt.firmware.export import export
+from pmt.firmware.export.linked import linked_sizes
+from pmt.firmware.export.task import make_task
+from pmt.firmware.monitor import TrainingLog
+from pmt.train.costs.arena import arena_bytes
+
+PROGRAM = Path(__file__).resolve().parents[2] / "benchmarks" / "firmware_memory.py"
+
+
+@cache
+def benchmark() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("firmware_memory", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its dataclasses look
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("layers", "arena"),
+    [
+        ("all", 607616),
+        ("paper14", 298336),
+        ("B1", 106128),
+        ("B2", 117184),
+        ("B3", 126608),
+        ("B4", 231440),
+        ("head", 92480),
+    ],
+)
+def test_the_arenas_that_the_documents_give(layers: str, arena: int) -> None:
+    model = pmt.load("cifar10_mcunet")
+    task = make_task(
+        model,
+        dataset=random_dataset(model, 1),
+        options=pmt.preset("paper", queries=50, batch=1),
+        layers=layers,
+        steps=1,
+        batch=1,
+        learning_rates=None,
+        inferences=0,
+    )
+    given = (task.model.core, task.options, task.layers, task.batch, task.settings)
+    assert arena_bytes(*given) == arena
+
+
+def test_every_row_has_its_planned_arena_above() -> None:
+    assert [row.layers for row in benchmark().ROWS] == [
+        "all", "paper14", "B1", "B2", "B3", "B4", "head",
+    ]  # fmt: skip
+
+
+def test_a_block_trains_in_the_emulator_in_the_memory_that_was_planned(
+    tmp_path: Path, firmware_objects: Path
+) -> None:
+    need_firmware_tools(EMULATOR, "make")
+    model = pmt.load("cifar10_mcunet")
+    report = export(
+        model,
+        target=TARGET,
+        like="stm32f746g-disco",
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 3),
+        options=pmt.preset("paper", queries=2, batch=1),
+        layers="B3",
+        steps=3,
+        batch=1,
+        inferences=1,
+    )
+    assert report.arena_bytes == 124112
+    share_objects(firmware_objects, report.path)
+    ok, lines = emulate(report.path)
+    linked = linked_sizes(report.path / "build" / "fw.elf")
+    assert (linked.arena, linked.stack, linked.ram) == (124112, 4096, 124112 + 4096 + 1744)
+    log = TrainingLog()
+    for line in lines:
+        log.read(line)
+    # The ten logits, 40 bytes, are last; the arena's size is a multiple of 16.
+    assert log.memory["arena"] == (124104, 124112)
+    used, stack = log.memory["stack"]
+    assert stack == 4096
+    assert used < 3072
+    assert log.verdict == "ok (3 steps, 3 layers, 51 activations)"
+    assert ok
+
+
+@pytest.mark.parametrize(
+    ("board", "layers", "kilobytes"),
+    [
+        ("stm32h7b3i-dk", "all", 600),
+        ("stm32h7b3i-dk", "paper14", 340),
+        ("stm32f746g-disco", "B1", 256),
+        ("stm32f746g-disco", "B2", 160),
+        ("stm32f746g-disco", "B3", 160),
+        ("stm32f746g-disco", "B4", 256),
+    ],
+)
+def test_mcunet_links_for_the_papers_boards(
+    tmp_path: Path, firmware_objects: Path, board: str, layers: str, kilobytes: int
+) -> None:
+    model = pmt.load("cifar10_mcunet")
+    report = export(
+        model,
+        target=board,
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 1),
+        options=pmt.preset("paper", queries=50, batch=1),
+        layers=layers,
+        steps=1,
+        batch=1,
+        inferences=0,
+    )
+    assert report.ram_used <= kilobytes * 1024
+    share_objects(firmware_objects, report.path)
+    built = make(report.path)
+    assert built.returncode == 0, built.stdout
+    check_linked(report)
+
+
+def test_a_write_beyond_the_arena_is_no_success(tmp_path: Path, firmware_objects: Path) -> None:
+    need_firmware_tools(EMULATOR, "make")
+    model = residual_network()
+    report = export(
+        model,
+        target=TARGET,
+        like="stm32f746g-disco",
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 9),
+        options=pmt.preset("default", batch=3, queries=4),
+        steps=1,
+    )
+    share_objects(firmware_objects, report.path)
+    program = report.path / "app" / "main.cpp"
+    text = program.read_text()
+    end = "  return session.report();"
+    assert text.count(end) == 1
+    beyond = "  board::arena().data[board::arena().bytes + 99] = 1;\n"
+    program.write_text(text.replace(end, beyond + end))
+    ok, log = emulate(report.path)
+    assert not ok
+    size = report.arena_bytes
+    assert f"arena: {size + 100} of {size} bytes used at most" in log
+    assert log[-1] == "verify: arena: something wrote beyond its end"

@@ -1,0 +1,252 @@
+"""int8 ONNX networks in QDQ form: ours, and those of ONNX Runtime's quantiser."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from networks import every_op, pixels, residual_network
+from onnx_networks import Network, run
+
+import pmt
+from pmt import formats
+from pmt.formats.onnx import importer as onnx_qdq
+from pmt.formats.onnx.exporter import onnx_model
+from pmt.net.graph import Graph
+
+WRITTEN = {
+    "residual": residual_network,
+    "every op": every_op,
+    "bundled": lambda: pmt.load("fashion_mnist_dscnn"),
+}
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_was_written_is_read_back(name: str, unsigned: bool, tmp_path: Path) -> None:
+    model = WRITTEN[name]()
+    path = tmp_path / "net.onnx"
+    path.write_bytes(onnx_model(model.to_graph(), unsigned=unsigned))
+    graph = formats.read(path)
+    images = pixels(model, 30)
+    inputs = model.prepare(images)
+    read = pmt.Model.from_graph(graph)
+    np.testing.assert_array_equal(read.core.logits(inputs), model.core.logits(inputs))
+    # A dense layer is written as a convolution of the whole map, a pad joins its reader.
+    before = [op.kind for op in model.to_graph().ops if op.kind != "pad"]
+    kinds = ["conv2d" if kind == "fully_connected" else kind for kind in before]
+    assert [op.kind for op in graph.ops] == kinds
+    # Without a formula, the int8 input is pixel - 128.
+    np.testing.assert_array_equal(read.prepare(images), (images.astype(int) - 128).astype(np.int8))
+
+
+def test_the_formula_of_pixels(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(onnx_model(residual_network().to_graph()))
+    graph = onnx_qdq.read(path, input_mean=(1, 2, 3), input_std=4)
+    assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 4.0, 4.0))
+    with pytest.raises(TypeError, match=r"\['classes'\] are unknown for an \.onnx file"):
+        onnx_qdq.read(path, classes=3)
+
+
+def float_network(net: Network) -> str:
+    """Convolutions of three kinds, a residual, pools, a MatMul: as an exporter leaves them."""
+    x = net.add("Relu", [net.conv("x", 3, 8, pads=[1, 1, 1, 1])])
+    y = net.add(
+        "Clip", [net.conv(x, 8, 8, group=8, pads=[1, 1, 1, 1]), *map(net.constant, (0.0, 6.0))]
+    )
+    x = net.add("Relu", [net.add("Add", [net.conv(y, 8, 8, 1), x])])
+    x = net.add("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0])
+    x = net.conv(x, 8, 12, dilations=[2, 2])
+    x = net.add("Reshape", [x, net.constant([0, -1], np.int64)])
+    x = net.add("Relu", [net.add("Gemm", [x, net.weights(192, 9), net.weights(9)])])
+    return net.add("Add", [net.add("MatMul", [x, net.weights(9, 5)]), net.weights(5)])
+
+
+def average(net: Network) -> str:
+    x = net.conv("x", 3, 8)
+    return net.add("AveragePool", [x], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
+
+
+def mean(net: Network) -> str:
+    return net.add("GlobalAveragePool", [net.conv("x", 3, 8)])
+
+
+def quantised(
+    folder: Path, seed: int, activations: str, build: Callable[[Network], str], **options
+) -> tuple[Path, np.ndarray]:
+    """A network that ONNX Runtime quantised on 8 random batches, and other inputs."""
+    pytest.importorskip("onnxruntime")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+        rng = np.random.default_rng(seed)
+        batches = iter([rng.normal(size=(4, 3, 16, 16)).astype(np.float32) for _ in range(8)])
+
+        class Batches(CalibrationDataReader):
+            def get_next(self):
+                batch = next(batches, None)
+                return None if batch is None else {"x": batch}
+
+        net = Network(seed)
+        source = net.save(folder / "float.onnx", build(net), ("n", 3, 16, 16))
+        path = folder / "int8.onnx"
+        quantize_static(
+            source,
+            path,
+            Batches(),
+            activation_type=QuantType[activations],
+            weight_type=QuantType.QInt8,
+            **options,
+        )
+    return path, rng.normal(size=(100, 3, 16, 16)).astype(np.float32)
+
+
+def int8_of(graph: Graph, index: int, real: np.ndarray) -> np.ndarray:
+    tensor = graph.tensors[index]
+    steps = np.rint(real / np.float32(tensor.scale)) + tensor.zero_point
+    return np.clip(steps, -128, 127).astype(np.int8)
+
+
+def our_outputs(graph: Graph, inputs: np.ndarray) -> np.ndarray:
+    """Our int8 outputs for the real inputs (N, 3, H, W) of a file."""
+    model = pmt.Model.from_graph(graph)
+    ready = int8_of(graph, graph.input, inputs).transpose(0, 2, 3, 1)
+    rows = [model.core.activations(np.ascontiguousarray(image))[graph.output] for image in ready]
+    return np.stack(rows).reshape(len(inputs), -1)
+
+
+@pytest.mark.parametrize(
+    ("activations", "options"),
+    [
+        ("QInt8", {"per_channel": True}),
+        ("QUInt8", {"per_channel": True}),
+        ("QUInt8", {"per_channel": False}),
+        ("QInt8", {"per_channel": True, "extra_options": {"ActivationSymmetric": True}}),
+    ],
+)
+def test_networks_of_onnx_runtimes_quantiser(activations, options, tmp_path: Path) -> None:
+    for seed in range(2):
+        path, inputs = quantised(tmp_path, seed, activations, float_network, **options)
+        graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+        found = our_outputs(graph, inputs).astype(int)
+        expected = int8_of(graph, graph.output, run(path, inputs)).astype(int)
+        differences = np.abs(found - expected)
+        assert differences.max() <= 1
+        assert np.mean(differences == 0) >= 0.98
+        assert np.mean(found.argmax(1) == expected.argmax(1)) >= 0.98
+
+
+@pytest.mark.parametrize(("build", "kind"), [(average, "average_pool"), (mean, "mean")])
+def test_averages_differ_by_one_step_at_most(build, kind: str, tmp_path: Path) -> None:
+    # QuantizeLinear rounds their ties the other way where the zero point is odd.
+    for seed in range(2):
+        path, inputs = quantised(tmp_path, seed, "QInt8", build, per_channel=True)
+        graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+        assert [op.kind for op in graph.ops] == ["conv2d", kind]
+        real = run(path, inputs).transpose(0, 2, 3, 1).reshape(100, -1)
+        differences = our_outputs(graph, inputs).astype(int) - int8_of(graph, graph.output, real)
+        assert np.abs(differences).max() <= 1
+
+
+def test_integer_kernels_of_onnx_runtime(tmp_path: Path) -> None:
+    # Weights of 7 bits: its kernels for 8 bits saturate on processors without VNNI.
+    path, inputs = quantised(
+        tmp_path, 0, "QUInt8", float_network, per_channel=True, reduce_range=True
+    )
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    found = our_outputs(graph, inputs).astype(int)
+    expected = int8_of(graph, graph.output, run(path, inputs, optimised=True)).astype(int)
+    assert np.abs(found - expected).max() <= 2
+    assert np.mean(found.argmax(1) == expected.argmax(1)) >= 0.95
+
+
+def weights_between(net: Network, dtype: type, zero: int) -> str:
+    """One convolution between quantise and dequantise nodes, weights with a zero point."""
+    scale, offset = net.constant(0.05), net.constant(-3, np.int8)
+    x = net.add(
+        "DequantizeLinear", [net.add("QuantizeLinear", ["x", scale, offset]), scale, offset]
+    )
+    values = net.constant(np.arange(24).reshape(2, 3, 2, 2) + 120, dtype)
+    weights = net.add("DequantizeLinear", [values, net.constant(0.02), net.constant(zero, dtype)])
+    y = net.add("QuantizeLinear", [net.add("Conv", [x, weights]), net.constant(0.1), offset])
+    y = net.add("DequantizeLinear", [y, net.constant(0.1), offset])
+    return net.add("GlobalMaxPool", [y])
+
+
+def test_unsigned_weights_around_128_are_symmetric(tmp_path: Path) -> None:
+    net = Network()
+    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 128), (1, 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    assert graph.ops[0].weights[0, 0, 0].tolist() == [-8, -4, 0]  # out, row, column: 120, 124, 128
+    inputs = np.random.default_rng(0).normal(size=(20, 3, 6, 6)).astype(np.float32)
+    expected = int8_of(graph, graph.output, run(path, inputs)).reshape(20, -1)
+    np.testing.assert_array_equal(our_outputs(graph, inputs), expected)
+
+
+def test_weights_with_another_zero_point_are_refused(tmp_path: Path) -> None:
+    net = Network()
+    path = net.save(tmp_path / "net.onnx", weights_between(net, np.uint8, 130), (1, 3, 6, 6))
+    with pytest.raises(ValueError, match=r"\(Conv\): its weights have zero points .* such as 2"):
+        onnx_qdq.read(path)
+
+
+def test_a_float_network_is_sent_to_the_quantiser(tmp_path: Path) -> None:
+    net = Network()
+    path = net.save(tmp_path / "net.onnx", float_network(net), ("n", 3, 16, 16))
+    with pytest.raises(
+        ValueError, match=r"is a float network.*`pmt quantize net\.onnx --calibrate"
+    ):
+        formats.read(path)
+
+
+def test_activations_without_scales_are_named(tmp_path: Path) -> None:
+    net = Network()
+    scale, zero = net.constant(0.05), net.constant(3, np.int8)
+    x = net.add("DequantizeLinear", [net.add("QuantizeLinear", ["x", scale, zero]), scale, zero])
+    weights = net.add("DequantizeLinear", [net.constant(np.ones((4, 3, 1, 1)), np.int8), scale])
+    first = net.add("Conv", [x, weights])
+    second = net.add("Conv", [first, net.weights(4, 4, 1, 1)])
+    path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [second]))
+    with pytest.raises(ValueError, match="n4' \\(Conv\\): its weights are float in a quantised"):
+        onnx_qdq.read(path)
+    net.nodes.pop()
+    net.nodes.pop()
+    path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [first]))
+    with pytest.raises(ValueError, match="it reads 'conv' in float, without QuantizeLinear"):
+        onnx_qdq.read(path)
+    net.nodes.pop()
+    path = net.save(tmp_path / "net.onnx", first)
+    with pytest.raises(ValueError, match="the outputs of 'conv' have no QuantizeLinear"):
+        onnx_qdq.read(path)
+
+
+def test_float_weights_behind_quantise_nodes(tmp_path: Path) -> None:
+    """As exporters write quantisation-aware training: weights and biases float in the file."""
+    net = Network()
+    zero, plain = net.constant(-5, np.int8), net.constant(np.zeros(4), np.int8)
+
+    def both(x: str, scale: str, zero: str, **axis) -> str:
+        steps = net.add("QuantizeLinear", [x, scale, zero], **axis)
+        return net.add("DequantizeLinear", [steps, scale, zero], **axis)
+
+    x = both("x", net.constant(0.03), zero)
+    scales = net.constant([0.01, 0.02, 0.01, 0.03])
+    weights = both(net.weights(4, 3, 3, 3), scales, plain, axis=0)
+    x = net.add("Relu", [net.add("Conv", [x, weights, net.weights(4)], pads=[1, 1, 1, 1])])
+    x = both(net.add("Flatten", [both(x, net.constant(0.04), zero)]), net.constant(0.04), zero)
+    weights = both(net.weights(144, 4, scale=0.1), net.constant([0.01] * 4), plain, axis=1)
+    x = net.add("Add", [net.add("MatMul", [x, weights]), net.weights(4)])
+    path = net.save(tmp_path / "net.onnx", both(x, net.constant(0.1), zero), ("n", 3, 6, 6))
+    graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
+    assert [op.kind for op in graph.ops] == ["conv2d", "fully_connected"]
+    assert graph.ops[0].clamp == (-5, 127)
+    inputs = np.random.default_rng(0).normal(size=(50, 3, 6, 6)).astype(np.float32)
+    expected = int8_of(graph, graph.output, run(path, inputs)).astype(int)
+    differences = np.abs(our_outputs(graph, inputs) - expected)
+    assert differences.max() <= 1
+    assert np.mean(differences == 0) >= 0.99

@@ -1,0 +1,250 @@
+"""Every supported operator, and whole networks, against LiteRT's reference kernels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tflite_networks import (
+    GENERATED,
+    RELU,
+    RELU6,
+    RELU_N1_TO_1,
+    SAME,
+    VALID,
+    NetworkBuilder,
+    Value,
+    generated,
+)
+
+from pmt.formats.tflite import importer as tflite
+from pmt.research.benchmark.differences import (
+    OpDifference,
+    compare_ops,
+    compare_top_one,
+    head_classes,
+    network_classes,
+)
+from pmt.research.benchmark.litert_reference import LiteRTActivations, litert_activations
+
+pytest.importorskip("ai_edge_litert")
+
+Part = Callable[[NetworkBuilder, Value], Value]
+
+
+def computed(path: Path, images: int = 12) -> LiteRTActivations:
+    graph = tflite.lower(path).graph
+    source = graph.tensors[graph.input]
+    shape = (images, source.height, source.width, source.channels)
+    rng = np.random.default_rng(1)
+    return litert_activations(path, rng.integers(-128, 128, shape).astype(np.int8))
+
+
+def differences(reference: LiteRTActivations) -> list[OpDifference]:
+    lowered = reference.lowered
+    return compare_ops(lowered.graph, reference.values, lowered.operators)
+
+
+def space_conv(b: NetworkBuilder, x: Value) -> Value:
+    """A dilated convolution as converters write it."""
+    y = b.space_to_batch(x, 2, (2, 2))
+    y = b.conv(Value(y.index, (1, *y.shape[1:]), y.scale, y.zero, y.spread), 6, padding=VALID)
+    y = Value(y.index, (4, *y.shape[1:]), y.scale, y.zero, y.spread)
+    b.file.tensors[y.index]["shape"] = y.shape
+    return b.batch_to_space(y, 2, 10, (0, 0))
+
+
+# Name: what it appends to a 10x10x4 activation, and the kinds of ops that become of it.
+PARTS: dict[str, tuple[Part, list[str]]] = {
+    "conv SAME stride 2": (lambda b, x: b.conv(x, 6, 3, stride=2), ["conv2d"]),
+    "conv VALID relu": (lambda b, x: b.conv(x, 6, 3, padding=VALID, activation=RELU), ["conv2d"]),
+    "conv relu6": (lambda b, x: b.conv(x, 6, 5, activation=RELU6), ["conv2d"]),
+    "conv relu_n1_to_1": (lambda b, x: b.conv(x, 6, 1, activation=RELU_N1_TO_1), ["conv2d"]),
+    "conv per tensor": (lambda b, x: b.conv(x, 6, 3, per_tensor=True), ["conv2d"]),
+    "conv groups": (lambda b, x: b.conv(x, 6, 3, groups=2), ["conv2d"]),
+    "conv one channel a group": (lambda b, x: b.conv(x, 8, 3, groups=4), ["depthwise_conv2d"]),
+    "conv dilated": (lambda b, x: b.conv(x, 6, 3, dilation=3), ["conv2d"]),
+    "conv dilated in batches": (space_conv, ["conv2d"]),
+    "depthwise": (lambda b, x: b.depthwise(x, 3, stride=2), ["depthwise_conv2d"]),
+    "depthwise times 3": (lambda b, x: b.depthwise(x, 3, multiplier=3), ["depthwise_conv2d"]),
+    "depthwise dilated": (lambda b, x: b.depthwise(x, 3, dilation=2), ["depthwise_conv2d"]),
+    "dense": (lambda b, x: b.dense(x, 7, activation=RELU), ["fully_connected"]),
+    "dense of positions": (lambda b, x: b.dense(x, 7, keep=True), ["conv2d"]),
+    "dense without bias": (lambda b, x: b.dense(x, 7, bias=False), ["fully_connected"]),
+    "add": (lambda b, x: b.add(x, b.quantise(x), RELU), ["depthwise_conv2d", "add"]),
+    "add constant": (lambda b, x: b.with_constant("ADD", x, activation=RELU), ["depthwise_conv2d"]),
+    "sub constant": (lambda b, x: b.with_constant("SUB", x), ["depthwise_conv2d"]),
+    "sub from constant": (lambda b, x: b.with_constant("SUB", x, first=True), ["depthwise_conv2d"]),
+    "mul constant": (lambda b, x: b.with_constant("MUL", x), ["depthwise_conv2d"]),
+    "mul one constant": (lambda b, x: b.with_constant("MUL", x, scalar=True), ["depthwise_conv2d"]),
+    "requantise": (lambda b, x: b.quantise(x), ["depthwise_conv2d"]),
+    "requantise to the same": (lambda b, x: b.renamed("QUANTIZE", x, x.shape), []),
+    "transpose of a vector": (
+        lambda b, x: b.renamed(
+            "TRANSPOSE",
+            b.reduce("MEAN", x, (1, 2), keep=True),
+            (1, 4, 1, 1),
+            b.integers(0, 3, 1, 2),
+        ),
+        ["mean", "reshape"],
+    ),
+    "relu after the stem": (lambda b, x: b.activate("RELU", x), []),
+    "relu of what is read twice": (
+        lambda b, x: b.add(b.activate("RELU", x), x),
+        ["max_pool", "add"],
+    ),
+    "relu after conv": (lambda b, x: b.activate("RELU", b.conv(x, 5)), ["conv2d"]),
+    "relu6 after add": (
+        lambda b, x: b.activate("RELU6", b.add(x, x)),
+        ["add"],
+    ),
+    "relu_n1_to_1 requantising": (
+        lambda b, x: b.activate("RELU_N1_TO_1", x, requantise=True),
+        ["depthwise_conv2d"],
+    ),
+    "limits": (lambda b, x: b.limit("MINIMUM", b.limit("MAXIMUM", x, -60), 50), []),
+    "limit of what is read twice": (
+        lambda b, x: b.add(b.limit("MINIMUM", x, 20), x),
+        ["max_pool", "add"],
+    ),
+    "average pool": (lambda b, x: b.pool("AVERAGE_POOL_2D", x, 3, padding=SAME), ["average_pool"]),
+    "average pool relu": (
+        lambda b, x: b.pool("AVERAGE_POOL_2D", x, 2, activation=RELU),
+        ["average_pool"],
+    ),
+    "max pool": (lambda b, x: b.pool("MAX_POOL_2D", x, 3, padding=SAME), ["max_pool"]),
+    "mean": (lambda b, x: b.reduce("MEAN", x, (1, 2)), ["mean"]),
+    "mean keeping dimensions": (lambda b, x: b.reduce("MEAN", x, (-2, -3), keep=True), ["mean"]),
+    "global max": (lambda b, x: b.reduce("REDUCE_MAX", x, (1, 2)), ["max_pool"]),
+    "pad": (lambda b, x: b.pad(x, (1, 2), (0, 3)), ["pad"]),
+    "pad before conv": (
+        lambda b, x: b.conv(b.pad(x, (1, 2), (2, 0)), 5, 3, padding=VALID),
+        ["conv2d"],
+    ),
+    "pad with lowest before max pool": (
+        lambda b, x: b.pool("MAX_POOL_2D", b.pad(x, (1, 1), (1, 1), -128), 3),
+        ["max_pool"],
+    ),
+    "pad with a value": (
+        lambda b, x: b.pad(x, (1, 0), (2, 1), 77),
+        ["depthwise_conv2d", "pad", "depthwise_conv2d"],
+    ),
+    "reshape": (lambda b, x: b.reshape(x, 1, 20, 5, 4), ["reshape"]),
+    "flatten, computed": (lambda b, x: b.computed_reshape(x, 1, 400), ["reshape"]),
+    "expand": (lambda b, x: b.renamed("EXPAND_DIMS", x, (1, 10, 1, 10, 4), b.integers(2)), []),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_operator_is_within_one_step(tmp_path: Path, name: str) -> None:
+    part, kinds = PARTS[name]
+    b = NetworkBuilder(seed=3)
+    x = b.image(10, 10, 3)
+    stem = b.conv(x, 4, 1)
+    y = part(b, stem)
+    path = tmp_path / "net.tflite"
+    if len(y.shape) > 4:
+        y = b.reshape(y, 1, 10, 10, 4)
+    path.write_bytes(b.bytes(x, b.dense(y, 3)))
+    reference = computed(path)
+    graph = reference.lowered.graph
+    assert [op.kind for op in graph.ops[1:-1]] == kinds
+    found = differences(reference)
+    assert [d.largest for d in found if d.largest > 1] == []
+    # Roundings alone: of a pool's or a mean's values many are halves, which round another way.
+    halves = {"AVERAGE_POOL_2D": 0.2, "MEAN": 0.2}
+    shares = {d.operator: d.differing / d.values for d in found}
+    assert {k: v for k, v in shares.items() if v > halves.get(k, 0.02)} == {}
+    assert reference.logits.std() > 5  # the comparison is not one of constants
+
+
+@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_generated_network_predicts_the_same_classes(tmp_path: Path, name: str, seed: int) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(generated(name, seed))
+    reference = computed(path, images=20)
+    assert max(d.largest for d in differences(reference)) == 1
+    graph = reference.lowered.graph
+    classes = compare_top_one(network_classes(graph, reference.images), reference.logits)
+    assert classes.equal == classes.images - classes.tied
+    assert classes.tied <= 5
+
+
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_drawn_networks(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(generated("drawn", seed))
+    reference = computed(path, images=5)
+    assert [d for d in differences(reference) if d.largest > 1] == []
+
+
+# Files that TensorFlow's converter wrote: what their operators become.
+KERAS = {
+    "mobilenet_uint8": "conv2d depthwise_conv2d conv2d conv2d depthwise_conv2d conv2d add mean "
+    "conv2d",
+    "mixed": "multiply0 add_constant0 conv2d conv2d conv2d add_constant1 depthwise_conv2d "
+    "add_constant2 multiply1 add_constant3 max_pool average_pool multiply2 add_constant4 conv2d "
+    "reshape fully_connected fully_connected",
+    "resnet_float": "conv2d max_pool multiply0 add_constant0 conv2d conv2d add multiply1 "
+    "add_constant1 conv2d conv2d conv2d add reshape mean fully_connected",
+    "positions": "conv2d add_constant0 conv2d add_constant1 max_pool fully_connected",
+    "signal": "conv2d max_pool pad conv2d add_constant0 mean fully_connected",
+}
+
+
+@pytest.mark.parametrize("name", KERAS)
+def test_files_of_the_real_converter(name: str) -> None:
+    path = Path(__file__).parents[1] / "keras" / f"{name}.tflite"
+    reference = computed(path, images=20)
+    graph = reference.lowered.graph
+    helpers = graph.metadata.get("helper_layers", [])
+    assert " ".join(op.name if op.name in helpers else op.kind for op in graph.ops) == KERAS[name]
+    assert max(d.largest for d in differences(reference)) == 1
+    head = compare_top_one(head_classes(graph, reference.values), reference.logits)
+    assert head.equal == 20 - head.tied
+    whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
+    assert whole.equal >= 19 - whole.tied
+    assert whole.widest <= 2
+
+
+def test_benchmark_prints_a_table() -> None:
+    root = Path(__file__).parents[2]
+    files = [str(root / "tests" / "keras" / f"{name}.tflite") for name in ("positions", "signal")]
+    command = [sys.executable, "benchmarks/compare_importers.py", *files, "--images", "3"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == [
+        "network",
+        "operator",
+        "ops",
+        "values",
+        "differ",
+        "steps",
+        "at",
+        "most",
+    ]
+    assert any(line.startswith("positions  REDUCE_MAX ") for line in lines)
+    assert any(line.startswith("all ") for line in lines)
+    assert "Equal classes of images that are not tied:" in lines
+
+
+def test_resnet8_on_real_images(resnet8_path: Path, cifar10_dir: Path) -> None:
+    records = np.fromfile(cifar10_dir / "test_batch.bin", np.uint8).reshape(-1, 3073)[:25]
+    pixels = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    reference = litert_activations(resnet8_path, (pixels.astype(np.int16) - 128).astype(np.int8))
+    found = differences(reference)
+    assert [d.name for d in found][:3] == ["conv2d", "conv2d_1", "conv2d_2"]
+    assert max(d.largest for d in found) == 1
+    assert sum(d.differing for d in found) / sum(d.values for d in found) < 0.005
+    graph = reference.lowered.graph
+    head = compare_top_one(head_classes(graph, reference.values), reference.logits)
+    assert (head.equal, head.tied) == (25, 0)
+    # Differences of one step a layer add up over 14 ops to a few steps of the logits.
+    whole = compare_top_one(network_classes(graph, reference.images), reference.logits)
+    assert whole.equal >= 24
+    assert whole.widest <= 3

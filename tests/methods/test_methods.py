@@ -1,0 +1,206 @@
+"""Methods by name: what they are, what they cost, and that they learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network
+
+import pmt
+from pmt import methods
+from pmt.datasets import Dataset
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "gaussian_noise", 5)
+
+
+def random_data(count: int = 12) -> Dataset:
+    model = residual_network()
+    return Dataset(pixels(model, count), labels(model, count), tuple("abcd"), "random")
+
+
+def test_every_method_is_in_the_documents_and_none_else():
+    text = (ROOT / "docs" / "methods.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(methods.METHODS)
+
+
+def test_presets_are_methods():
+    for name in pmt.PRESETS:
+        assert methods.options_of(name) == pmt.preset(name)
+
+
+ZEROTH_ORDER = [n for n, m in methods.METHODS.items() if m.kind == "zeroth_order"]
+# Where the method's own is more than so noisy a gradient stands.
+RATES = {"weight_model_wise": 0.002, "mezo": 0.0003}
+# Every weight is a query of its own.
+LAYERS = {"deepzero": "head", "deepzero_sparse": "head"}
+
+
+@pytest.mark.parametrize("name", ZEROTH_ORDER)
+def test_every_zeroth_order_method_lowers_the_training_loss(name, noisy):
+    model = pmt.load("fashion_mnist_dscnn")
+    changes = {"layers": LAYERS.get(name, "B2,head")} if name != "last_layer" else {}
+    if name in RATES:
+        changes["learning_rate"] = RATES[name]
+    trainer = methods.trainer(
+        name, **changes, epochs=2, batch=50, queries=8, final_learning_rate=1.0, threads=1
+    )
+    before = model.evaluate(noisy).loss
+    trainer.fit(model, noisy, progress=False)
+    assert model.evaluate(noisy).loss < before
+
+
+@pytest.mark.parametrize(
+    ("name", "forwards"),
+    [
+        ("no_adaptation", 0),
+        ("default", 2 * 7),
+        ("weight_layer_wise", 3 * 7),
+        ("weight_model_wise", 7),
+        ("node_layer_wise", 2 * 7),
+        ("node_model_wise", 7),
+        ("bias_only", 2 * 7),
+        ("last_layer", 0),
+    ],
+)
+def test_forwards_for_each_image_are_those_of_the_method(name, forwards):
+    changes = {} if name == "no_adaptation" else {"queries": 7}
+    layers = {} if name == "last_layer" else {"layers": "B2,head"}
+    trainer = methods.trainer(name, **layers, **changes)
+    assert trainer.cost(pmt.load("fashion_mnist_dscnn"), samples=1).forwards == forwards
+
+
+def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
+    model = residual_network()
+    before = model.image()
+    valid = random_data(5)
+    result = methods.trainer("no_adaptation", seed=3).fit(
+        model, random_data(), valid=valid, out=tmp_path / "run", progress=False
+    )
+    evaluation = model.evaluate(valid)
+    assert model.image() == before
+    assert result.before == {
+        "valid_loss": evaluation.loss,
+        "valid_accuracy": evaluation.accuracy,
+    }
+    assert [r["epoch"] for r in result.epochs] == [0]
+    assert result.epochs[0]["macs"] == 0
+    folder = pmt.RunFolder(tmp_path / "run")
+    assert folder.done
+    assert folder.trainer() == "no_adaptation"
+    assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
+    again = methods.resumed_trainer(folder)
+    assert again.options == methods.options_of("no_adaptation", seed=3)
+    again.fit(model, random_data(), valid=valid, out=tmp_path / "run", progress=False)
+    assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
+
+
+def test_a_step_of_no_adaptation_measures_what_training_starts_from():
+    model = residual_network()
+    images, classes = model.prepare(pixels(model, 6)), labels(model, 6)
+    before = model.image()
+    measured = methods.trainer("no_adaptation").stepper(model, 6).step(images, classes, 0, 0.5)
+    assert model.image() == before
+    assert measured.pop("changed") == 0
+    trained = methods.trainer("paper", batch=6, queries=2).stepper(model, 6)
+    step = trained.step(images, classes, 0, 0.5)
+    assert measured == {name: step[name] for name in ("loss", "loss_sum", "correct")}
+
+
+def test_no_adaptation_takes_no_steps_whatever_it_is_told():
+    model = residual_network()
+    trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)
+    result = trainer.fit(model, random_data(), progress=False)
+    assert [(r["epoch"], r["changed"], r["forwards"]) for r in result.epochs] == [(0, 0, 0)]
+    assert "train_loss" not in result.epochs[0]
+
+
+def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
+    trainer = methods.trainer("zo_adam", layers="B3", epochs=1, batch=4, queries=2, threads=1)
+    trainer.fit(residual_network(), random_data(), out=tmp_path / "run", progress=False)
+    resumed = methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"), threads=1)
+    assert type(resumed) is pmt.ZOTrainer
+    assert resumed.options == trainer.options
+    assert resumed.options.optimiser == "adam"
+
+
+def test_unknown_names_are_refused_with_those_that_are_known():
+    with pytest.raises(ValueError, match="method='mezzo' is unknown; choose one of no_adaptation,"):
+        methods.trainer("mezzo")
+    with pytest.raises(ValueError, match="unknown option 'querys'; options are layers, epochs"):
+        methods.trainer("paper", querys=3)
+    with pytest.raises(ValueError, match="unknown option 'queries'; options are layers, epochs"):
+        methods.trainer("no_adaptation", queries=3)
+
+
+def test_options_are_plain_values():
+    for name in methods.METHODS:
+        for value in dataclasses.asdict(methods.options_of(name)).values():
+            assert isinstance(value, (str, int, float, bool))
+
+
+def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
+    from cli_files import write_data, write_model
+
+    from pmt.cli import main
+
+    command = ["train", str(write_model(tmp_path)), "--data", str(write_data(tmp_path))]
+    command += ["--block", "2", "--queries", "2", "--epochs", "1", "--batch", "20", "--json", "-"]
+    run = tmp_path / "run"
+    more = ["--method", "zo_momentum", "--set", "momentum=0.5", "--set", "train_bias=no"]
+    assert main([*command, "--out", str(run), *more]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["options"]["optimiser"] == "momentum"
+    assert figures["options"]["momentum"] == 0.5
+    assert figures["options"]["train_bias"] is False
+    assert main(["train", "--resume", str(run), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"] == figures["options"]
+    none = tmp_path / "none"
+    command = [part for part in command if part not in ("--queries", "2")]
+    command.insert(4, "--layers")
+    command.insert(5, "all")
+    command.remove("--block")
+    assert main([*command, "--out", str(none), "--method", "no_adaptation"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["before"] == figures["after"]
+    assert figures["macs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "mezzo"], "method='mezzo' is unknown; choose one of no_adaptation, default"),
+        (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
+        (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
+        (["--set", "momentun=0.5"], "--set momentun=0.5: must be OPTION=VALUE, with an option of"),
+        (["--set", "batch=x"], "--set batch=x: 'x' must be a whole number"),
+        (["--set", "train_bias=maybe"], "--set train_bias=maybe: 'maybe' must be yes or no"),
+    ],
+)
+def test_the_command_line_names_what_is_wrong(tmp_path, capsys, arguments, message):
+    from cli_files import write_data, write_model
+
+    from pmt.cli import main
+
+    command = ["train", str(write_model(tmp_path)), "--data", str(write_data(tmp_path))]
+    assert main([*command, "--out", str(tmp_path / "run"), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_weights_of_a_bias_only_method_stay():
+    model = residual_network()
+    before = model.copy()
+    methods.trainer("bias_only", epochs=1, batch=4, queries=3).fit(
+        model, random_data(), progress=False
+    )
+    for layer in model.layers:
+        assert np.array_equal(model.core.weights(layer.index), before.core.weights(layer.index))

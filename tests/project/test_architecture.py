@@ -1,0 +1,135 @@
+"""Which way dependencies point: docs/architecture.md shows the same rooms as a picture.
+
+Every include and import counts, also those inside functions and those for type checkers alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# C++ rooms, and the rooms that each may include besides itself.
+CORE = ("core/base", "core/image", "core/kernels", "core/net", "core/zo", "core/train")
+CPP = {
+    **{room: set(CORE[:i]) for i, room in enumerate(CORE)},
+    "align": set(CORE[: CORE.index("core/zo")]),
+    "host": {*CORE, "align"},
+    "bindings": {*CORE, "align", "host", "firmware"},  # of firmware the layout of a card
+    "reference": {*CORE, "align"},
+    "firmware": set(CORE),
+}
+FIRMWARE_FOLDERS = {"common", "drivers", "board", "instructions"}
+# The core runs where there is no C++ library: only these are headers alone.
+FREESTANDING = {"cstddef", "cstdint"}
+
+# Python rooms from the bottom up; a room may import itself and what is below it. `pmt` is the
+# package's own __init__, the public names.
+PYTHON = (
+    "_core", "_util", "datasets", "corruptions", "net", "formats", "model", "protocol",
+    "quantization", "train", "baselines", "methods", "pmt", "research", "firmware", "cli",
+)  # fmt: skip
+
+
+def cpp_room(path: Path) -> str:
+    """Return the room of a C++ file, by its path from the root."""
+    if path.parts[0] == "firmware_export":
+        return "firmware"
+    parts = path.parts[1:-1]
+    return "/".join(parts[:2]) if parts[0] == "core" else parts[0]
+
+
+def cpp_files() -> list[Path]:
+    found = [*ROOT.glob("cpp/**/*.[ch]pp"), *ROOT.glob("firmware_export/**/*.[ch]pp")]
+    skip = {"tests", "firmware_tests", "fuzz"}
+    paths = sorted(path.relative_to(ROOT) for path in found)
+    return [path for path in paths if path.parts[1] not in skip]
+
+
+def included_room(name: str, room: str) -> str:
+    """Return the room of an included file; a bare name lies beside the including one."""
+    parts = name.split("/")
+    if parts[0] == "core":
+        return "/".join(parts[:2])
+    if parts[0] in FIRMWARE_FOLDERS:
+        return "firmware"
+    return parts[0] if parts[0] in CPP else room
+
+
+def includes(path: Path) -> list[tuple[str, str]]:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return re.findall(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', text, re.MULTILINE)
+
+
+def test_cpp_includes_point_down():
+    files = cpp_files()
+    assert {cpp_room(path) for path in files} == set(CPP)
+    wrong = [
+        f"{path}: {name}"
+        for path in files
+        for bracket, name in includes(path)
+        if bracket == '"'
+        and included_room(name, cpp_room(path)) not in {cpp_room(path), *CPP[cpp_room(path)]}
+    ]
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder", ["core", "align"])
+def test_what_runs_on_a_device_includes_no_library(folder: str):
+    wrong = [
+        f"{path}: {name}"
+        for path in cpp_files()
+        if path.parts[1] == folder
+        for bracket, name in includes(path)
+        if bracket == "<" and name not in FREESTANDING
+    ]
+    assert wrong == [], "\n".join(wrong)
+
+
+def python_room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "pmt"
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return every module of pmt that a file names in an import, wherever it stands."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports of the package are absolute"
+            if node.module == "pmt":
+                rooms = {alias.name for alias in node.names}
+                found.update(f"pmt.{name}" if name in PYTHON else "pmt" for name in rooms)
+            else:
+                found.add(str(node.module))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.update(re.findall(r"^pmt(?:\.\w+)+$", node.value))  # imported by its name
+    found.discard("pmt.lock")
+    return {name for name in found if name == "pmt" or name.startswith("pmt.")}
+
+
+def test_python_imports_point_down():
+    package = ROOT / "python" / "pmt"
+    files = sorted(path.relative_to(ROOT) for path in package.rglob("*.py"))
+    rooms = {path.parts[2] for path in files if len(path.parts) > 3}
+    assert rooms == set(PYTHON) - {"_core", "pmt"}
+    assert [str(p) for p in files if len(p.parts) == 3] == [
+        "python/pmt/__init__.py", "python/pmt/__main__.py",
+    ]  # fmt: skip
+    wrong = []
+    for path in files:
+        if path.name == "__main__.py":
+            continue
+        room = path.parts[2] if len(path.parts) > 3 else "pmt"
+        allowed = set(PYTHON[: PYTHON.index(room) + 1])
+        wrong += [
+            f"{path}: {name}"
+            for name in sorted(imported_modules(path))
+            if python_room(name) not in allowed
+        ]
+    assert wrong == [], "\n".join(wrong)

@@ -1,0 +1,135 @@
+"""The source distribution builds, and its wheel works where there is nothing but NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Not what a developer's shell adds to the search path: it would hide what the wheel lacks.
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**ENVIRONMENT, **(variables or {})},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from the sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    # The sdist is unpacked and compiled in the system's temporary folder; where ccache is there, it
+    # knows the objects from the set-up, whose sources are the same.
+    base = {"CCACHE_BASEDIR": tempfile.gettempdir()}
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+    run(*build, cwd=ROOT, variables=base)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> zipfile.ZipFile:
+    (path,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def clean_python(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python of a new environment in which only the wheel was installed."""
+    folder = tmp_path_factory.mktemp("clean")
+    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    python = folder / "env" / "bin" / "python"
+    (path,) = distributions.glob("*.whl")
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "-c", ROOT / "constraints.txt", path, cwd=folder)
+    return python
+
+
+def source_files(folder: str) -> set[str]:
+    """Files below a source folder, relative to it, as Git would have them."""
+    root = ROOT / folder
+    return {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
+    }
+
+
+def test_sdist_holds_sources_and_nothing_built(distributions):
+    (path,) = distributions.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert {"cpp/core/train/trainer.cpp", "python/pmt/data/fashion_mnist_dscnn.pmt"} <= names
+    tops = {name.partition("/")[0] for name in names}
+    assert not tops & {"build", "dist", ".venv", "runs", "fw", ".git"}
+    assert [name for name in names if name.endswith((".so", ".pyc"))] == []
+
+
+def test_wheel_holds_one_binary_module_and_the_whole_package(wheel):
+    names = wheel.namelist()
+    binaries = [name for name in names if ".so" in name]
+    assert len(binaries) == 1
+    assert binaries[0].startswith("pmt/_core.")
+    assert {f"pmt/{name}" for name in source_files("python/pmt")} <= set(names)
+    assert "pmt/py.typed" in names
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [("cpp/core", "pmt/_native/core"), ("firmware_export", "pmt/_native/firmware_export")],
+)
+def test_wheel_holds_the_sources_of_the_firmware(wheel, source, place):
+    held = {name.removeprefix(f"{place}/") for name in wheel.namelist() if name.startswith(place)}
+    assert held == source_files(source)
+
+
+def test_wheel_needs_numpy_and_nothing_else(wheel):
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = HeaderParser().parsestr(wheel.read(name).decode())
+    needed = [text for text in metadata.get_all("Requires-Dist") if "extra ==" not in text]
+    assert needed == ["numpy>=1.24"]
+    assert metadata["License-Expression"] == "MIT"
+
+
+def test_package_works_with_numpy_alone(clean_python, tmp_path):
+    listed = run(clean_python, "-m", "pip", "list", "--format=freeze", cwd=tmp_path)
+    packages = {line.partition("==")[0] for line in listed.splitlines() if "==" in line}
+    assert packages - {"pip", "setuptools"} == {"numpy", "poor-mans-training"}
+
+    code = """
+import pmt
+model = pmt.load("fashion_mnist_dscnn")
+data = pmt.datasets.bundled("train").take(50)
+pmt.ZOTrainer(layers="head", epochs=1, queries=2).fit(model, data)
+model.save("trained.pmt")
+print(model.classes, pmt.__version__)
+"""
+    assert run(clean_python, "-c", code, cwd=tmp_path) == "10 0.1.0\n"
+    assert (tmp_path / "trained.pmt").is_file()
+
+
+def test_command_works_with_numpy_alone(clean_python, tmp_path):
+    pmt = clean_python.with_name("pmt")
+    assert run(pmt, "--help", cwd=tmp_path).startswith("usage: pmt")
+    assert "30,720" in run(pmt, "info", "fashion_mnist_dscnn", cwd=tmp_path)
+    export = ("export", "fashion_mnist_dscnn", "--target", "qemu-mps2-an500", "--out", "fw")
+    run(pmt, *export, "--data", "bundled", "--layers", "head", "--steps", "1", cwd=tmp_path)
+    assert (tmp_path / "fw" / "Makefile").is_file()

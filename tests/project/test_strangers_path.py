@@ -1,0 +1,60 @@
+"""The page of the stranger's path shows what the script types, and where it ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from firmware_tools import EMULATOR, need_firmware_tools
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "strangers_path.md").read_text()
+SCRIPT = (ROOT / "scripts" / "strangers_path.sh").read_text()
+
+
+# What differs from run to run, and what pip finds on the day.
+VARIES = re.compile(r"\d+ ms|^(?:numpy|pip|setuptools) .*$", re.MULTILINE)
+
+
+def typed(page: str) -> list[str]:
+    return re.findall(r"^\$ ((?:.*\\\n)*.*)$", page, re.MULTILINE)
+
+
+def test_the_page_has_the_commands_of_the_script() -> None:
+    steps = "\n".join(re.findall(r"^see!? .*?[^\\]$", SCRIPT, re.MULTILINE | re.DOTALL))
+    assert typed(PAGE) == re.findall(r"'([^']*)'", steps)
+    assert len(typed(PAGE)) > 15
+
+
+def test_the_page_ends_well() -> None:
+    assert re.search(r"^verify: ok \(8 steps, 3 layers, 26 activations\)$", PAGE, re.MULTILINE)
+    before, after = re.findall(r"impulse_noise severity 5\naccuracy (\S+)", PAGE)
+    assert float(after) > float(before) + 0.1
+    assert PAGE.endswith("\nequal\n```\n")
+
+
+def test_the_page_names_no_place_on_a_machine() -> None:
+    assert not re.search(r"/(tmp|root|home|work|usr)\b", PAGE)
+
+
+def test_the_page_is_what_the_script_prints(tmp_path: Path) -> None:
+    """With PMT_UPDATE_GOLDEN=1 the page is written instead."""
+    need_firmware_tools(EMULATOR, "make")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    done = subprocess.run(
+        [str(ROOT / "scripts" / "strangers_path.sh")],
+        env={**os.environ, "WHEEL": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    page = ROOT / "docs" / "strangers_path.md"
+    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
+        page.write_text(done.stdout)
+    assert VARIES.sub("...", page.read_text()) == VARIES.sub("...", done.stdout)

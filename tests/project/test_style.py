@@ -1,0 +1,76 @@
+"""Rules of the source tree that no linter knows; the arrows are in test_architecture.py."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (
+    "cpp",
+    "python",
+    "firmware_export",
+    "scripts",
+    "notebooks",
+    "tests",
+    "benchmarks",
+    "docs",
+)
+SUFFIXES = {".py", ".pyi", ".cpp", ".hpp", ".S", ".in", ".sh", ".cmake", ".txt", ".md"}
+SOURCES = sorted(
+    path.relative_to(ROOT)
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in SUFFIXES and path.is_file() and "__pycache__" not in path.parts
+)
+RUNTIME_DEPENDENCIES = {"numpy", "pmt"}
+
+
+def text(path: Path) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def module_level_imports(path: Path) -> set[str]:
+    """First parts of the names that a module imports when it is itself imported."""
+    found = set()
+    for node in ast.parse(text(path)).body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(str(node.module).partition(".")[0])
+    return found
+
+
+def test_the_tree_is_found():
+    assert Path("cpp/core/train/trainer.cpp") in SOURCES
+    assert Path("python/pmt/train/trainer.py") in SOURCES
+
+
+def test_nothing_is_left_to_do():
+    marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    assert [str(path) for path in SOURCES if marks.search(text(path))] == []
+
+
+def test_lines_end_cleanly():
+    untidy = [str(p) for p in SOURCES if re.search(r"[ \t\r]$", text(p), re.MULTILINE)]
+    assert untidy == []
+    assert [str(p) for p in SOURCES if text(p) and not text(p).endswith("\n")] == []
+
+
+def test_headers_are_guarded():
+    headers = [path for path in SOURCES if path.suffix == ".hpp"]
+    assert [str(path) for path in headers if "#pragma once" not in text(path)] == []
+
+
+def test_package_imports_numpy_alone():
+    """Other packages are imported where they are used, with a hint what to install."""
+    wrong = {}
+    for path in SOURCES:
+        if path.is_relative_to("python") and path.suffix == ".py":
+            imported = module_level_imports(path)
+            foreign = imported - RUNTIME_DEPENDENCIES - set(sys.stdlib_module_names)
+            if foreign:
+                wrong[str(path)] = foreign
+    assert wrong == {}

@@ -1,0 +1,306 @@
+"""pmt show: what stands where in a contact sheet, to the pixel."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cifar_files import write_binary_100, write_published
+from cli_files import check_golden, write_data
+from PIL import Image
+
+from pmt._util import atomic_file
+from pmt.cli import main
+from pmt.corruptions import corrupt, names
+from pmt.datasets import Dataset, load, load_corrupted, save_npz
+from pmt.research.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.research.sheets.drawing import BACKGROUND, draw, png
+from pmt.research.sheets.geometry import geometry
+
+
+def made(labels=(0, 1, 1, 0, 2), side=8, channels=3) -> Dataset:
+    images = np.arange(len(labels) * side * side * channels) * 37 % 251
+    return Dataset(
+        images.astype(np.uint8).reshape(len(labels), side, side, channels),
+        np.array(labels),
+        ("ant", "bee", "cat", "dog"),
+        "insects",
+    )
+
+
+def plain(rows: int, columns: int, height: int, width: int) -> Sheet:
+    tile = np.zeros((height, width, 3), np.uint8)
+    return Sheet(
+        "t", tuple(Row("r", [tile] * columns) for _ in range(rows)), (Group("", ("",) * columns),)
+    )
+
+
+def test_help(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["show", "--help"]) == 0
+    check_golden("help_show.txt", capsys.readouterr().out)
+
+
+def test_a_data_set_is_a_row_for_each_class():
+    data = made()
+    sheet = dataset_sheet(data, images=1)
+    assert sheet.title == "insects: 5 images 8x8x3"
+    assert [(row.label, row.note, len(row.tiles)) for row in sheet.rows] == [
+        ("ant", "2 images", 1),
+        ("bee", "2 images", 1),
+        ("cat", "1 image", 1),
+        ("dog", "0 images", 0),
+    ]
+    assert np.array_equal(sheet.rows[1].tiles[0], data.images[1])
+    assert dataset_sheet(data, images=9).columns == 2
+    with pytest.raises(ValueError, match="images = 0: must be 1 or more"):
+        dataset_sheet(data, images=0)
+
+
+def test_corruptions_are_rows_and_severities_columns():
+    calls = []
+
+    def corrupted(name, severity):
+        calls.append((name, severity))
+        return [np.full((4, 4, 1), 10 * severity + image, np.uint8) for image in (0, 1)]
+
+    originals = [np.full((4, 4, 1), 90 + image, np.uint8) for image in (0, 1)]
+    sheet = corruption_sheet(
+        corrupted, ("fog", "snow"), (1, 5), captions=("a", "b"), originals=originals
+    )
+    assert calls == [("fog", 1), ("fog", 5), ("snow", 1), ("snow", 5)]
+    assert [row.label for row in sheet.rows] == ["fog", "snow"]
+    assert [int(tile[0, 0, 0]) for tile in sheet.rows[1].tiles] == [90, 10, 50, 91, 11, 51]
+    assert [group.title for group in sheet.groups] == ["a", "b"]
+    assert sheet.groups[0].headings == ("original", "severity 1", "severity 5")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "shape", "tile"),
+    [
+        (10, 10, (32, 32), (96, 96)),
+        (10, 10, (28, 28), (112, 112)),
+        (19, 6, (32, 32), (96, 96)),
+        (100, 10, (32, 32), (32, 32)),
+        (10, 6, (224, 224), (160, 160)),
+        (10, 6, (120, 240), (80, 160)),
+        (196, 5, (96, 96), (64, 64)),
+        (2, 2, (1, 1), (112, 112)),
+    ],
+)
+def test_small_images_grow_by_a_whole_factor_and_large_ones_shrink(rows, columns, shape, tile):
+    places = geometry(plain(rows, columns, *shape), label_width=100, label_height=20)
+    assert (places.tile_height, places.tile_width) == tile
+
+
+def test_many_rows_stand_in_blocks():
+    one = geometry(plain(10, 10, 32, 32), 100, 20)
+    assert (one.blocks, one.rows) == (1, 10)
+    two = geometry(plain(19, 6, 32, 32), 140, 20)
+    assert (two.blocks, two.rows) == (2, 10)
+    assert two.size == (2 * (140 + 14 + 600 - 4) + 36 + 40, 42 + 1000 - 4 + 40)
+
+
+def test_a_sheet_of_too_many_pixels_is_refused():
+    with pytest.raises(ValueError, match=r"would have \d+ x \d+ pixels: choose fewer images"):
+        geometry(plain(100, 1000, 32, 32), 100, 20)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_pixel_becomes_a_square(channels):
+    data = made(channels=channels)
+    sheet = dataset_sheet(data, images=2)
+    picture = np.asarray(draw(sheet))
+    tile = np.kron(data.images[3], np.ones((14, 14, 1), np.uint8))
+    tile = np.broadcast_to(tile, (112, 112, 3))
+    corners = np.argwhere((picture[:-111, :-111] == tile[0, 0]).all(axis=2))
+    found = [
+        (top, left)
+        for top, left in corners
+        if np.array_equal(picture[top : top + 112, left : left + 112], tile)
+    ]
+    assert len(found) == 1
+
+
+def ink(picture: np.ndarray) -> np.ndarray:
+    """Where the text and the tiles are."""
+    return (picture != np.array(BACKGROUND, np.uint8)).any(axis=2)
+
+
+def test_labels_stand_before_their_rows_and_none_runs_into_the_tiles():
+    tile = np.zeros((32, 32, 3), np.uint8)
+    rows = (Row("a_very_long_label_" * 5, [tile], "note"), Row("b", [tile]))
+    marks = ink(np.asarray(draw(Sheet("title", rows, (Group("", ("",)),)))))
+    left = 20 + 320 + 14
+    assert marks[20 + 42 : 20 + 42 + 96, left : left + 96].all()
+    assert not marks[:, left - 14 : left].any()
+    assert not marks[:, :20].any()
+    first, second = marks[62:158, 20:340], marks[162:258, 20:340]
+    assert first.any(axis=0).sum() > 250
+    assert 3 < second.any(axis=0).sum() < 20
+    assert marks[20:62].any()
+
+
+def test_a_png_holds_the_sheet():
+    sheet = dataset_sheet(made())
+    with Image.open(io.BytesIO(png(sheet))) as image:
+        assert image.format == "PNG"
+        assert np.array_equal(np.asarray(image), np.asarray(draw(sheet)))
+
+
+def test_show_of_a_data_set(tmp_path, capsys):
+    data = write_data(tmp_path)
+    out = tmp_path / "sheet.png"
+    assert main(["show", str(data), "--images", "3", "--out", str(out), "--json", "-"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {
+        "out": str(out), "rows": ["ant", "bee", "cat", "dog"], "columns": 3,
+    }  # fmt: skip
+    assert printed.err == (f"random: 20 test images, 8x8x3\n4 rows of 3 images, in {out}\n")
+    with Image.open(out) as image:
+        assert image.mode == "RGB"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The sheets that the command draws."""
+    sheets = []
+    monkeypatch.setattr("pmt.cli.show.png", lambda sheet: sheets.append(sheet) or png(sheet))
+    return sheets
+
+
+def test_show_of_corruptions(tmp_path, capsys, drawn):
+    data = write_data(tmp_path)
+    chosen = ["--corruptions", "fog,shot_noise", "--severities", "5,1", "--index", "4,2"]
+    arguments = ["show", str(data), *chosen, "--seed", "3", "--out", str(tmp_path / "s.png")]
+    assert main(arguments) == 0
+    sheet = drawn[0]
+    clean = load(data, split="test")
+    assert sheet.title == "random, test images 4, 2"
+    labels = [clean.class_names[clean.labels[index]] for index in (4, 2)]
+    assert [group.title for group in sheet.groups] == [f"4: {labels[0]}", f"2: {labels[1]}"]
+    assert [row.label for row in sheet.rows] == ["fog", "shot_noise"]
+    # As `pmt corrupt --seed 3` makes them: the test split has the next seed.
+    whole = corrupt(clean.images, "shot_noise", 5, seed=4)
+    tiles = sheet.rows[1].tiles
+    assert len(tiles) == 6
+    assert np.array_equal(tiles[0], clean.images[4])
+    assert np.array_equal(tiles[1], whole[4])
+    assert np.array_equal(tiles[4], whole[2])
+    assert main([*arguments, "--constants", "imagenet"]) == 0
+    stronger = corrupt(clean.images, "shot_noise", 5, seed=4, constants="imagenet")
+    assert np.array_equal(drawn[1].rows[1].tiles[1], stronger[4])
+
+
+def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkeypatch):
+    monkeypatch.setattr(
+        "pmt.cli.show.corruptions.corrupt", lambda images, *arguments, **options: images
+    )
+    data = write_data(tmp_path)
+    assert main(["show", str(data), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0
+    (sheet,) = drawn
+    assert tuple(row.label for row in sheet.rows) == names()
+    assert sheet.groups[0].headings == (
+        "original", "severity 1", "severity 2", "severity 3", "severity 4", "severity 5",
+    )  # fmt: skip
+    assert sheet.title.startswith("random, test image 0 (")
+
+
+def test_stored_arrays_are_shown_as_they_are(tmp_path, drawn):
+    folder = write_published(tmp_path / "CIFAR-10-C")
+    out = str(tmp_path / "s.png")
+    assert main(["show", str(folder), "--corruptions", "--index", "1", "--out", out]) == 0
+    assert [row.label for row in drawn[0].rows] == ["fog", "jpeg_compression"]
+    assert drawn[0].title == f"{folder}, test image 1 (ship)"
+    assert len(drawn[0].groups[0].headings) == 5
+    expected = load_corrupted(folder, "fog", 4).images[1]
+    assert np.array_equal(drawn[0].rows[0].tiles[3], expected)
+
+
+def test_stored_arrays_stand_in_the_order_of_cifar_10_c_and_unknown_ones_last(tmp_path, drawn):
+    folder = write_published(tmp_path / "c")
+    for name in ("brightness", "aurora"):
+        (folder / f"{name}.npy").write_bytes((folder / "fog.npy").read_bytes())
+    assert main(["show", str(folder), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0
+    assert [row.label for row in drawn[0].rows] == [
+        "fog", "brightness", "jpeg_compression", "aurora",
+    ]  # fmt: skip
+
+
+def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
+    write_binary_100(tmp_path / "cifar-100-binary")
+    write_published(tmp_path / "CIFAR-100-C", labels=(8,))
+    out = str(tmp_path / "s.png")
+    common = ["show", str(tmp_path), "--corruptions", "fog", "--out", out]
+    assert main(common) == main([*common, "--coarse-labels"]) == 0
+    assert [sheet.title.partition(", ")[2] for sheet in drawn] == [
+        "test image 0 (bicycle)",
+        "test image 0 (vehicles_1)",
+    ]
+    assert drawn[0].groups[0].headings[0] == "original"
+    assert not drawn[0].rows[0].tiles[0].any()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--out", "s.jpg"], "--out s.jpg: must end in .png"),
+        (["--out", "no/s.png"], "--out no/s.png: its folder does not exist; create it"),
+        (["--severities", "1"], "--severities needs --corruptions"),
+        (["--constants", "imagenet"], "--constants needs --corruptions"),
+        (["--index", "1"], "--index needs --corruptions"),
+        (
+            ["--corruptions", "fog", "--severities", "0,1,six"],
+            "--severities '0', 'six': give some of 1,2,3,4,5",
+        ),
+        (["--corruptions", "fog", "--index", "0,20,x"], "--index '20', 'x': must be 0 to 19"),
+        (
+            ["--corruptions", "fog", "--index", "0", "--images", "2"],
+            "--images and --index exclude each other: leave one out",
+        ),
+        (["--corruptions", "smog"], "--corruptions 'smog' is unknown; choose all, or some of"),
+        (["--split", "valid"], "split = 'valid': must be 'train' or 'test'"),
+    ],
+)
+def test_bad_arguments(tmp_path, capsys, monkeypatch, more, message):
+    data = write_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", str(data), "--out", "sheet.png", *more]) == 2
+    assert capsys.readouterr().err.startswith(f"pmt: error: {message}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    data = tmp_path / "x.npz"
+    save_npz(made(), data)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic_file.os, "fsync", full)
+    assert main(["show", str(data), "--out", str(tmp_path / "s.png")]) == 2
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_a_missing_pillow_is_named(tmp_path, capsys, monkeypatch):
+    data = tmp_path / "x.npz"
+    save_npz(made(), data)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(["show", str(data), "--out", str(tmp_path / "s.png")]) == 2
+    assert capsys.readouterr().err == (
+        'pmt: error: contact sheets need Pillow: pip install "poor-mans-training[data]"\n'
+    )
+
+
+def test_corrupted_arrays_keep_their_size(tmp_path, capsys):
+    folder = write_published(tmp_path / "CIFAR-10-C")
+    out = str(tmp_path / "s.png")
+    assert main(["show", str(folder), "--corruptions", "--size", "8", "--out", out]) == 2
+    assert "--size 8: " in capsys.readouterr().err
+    assert not Path(out).exists()

@@ -1,0 +1,112 @@
+"""A small model and small data sets on disk, and ways to run the command on them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Container
+from pathlib import Path
+
+import numpy as np
+from networks import labels, pixels, residual_network
+
+import pmt
+from pmt.datasets import Dataset, save_npz
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def write_model(folder: Path) -> Path:
+    path = folder / "small.pmt"
+    residual_network().save(path)
+    return path
+
+
+def write_data(folder: Path, *, train: int = 60, test: int = 20, size: int = 8) -> Path:
+    """train.npz and test.npz of random images that the model's 4 classes label."""
+    path = folder / "data"
+    path.mkdir()
+    model = residual_network(size=size)
+    names = ("ant", "bee", "cat", "dog")
+    for seed, (split, count) in enumerate((("train", train), ("test", test))):
+        images = pixels(model, count, seed=seed)
+        save_npz(
+            Dataset(images, labels(model, count, seed=seed), names, "random"),
+            path / f"{split}.npz",
+        )
+    return path
+
+
+def program(
+    *arguments: object, code: str | None = None, ignored: Container[signal.Signals] = ()
+) -> subprocess.Popen[str]:
+    """Start ``pmt`` as a process of its own, or a Python program that calls it.
+
+    It starts with the signals of a terminal as a shell sets them in the foreground, whatever this
+    process does with them, and ignores those given, as in the background or under nohup.
+    """
+
+    def set_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+    start = [sys.executable, "-c", code] if code else [sys.executable, "-m", "pmt"]
+    package = str(Path(pmt.__file__).parents[1])
+    return subprocess.Popen(
+        [*start, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=set_signals,
+        env={**os.environ, "PYTHONPATH": package, "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
+    )
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compare with tests/golden; PMT_UPDATE_GOLDEN=1 writes the file instead."""
+    path = GOLDEN / name
+    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def documented_command(page: str, holds: str) -> list[str]:
+    """The arguments of the command of docs/page that holds some words."""
+    return _documented(page, holds)[1][1].split()
+
+
+def check_document(page: str, holds: str, printed: str, varies: str = "(?!)") -> None:
+    """Compare with what docs/page says that the command prints: all, or where it begins with
+    ``...``, from the first word after it on; where it ends with it, too, to the next empty line.
+    What matches ``varies`` need not be equal. PMT_UPDATE_GOLDEN=1 writes the page instead.
+    """
+    path, block = _documented(page, holds)
+    shown = printed
+    if block[2].startswith("...\n"):
+        first = block[2].splitlines()[1].split(" ")[0]
+        shown = "...\n" + printed[printed.index(f"\n{first} ") + 1 :]
+    if block[2].endswith("\n...\n"):
+        shown = shown[: shown.index("\n\n") + 1] + "...\n"
+    if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
+        text = path.read_text()
+        path.write_text(text[: block.start(2)] + shown + text[block.end(2) :])
+    else:
+        assert re.sub(varies, "#", block[2]) == re.sub(varies, "#", shown)
+
+
+def _documented(page: str, holds: str) -> tuple[Path, re.Match[str]]:
+    path = Path(__file__).parents[2] / "docs" / page
+    pattern = rf"^```\n\$ pmt (.*{re.escape(holds)}.*)\n((?:(?!```).*\n)+)"
+    blocks = list(re.finditer(pattern, path.read_text(), re.MULTILINE))
+    assert len(blocks) == 1, f"{len(blocks)} commands of {page} hold {holds!r}"
+    return path, blocks[0]
+
+
+def same_weights(a: pmt.Model, b: pmt.Model) -> bool:
+    return all(
+        np.array_equal(a.core.weights(layer.index), b.core.weights(layer.index))
+        for layer in a.layers
+    )
