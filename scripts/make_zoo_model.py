@@ -39,7 +39,7 @@ BATCH_NORM_IMAGES = 128
 STATISTICS_IMAGES = 256
 
 # One after another; each has a checkpoint of its own. A cycle with crops makes MCUNet as robust to
-# blur as the paper's (docs/results.md).
+# blur as the paper's (docs/lab/results.md).
 RECIPES = {
     "cifar10_mcunet": (
         Recipe(

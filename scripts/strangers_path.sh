@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goes the way of someone new, from installing the wheel to a board that learns, in an empty folder with a
-# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/strangers_path.md
+# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/guides/strangers_path.md
 #
 # The wheel is built from this tree unless WHEEL names one. Needs arm-none-eabi-g++, qemu-system-arm, make.
 set -euo pipefail

@@ -1,4 +1,4 @@
-// The lines that a run prints, and that `pmt monitor` reads: see docs/card.md. A line that is cut off
+// The lines that a run prints, and that `pmt monitor` reads: see docs/guides/card.md. A line that is cut off
 // matches none of them.
 #pragma once
 

@@ -92,7 +92,7 @@ def test_both_engines_and_the_cores_trainer_leave_the_same_bytes(tmp_path, chang
 
 
 def test_equal_logits_of_a_real_network_are_equal_losses(dscnn_file):
-    """Most values are equal; whole rows of ten seldom (docs/engines.md)."""
+    """Most values are equal; whole rows of ten seldom (docs/guides/engines.md)."""
     micro = TFLiteMicroEngine(dscnn_file)
     data = pmt.datasets.bundled("test").take(80)
     images = micro.model.prepare(data.images)

@@ -29,7 +29,7 @@ def test_the_readme_shows_what_eval_prints(command, printed, capsys):
 
 
 def test_info_in_the_documents_is_current(capsys):
-    text = (ROOT / "docs" / "cli.md").read_text()
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text()
     command, shown = re.search(
         r"^\$ pmt (info .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
     ).groups()
@@ -42,7 +42,7 @@ def test_info_in_the_documents_is_current(capsys):
 def test_convert_in_the_documents_is_current(tmp_path, monkeypatch, capsys):
     pytest.importorskip("tflite")
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "exporters.md").read_text()
+    text = (ROOT / "docs" / "guides" / "exporters.md").read_text()
     command, shown = re.search(
         r"^\$ pmt (convert .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
     ).groups()
@@ -54,7 +54,7 @@ def test_the_program_that_runs_an_export_prints_the_right_class(tmp_path, monkey
     pytest.importorskip("tflite")
     pytest.importorskip("ai_edge_litert")
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "exporters.md").read_text()
+    text = (ROOT / "docs" / "guides" / "exporters.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(program, {})
     predicted, label = capsys.readouterr().out.split()
@@ -63,7 +63,7 @@ def test_the_program_that_runs_an_export_prints_the_right_class(tmp_path, monkey
 
 def test_corrupt_in_the_documents_is_current(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "cli.md").read_text()
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text()
     command, shown = re.search(
         r"^\$ pmt (corrupt .*)\n((?:(?!```).+\n)+)", text, re.MULTILINE
     ).groups()
@@ -74,7 +74,7 @@ def test_corrupt_in_the_documents_is_current(capsys, tmp_path, monkeypatch):
 
 
 def test_every_command_has_its_line_in_the_documents(capsys):
-    text = (ROOT / "docs" / "cli.md").read_text()
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text()
     assert main(["--help"]) == 0
     commands = re.findall(r"^    ([a-z]+) +\w", capsys.readouterr().out, re.MULTILINE)
     assert "corrupt" in commands
@@ -82,7 +82,7 @@ def test_every_command_has_its_line_in_the_documents(capsys):
 
 
 def test_the_table_of_presets_is_current():
-    text = (ROOT / "docs" / "algorithm.md").read_text()
+    text = (ROOT / "docs" / "reference" / "algorithm.md").read_text()
     rows = dict(re.findall(r"^\| (`[a-z0-9_`, ]+`)[^|]*\| (.*?) \|[^|]*\|$", text, re.MULTILINE))
     table = {}
     for names, values in rows.items():

@@ -49,8 +49,8 @@ def test_figures_as_json(capsys):
 
 
 def test_the_profile_in_the_documents_is_current(capsys):
-    assert main(documented_command("costs.md", "bp_bias_only")) == 0
-    check_document("costs.md", "bp_bias_only", capsys.readouterr().out)
+    assert main(documented_command("reference/costs.md", "bp_bias_only")) == 0
+    check_document("reference/costs.md", "bp_bias_only", capsys.readouterr().out)
 
 
 def test_a_plot_is_written(tmp_path, capsys):

@@ -35,10 +35,10 @@ def figures_of(capsys, *arguments: object) -> dict:
 def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, capsys):
     need_tflite_micro()
     need_firmware_tools("make")
-    command = documented_command("costs.md", "--link")
+    command = documented_command("reference/costs.md", "--link")
     assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
     # The flash that is linked is the compiler's.
-    check_document("costs.md", "--link", capsys.readouterr().out, varies=r"\d+\.\d(?=  fits)")
+    check_document("reference/costs.md", "--link", capsys.readouterr().out, varies=r"\d+\.\d(?=  fits)")
     board = json.loads((tmp_path / "figures.json").read_text())["board"]
     assert (board["name"], board["ram"], board["flash"]) == ("stm32h7b3i-dk", 1048576, 2097152)
     rows = {row["method"]: row for row in board["methods"]}
@@ -56,8 +56,8 @@ def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, caps
 
 def test_the_tables_of_a_block_in_the_documents_are_current(capsys):
     need_tflite_micro()
-    assert main(documented_command("costs.md", "stm32f746g-disco")) == 0
-    check_document("costs.md", "stm32f746g-disco", capsys.readouterr().out)
+    assert main(documented_command("reference/costs.md", "stm32f746g-disco")) == 0
+    check_document("reference/costs.md", "stm32f746g-disco", capsys.readouterr().out)
 
 
 def test_figures_of_a_small_model(tmp_path, capsys):

@@ -137,7 +137,7 @@ def test_the_estimate_of_a_small_network_is_as_far_off_as_the_documents_say():
     (head,) = [op for op in count.ops if op.kind == "fully_connected"]
     estimated = INSTRUCTIONS_OF_A_MAC["arm_dsp"]["fully_connected"]
     assert estimated == pytest.approx(head.instructions / head.macs, rel=0.05)
-    text = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "lab" / "performance.md").read_text()
     (million,) = re.findall(
         r"take (\d+) million counted instructions, 2.4 times the estimate", text
     )

@@ -60,7 +60,7 @@ def test_the_documents_list_what_it_takes_of_a_c_library(
 ) -> None:
     """Compiled for a processor with an FPU and for one without."""
     need_firmware_tools("make")
-    text = (Path(__file__).parents[2] / "docs" / "firmware.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "firmware.md").read_text()
     told = re.search(
         r"and calls (`.*?) and the\s+compiler's run-time; without an\s+FPU also (`\w+`)", text
     )

@@ -1,4 +1,4 @@
-"""The table of memory in docs/firmware.md is what is planned and linked; its marks are QEMU's."""
+"""The table of memory in docs/guides/firmware.md is what is planned and linked; its marks are QEMU's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmt.firmware.export.sources import find_target
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.arena import device_options
 
-PAGE = Path(__file__).parents[2] / "docs" / "firmware.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "firmware.md"
 ROW = re.compile(r"^\| (?:all 43|`?\w+`?) \| `(stm32\S+)` \|.*\|$", re.MULTILINE)
 QUERIES = 50  # as the table says
 FLASH = 7  # the column

@@ -169,7 +169,7 @@ def test_a_missing_log(capsys, tmp_path):
 
 
 def test_the_documents_show_what_is_printed():
-    text = (Path(__file__).parents[2] / "docs" / "card.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "card.md").read_text()
     log = TrainingLog()
     shown = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
     for line in shown:

@@ -3,8 +3,8 @@
     PYTHONPATH=tests:tests/support python -m fuzz tflite --minutes 10
 
 A finding is written to ``tests/fuzz/findings/TARGET-<hash>``, which `tests/project/test_fuzz.py`
-reads from then on. It counts as one when a reader raises anything but a ValueError that names the file,
-takes more than 10 seconds, or more than 512 MB above what the process starts with.
+reads from then on. It counts as one when a reader raises anything but a ValueError that names the
+file, takes more than 10 seconds, or more than 512 MB above what the process starts with.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def random_data(count: int = 12) -> Dataset:
 
 
 def test_every_method_is_in_the_documents_and_none_else():
-    text = (ROOT / "docs" / "methods.md").read_text()
+    text = (ROOT / "docs" / "reference" / "methods.md").read_text()
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(methods.METHODS)
 
 

@@ -1,4 +1,4 @@
-"""docs/own_network.md, run as a reader would: torch, ONNX, int8, adapted, .tflite, LiteRT."""
+"""docs/guides/own_network.md, run as a reader would: torch, ONNX, int8, adapted, .tflite, LiteRT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from pmt.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "own_network.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "own_network.md"
 
 
 def blocks() -> list[tuple[str, str]]:

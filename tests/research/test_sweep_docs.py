@@ -12,7 +12,7 @@ from pmt.research.sweep import read_grid
 
 ROOT = Path(__file__).parents[2]
 GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
-PAGE = (ROOT / "docs" / "sweeps.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "sweeps.md").read_text()
 
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)

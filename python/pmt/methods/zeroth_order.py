@@ -24,7 +24,7 @@ _COORDINATES: dict[str, Any] = {
 }
 
 ZEROTH_ORDER: dict[str, Method] = {
-    "default": Method("what measured best here", "this package, docs/algorithm.md"),
+    "default": Method("what measured best here", "this package, docs/reference/algorithm.md"),
     "paper": Method(
         "weight or node perturbation by dimension, layer by layer",
         f"{_PAPER}, sections 3.1 and 3.2, as printed",

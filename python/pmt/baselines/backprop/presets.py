@@ -8,7 +8,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 
 __all__ = ["PRESETS", "preset"]
 
-# All layers of MCUNet diverge at 0.003, in float32 as in int8 (docs/backprop.md).
+# All layers of MCUNet diverge at 0.003, in float32 as in int8 (docs/reference/backprop.md).
 _FULL: dict[str, Any] = {"learning_rate": 0.0003}
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -44,7 +44,7 @@ class _Requantise(torch.autograd.Function):  # type: ignore[misc]
     def forward(
         context: Any, accumulators: Any, bias: Any, scales: Any, low: int, high: int
     ) -> Any:
-        # docs/integers.md: the sum is one float32 operation, the product another.
+        # docs/reference/integers.md: the sum is one float32 operation, the product another.
         rounded = (accumulators + bias.round().float()).mul_(scales).round_()
         output = rounded.clamp(low, high)
         if any(context.needs_input_grad[:2]):

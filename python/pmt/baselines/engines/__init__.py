@@ -1,7 +1,7 @@
 """Inference engines as trainers: whatever gives the loss of a batch for given weights will do.
 
 :class:`EngineTrainer` is zeroth-order training by weight perturbation over an :class:`Engine`;
-:class:`CoreEngine` and :class:`TFLiteMicroEngine` are two of them. ``docs/engines.md`` says what
+:class:`CoreEngine` and :class:`TFLiteMicroEngine` are two of them. ``docs/guides/engines.md`` says what
 makes an engine, and how far the two agree.
 """
 

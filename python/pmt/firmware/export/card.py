@@ -1,6 +1,6 @@
 """``card.img``: options, steps and samples for the board, and what the host computed from them.
 
-The layout is defined by ``firmware_export/common/card_format.hpp`` and told in ``docs/card.md``.
+The layout is defined by ``firmware_export/common/card_format.hpp`` and told in ``docs/guides/card.md``.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def read(
 
     Batch norm, additions and products by constants are folded into the layers; padding into the
     layers that read it. Activations become height, width, channels, whatever the file's layout.
-    Weights of any float type become float32. docs/importers_onnx.md lists the operators.
+    Weights of any float type become float32. docs/guides/importers_onnx.md lists the operators.
 
     Parameters
     ----------

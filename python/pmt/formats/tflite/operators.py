@@ -58,7 +58,7 @@ _REMEDIES = {
     ),
     **dict.fromkeys(("WHILE", "IF", "CALL_ONCE"), "convert without control flow"),
 }
-_ELSE = "replace it by operators of the list in docs/importers.md"
+_ELSE = "replace it by operators of the list in docs/guides/importers.md"
 
 
 def check_kind(step: Step) -> None:

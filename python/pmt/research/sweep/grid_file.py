@@ -95,7 +95,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     Parameters
     ----------
     path : str or pathlib.Path
-        A TOML file; docs/sweeps.md describes its tables.
+        A TOML file; docs/guides/sweeps.md describes its tables.
     problems : Problems, optional
         Where to note what is wrong instead of raising it: the grid then lacks it.
 
