@@ -109,7 +109,7 @@ def test_the_table_of_presets_is_current():
 
 
 def test_every_link_between_the_documents_leads_somewhere():
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).is_file(), f"{page.name}: {target}"

@@ -1,4 +1,4 @@
-"""The table of memory in docs/guides/firmware.md is what is planned and linked; its marks are QEMU's."""
+"""The memory in docs/guides/firmware.md is what is planned and linked; its marks are QEMU's."""
 
 from __future__ import annotations
 

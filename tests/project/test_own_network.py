@@ -1,4 +1,4 @@
-"""docs/guides/own_network.md, run as a reader would: torch, ONNX, int8, adapted, .tflite, LiteRT."""
+"""docs/guides/own_network.md as a reader runs it: torch, ONNX, int8, adapted, .tflite, LiteRT."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ machine, the same command goes on. `pmt report DIR` makes the tables."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("grid", metavar="FILE", help="TOML file of the grid, see docs/guides/sweeps.md")
+    parser.add_argument(
+        "grid", metavar="FILE", help="TOML file of the grid, see docs/guides/sweeps.md"
+    )
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder of the runs; made if it is missing"
     )

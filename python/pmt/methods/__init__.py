@@ -1,7 +1,8 @@
 """Every method by its name, so that methods compare in one place: same loop, same data, same cost.
 
 ``pmt.methods.trainer("mezo", layers="B2")`` makes a trainer with the options of the method;
-:data:`METHODS` says what each one is and where it is from. ``docs/reference/methods.md`` has the table.
+:data:`METHODS` says what each one is and where it is from; ``docs/reference/methods.md`` shows
+them in a table.
 """
 
 from pmt.methods.method import Method

@@ -36,7 +36,7 @@ def _alone(op: Op, source: Tensor, target: Tensor) -> Graph:
 
 
 def _add(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Array:
-    # A network has one input, so an addition cannot stand alone: docs/reference/integers.md, in float32.
+    # A network has one input, so an addition cannot stand alone. See docs/reference/integers.md.
     terms = [
         (values.astype(np.float32) - np.float32(tensor.zero_point)) * np.float32(tensor.scale)
         for values, tensor in zip(sources, tensors, strict=False)

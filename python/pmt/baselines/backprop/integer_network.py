@@ -20,10 +20,10 @@ __all__ = ["IntegerNetwork"]
 class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
     """An int8 network that torch can differentiate.
 
-    The forward pass gives the bytes of the core (docs/reference/integers.md) for every activation, and its
-    float32 logits: accumulators are sums of whole numbers, in float32 where none can pass ``2**24``
-    and in float64 elsewhere, so that no order of additions changes them. The backward pass takes
-    rounding as the identity and a clamp as it is (zero where a value was clipped).
+    The forward pass gives the bytes of the core (docs/reference/integers.md) for every activation,
+    and its float32 logits: accumulators are sums of whole numbers, in float32 where none can pass
+    ``2**24`` and in float64 elsewhere, so that no order of additions changes them. The backward
+    pass takes rounding as the identity and a clamp as it is (zero where a value was clipped).
 
     Parameters
     ----------

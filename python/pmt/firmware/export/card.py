@@ -1,6 +1,6 @@
 """``card.img``: options, steps and samples for the board, and what the host computed from them.
 
-The layout is defined by ``firmware_export/common/card_format.hpp`` and told in ``docs/guides/card.md``.
+``firmware_export/common/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
 """
 
 from __future__ import annotations

@@ -90,4 +90,5 @@ PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALISATIONS, *_ELEMENTWISE))
 
 def remedy(kind: str) -> str:
     """Return what a user can do about an operator that is not supported."""
-    return _REMEDIES.get(kind, "replace it before the export; docs/guides/importers_onnx.md lists others")
+    elsewhere = "replace it before the export; docs/guides/importers_onnx.md lists others"
+    return _REMEDIES.get(kind, elsewhere)
