@@ -161,7 +161,7 @@ def test_a_program_with_fused_multiply_adds_is_refused(tmp_path, firmware_object
     # Of all objects, newer than the Makefile, one is compiled again.
     for path in (folder / "build").rglob("*.o"):
         path.touch()
-    (folder / "build" / "core" / "update.o").unlink()
+    (folder / "build" / "core" / "zo" / "update.o").unlink()
     run = make(folder, goal)
     assert run.returncode != 0
     assert "error: build/fw.elf fuses multiplications and additions, in <pmt::" in run.stdout

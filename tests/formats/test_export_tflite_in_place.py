@@ -197,7 +197,7 @@ def test_layers_that_the_import_made_must_be_untrained(tmp_path, monkeypatch):
     path.write_bytes(tflite_model(residual_network().to_graph()))
     graph = pmt.load(path).to_graph()
     graph.ops[3].weights = graph.ops[3].weights[::-1].copy()
-    monkeypatch.setattr(tflite_in_place.importers, "read", lambda path: graph)
+    monkeypatch.setattr(tflite_in_place.reading, "read", lambda path: graph)
     model = pmt.Model.from_graph(graph)
     model.save(tmp_path / "same.tflite", into=path)
     assert (tmp_path / "same.tflite").read_bytes() == path.read_bytes()
