@@ -19,7 +19,7 @@ using namespace pmt::tests;
 namespace {
 
 struct Setting {
-  Setting(RandomSource& random, Optimiser optimiser, GradientNormScaling scaling, bool weights)
+  Setting(RandomSource& random, Optimizer optimizer, GradientNormScaling scaling, bool weights)
       : image(random_dag(random, 6)) {
     REQUIRE(model.open(image.data(), image.size()).ok());
     samples = random_samples(random, model, 3);
@@ -29,7 +29,7 @@ struct Setting {
     options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
     options.sharing = static_cast<Sharing>(random.integer(0, 1));
     options.scope = static_cast<Scope>(random.integer(0, 1));
-    options.optimiser = optimiser;
+    options.optimizer = optimizer;
     options.gradient_norm_scaling = scaling;
     options.train_weights = weights ? 1 : 0;
   }
@@ -57,7 +57,7 @@ void for_all_kinds(uint64_t seed, const Check& check) {
   for (int32_t kind = 0; kind < 12; ++kind) {
     CAPTURE(kind);
     const auto scaling = kind % 2 == 0 ? GradientNormScaling::none : GradientNormScaling::measured;
-    check(Setting(random, static_cast<Optimiser>(kind / 2 % 3), scaling, kind < 6));
+    check(Setting(random, static_cast<Optimizer>(kind / 2 % 3), scaling, kind < 6));
   }
 }
 
@@ -83,9 +83,9 @@ TEST_CASE("a power is that of the standard library") {
 
 TEST_CASE("moments are those of the whole series of gradients") {
   RandomSource random(60);
-  for (const Optimiser optimiser : {Optimiser::momentum, Optimiser::adam}) {
+  for (const Optimizer optimizer : {Optimizer::momentum, Optimizer::adam}) {
     TrainerOptions options;
-    options.optimiser = optimiser;
+    options.optimizer = optimizer;
     options.momentum = 0.75f;
     options.adam_beta2 = 0.96875f;
     float first = 0.0f, second = 0.0f;
@@ -96,7 +96,7 @@ TEST_CASE("moments are those of the whole series of gradients") {
       const Moments moments(options, {nullptr, &first, &second, t});
       moments.add(0, gradient);
       const reference::Vector<double> series = xt::adapt(gradients, {gradients.size()});
-      const double expected = optimiser == Optimiser::adam ? reference::adam_direction(series, 0.75, 0.96875)
+      const double expected = optimizer == Optimizer::adam ? reference::adam_direction(series, 0.75, 0.96875)
                                                            : reference::momentum_direction(series, 0.75);
       CHECK(static_cast<double>(moments.direction(0)) == doctest::Approx(expected).epsilon(1e-4));
     }
@@ -105,8 +105,8 @@ TEST_CASE("moments are those of the whole series of gradients") {
 
 TEST_CASE("an overflow leaves no infinity behind") {
   TrainerOptions options;
-  for (const Optimiser optimiser : {Optimiser::momentum, Optimiser::adam}) {
-    options.optimiser = optimiser;
+  for (const Optimizer optimizer : {Optimizer::momentum, Optimizer::adam}) {
+    options.optimizer = optimizer;
     float first = 0.0f, second = 0.0f;
     for (int32_t t = 0; t < 5; ++t) {
       const Moments moments(options, {nullptr, &first, &second, t});
@@ -169,7 +169,7 @@ TEST_CASE("every kind of memory gives the same bytes in any order, on any kernel
 
 TEST_CASE("an optimizer state takes its values' bytes, and biases alone take none for weights") {
   RandomSource random(63);
-  const Setting plain(random, Optimiser::sgd, GradientNormScaling::none, true);
+  const Setting plain(random, Optimizer::sgd, GradientNormScaling::none, true);
   int64_t weights = 0, biases = 0, largest = 0;
   const TrainingRun run = plain.run();
   TrainingRun& base = const_cast<TrainingRun&>(run);
@@ -180,10 +180,10 @@ TEST_CASE("an optimizer state takes its values' bytes, and biases alone take non
   }
   const auto rounded = [](int64_t bytes) { return static_cast<size_t>((bytes + 15) / 16 * 16); };
   TrainerOptions options = plain.options;
-  options.optimiser = Optimiser::momentum;
+  options.optimizer = Optimizer::momentum;
   CHECK(plain.run_of(options).trainer().bytes_needed() ==
         base.trainer().bytes_needed() + rounded(4 * (1 + weights + biases)));
-  options.optimiser = Optimiser::adam;
+  options.optimizer = Optimizer::adam;
   CHECK(plain.run_of(options).trainer().bytes_needed() ==
         base.trainer().bytes_needed() + rounded(4 * (1 + 2 * (weights + biases))));
   options.train_weights = 0;
@@ -193,7 +193,7 @@ TEST_CASE("an optimizer state takes its values' bytes, and biases alone take non
 
 TEST_CASE("an optimizer state that no training can have left is refused") {
   RandomSource random(64);
-  const Setting setting(random, Optimiser::adam, GradientNormScaling::measured, true);
+  const Setting setting(random, Optimizer::adam, GradientNormScaling::measured, true);
   TrainingRun run = setting.run();
   const OptimizerState state = run.trainer().optimizer_state();
   CHECK(run.trainer().optimizer_state().check().ok());

@@ -264,11 +264,11 @@ TEST_CASE("a learning rate at the end of float moves nothing without a gradient"
 
 TEST_CASE("a factor that overflows moves nothing without a gradient") {
   for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
-    for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::momentum}) {
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum}) {
       RandomSource random(31);
       LayerCase one(random, OpKind::conv2d);
       one.options.rounding = rounding;
-      one.options.optimiser = optimiser;
+      one.options.optimizer = optimizer;
       auto* scales = const_cast<float*>(one.model.weight_scales(one.model.op(0)));
       std::fill(scales, scales + 6, 2e-6f);  // 1 / scale^2, times the largest learning rate, is infinite
       const std::vector<int8_t> weights = one.weights;
@@ -321,7 +321,7 @@ TEST_CASE("with momentum a step is one by the gradient and half of the one befor
 
       std::copy(start.begin(), start.end(), one.weights.begin());
       std::copy(start_bias.begin(), start_bias.end(), one.bias.begin());
-      one.options.optimiser = Optimiser::momentum;
+      one.options.optimizer = Optimizer::momentum;
       one.options.momentum = 0.5f;
       std::vector<float> values(static_cast<size_t>(optimizer_state_values(one.options, one.layer)), 0.0f);
       CHECK(values.size() == start.size() + 6);
@@ -342,7 +342,7 @@ TEST_CASE("with momentum a step is one by the gradient and half of the one befor
 TEST_CASE("Adam's first step is the learning rate against the sign of the gradient, in real weights") {
   RandomSource random(32);
   LayerCase one(random, OpKind::conv2d);
-  one.options.optimiser = Optimiser::adam;
+  one.options.optimizer = Optimizer::adam;
   for (int8_t& weight : one.weights) weight = 0;
   std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums = random_sums(random, 6, 1e8);
   const std::vector<int32_t> bias = one.bias;

@@ -12,10 +12,10 @@ from pmt.datasets import Dataset
 
 OPTIONS = {"layers": "B2,B3", "epochs": 2, "batch": 4, "queries": 6}
 KINDS = [
-    {"optimiser": "momentum"},
-    {"optimiser": "adam", "step": "gradient", "learning_rate": 0.01},
+    {"optimizer": "momentum"},
+    {"optimizer": "adam", "step": "gradient", "learning_rate": 0.01},
     {"gradient_norm_scaling": "measured"},
-    {"gradient_norm_scaling": "measured", "optimiser": "adam", "train_weights": False},
+    {"gradient_norm_scaling": "measured", "optimizer": "adam", "train_weights": False},
 ]
 
 
@@ -73,17 +73,17 @@ def test_optimizer_state_is_float32_in_a_documented_order():
 
     assert count() == 0
     assert count(gradient_norm_scaling="measured") == 1 + 2
-    assert count(optimiser="momentum") == 1 + sum(weights) + sum(biases)
-    assert count(optimiser="adam", gradient_norm_scaling="measured") == 1 + sum(
+    assert count(optimizer="momentum") == 1 + sum(weights) + sum(biases)
+    assert count(optimizer="adam", gradient_norm_scaling="measured") == 1 + sum(
         1 + 2 * (w + b) for w, b in zip(weights, biases, strict=True)
     )
-    assert count(optimiser="adam", train_weights=False) == 1 + 2 * sum(biases)
-    assert count(optimiser="momentum", train_bias=False) == 1 + sum(weights)
+    assert count(optimizer="adam", train_weights=False) == 1 + 2 * sum(biases)
+    assert count(optimizer="momentum", train_bias=False) == 1 + sum(weights)
 
 
 def test_an_optimizer_state_of_another_training_is_refused(tmp_path):
     model = residual_network()
-    options = pmt.preset("default", queries=2, optimiser="momentum").to_core()
+    options = pmt.preset("default", queries=2, optimizer="momentum").to_core()
     trainer = _core.Trainer(model.core, options, [2], 1)
     values = trainer.optimizer_state()
     for wrong in (values[:-1], np.full_like(values, np.nan), np.full_like(values, -1.0)):
@@ -103,7 +103,7 @@ def test_the_device_counts_its_optimizer_state():
         return _core.DeviceMemory(model.core, options, [2, 3], 1).arena_bytes
 
     values = 1 + 144 + 16 + 128 + 8
-    assert arena(optimiser="momentum") == arena() + (4 * values + 15) // 16 * 16
+    assert arena(optimizer="momentum") == arena() + (4 * values + 15) // 16 * 16
     # Without perturbed weights, and less room for sums.
     assert arena(train_weights=False) <= arena() - 144
 
@@ -123,7 +123,7 @@ def head_estimates(queries: int, trials: int):
         gradient_norm_scaling="measured",
         shrinkage_memory=0.0,
         train_bias=False,
-        optimiser="momentum",
+        optimizer="momentum",
         momentum=0.0,
         quantisation_aware_scaling=False,
     ).to_core()
@@ -169,7 +169,7 @@ def test_biases_alone_leave_the_weights_and_learn():
         ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
         ({"adam_beta2": -0.1}, "adam_beta2=-0.1 must be 0 <= x < 1"),
         ({"shrinkage_memory": float("nan")}, "shrinkage_memory=nan must be 0 <= x < 1"),
-        ({"optimiser": "lion"}, "optimiser='lion' is unknown; choose one of sgd, momentum, adam"),
+        ({"optimizer": "lion"}, "optimizer='lion' is unknown; choose one of sgd, momentum, adam"),
         (
             {"train_weights": False, "train_bias": False},
             "train_weights=False, train_bias=False train nothing; set one of them to True",

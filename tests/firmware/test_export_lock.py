@@ -52,7 +52,7 @@ def test_a_run_is_made_again(tmp_path: Path) -> None:
     model, data = write_model(tmp_path), write_data(tmp_path)
     run = tmp_path / "run"
     training = ["--layers", "B2", "--queries", "4", "--batch", "5", "--epochs", "1"]
-    adam = ["--optimiser", "adam"]
+    adam = ["--optimizer", "adam"]
     assert (
         main(["train", str(model), "--data", str(data), "--out", str(run), *training, *adam]) == 0
     )

@@ -123,7 +123,7 @@ def check_same_bytes(
         (
             {
                 "rule": "node",
-                "optimiser": "momentum",
+                "optimizer": "momentum",
                 "gradient_norm_scaling": "measured",
                 "learning_rate": 3.0,
             },
@@ -133,7 +133,7 @@ def check_same_bytes(
         (
             {
                 "rule": "weight",
-                "optimiser": "adam",
+                "optimizer": "adam",
                 "gradient_norm_scaling": "measured",
                 "sharing": "batch",
                 "learning_rate": 3.0,
@@ -220,7 +220,7 @@ def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"optimiser": "adam", "gradient_norm_scaling": "measured"}]
+    "changes", [{}, {"optimizer": "adam", "gradient_norm_scaling": "measured"}]
 )
 def test_a_run_goes_on_where_the_host_stopped(tmp_path: Path, changes: dict[str, Any]) -> None:
     options = pmt.preset("default", batch=4, epochs=2, queries=5, seed=9, **changes)

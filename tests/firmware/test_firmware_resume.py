@@ -34,7 +34,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "default",
             batch=3,
             queries=24,
-            optimiser="adam",
+            optimizer="adam",
             gradient_norm_scaling="measured",
             head_epochs=0,
         ),

@@ -130,7 +130,7 @@ def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
     resumed = methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"), threads=1)
     assert type(resumed) is pmt.ZOTrainer
     assert resumed.options == trainer.options
-    assert resumed.options.optimiser == "adam"
+    assert resumed.options.optimizer == "adam"
 
 
 def test_unknown_names_are_refused_with_those_that_are_known():
@@ -159,7 +159,7 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
     more = ["--method", "zo_momentum", "--set", "momentum=0.5", "--set", "train_bias=no"]
     assert main([*command, "--out", str(run), *more]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert figures["options"]["optimiser"] == "momentum"
+    assert figures["options"]["optimizer"] == "momentum"
     assert figures["options"]["momentum"] == 0.5
     assert figures["options"]["train_bias"] is False
     assert main(["train", "--resume", str(run), "--json", "-"]) == 0

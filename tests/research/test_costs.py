@@ -54,7 +54,7 @@ def test_the_memory_of_full_back_propagation():
     assert (memory.saved_activations, memory.input, memory.masks) == (128, 32, 16 + 16)
     assert memory.weight_gradients == 4 * (72 + 8)
     assert (memory.weights, memory.biases, memory.frozen) == (144 + 72 + 32, 4 * 20, 0)
-    assert memory.activations == memory.optimiser == memory.buffers == 0
+    assert memory.activations == memory.optimizer == memory.buffers == 0
     assert memory.sram == 248 + 80 + 1024 + 128 + 32 + 32 + 320
 
 
@@ -74,7 +74,7 @@ def test_float_back_propagation_takes_four_bytes_and_keeps_its_masks():
     assert real.weights == 4 * integer.weights
     assert real.saved_activations == 4 * integer.saved_activations
     assert real.masks == integer.masks
-    assert integer.optimiser == 4 * 248 + 8 * (248 + 20)
+    assert integer.optimizer == 4 * 248 + 8 * (248 + 20)
 
 
 def test_training_the_head_alone_has_the_peak_of_inference():

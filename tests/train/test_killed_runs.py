@@ -26,7 +26,7 @@ def fit(out):
     model = residual_network()
     data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
     trainer = pmt.ZOTrainer(
-        layers="head", batch=4, epochs=1, queries=2, threads=1, optimiser="momentum"
+        layers="head", batch=4, epochs=1, queries=2, threads=1, optimizer="momentum"
     )
     trainer.fit(model, data, valid=data, out=out, progress=False, keep_best=True)
 

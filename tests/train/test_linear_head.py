@@ -49,10 +49,10 @@ def test_inputs_of_an_op_that_is_not_there_are_refused():
             model.core.inputs(model.prepare(noisy(1).images), op)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_the_head_gets_the_bytes_of_a_run_on_it(optimiser):
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_head_gets_the_bytes_of_a_run_on_it(optimizer):
     """Without random rounding, steps on features are steps on images."""
-    chosen = options(rounding="nearest", optimiser=optimiser, layers="head")
+    chosen = options(rounding="nearest", optimizer=optimizer, layers="head")
     on_features, on_images = pmt.load(MODEL), pmt.load(MODEL)
     data = noisy(130)
     train_head(on_features, data, chosen)

@@ -12,7 +12,7 @@ int64_t trained_elements(const TrainerOptions& options, const Layer& layer) {
   return static_cast<int64_t>(trained_weights(options, layer)) + trained_biases(options, layer);
 }
 
-int32_t moments(const TrainerOptions& options) { return static_cast<int32_t>(options.optimiser); }
+int32_t moments(const TrainerOptions& options) { return static_cast<int32_t>(options.optimizer); }
 
 bool measures_noise(const TrainerOptions& options) {
   return options.gradient_norm_scaling == GradientNormScaling::measured;
@@ -79,19 +79,19 @@ float power(float base, int32_t exponent) {
 }
 
 Moments::Moments(const TrainerOptions& options, const LayerOptimizerState& state)
-    : optimiser_(options.optimiser),
+    : optimizer_(options.optimizer),
       momentum_(options.momentum),
       beta2_(options.adam_beta2),
       first_(state.first),
       second_(state.second) {
-  if (optimiser_ != Optimiser::adam) return;
+  if (optimizer_ != Optimizer::adam) return;
   first_correction_ = 1.0f - power(momentum_, state.updates + 1);
   second_correction_ = 1.0f - power(beta2_, state.updates + 1);
 }
 
 void Moments::add(int64_t element, float gradient) const {
   float& first = first_[element];
-  if (optimiser_ == Optimiser::momentum) {
+  if (optimizer_ == Optimizer::momentum) {
     first = bounded(momentum_ * first + gradient);
     return;
   }
@@ -101,7 +101,7 @@ void Moments::add(int64_t element, float gradient) const {
 }
 
 float Moments::direction(int64_t element) const {
-  if (optimiser_ == Optimiser::momentum) return first_[element];
+  if (optimizer_ == Optimizer::momentum) return first_[element];
   const float first = first_[element] / first_correction_;
   return first / (__builtin_sqrtf(second_[element] / second_correction_) + adam_epsilon);
 }

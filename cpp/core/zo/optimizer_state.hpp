@@ -47,7 +47,7 @@ class Moments {
   float direction(int64_t element) const;
 
  private:
-  Optimiser optimiser_;
+  Optimizer optimizer_;
   float momentum_;
   float beta2_;
   float* first_;

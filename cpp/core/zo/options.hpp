@@ -57,7 +57,7 @@ PMT_WORDS(Allocation, uniform, variance);
 PMT_WORDS(MuRule, fixed, calibrated);
 // What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
 // `momentum`, or Adam.
-PMT_WORDS(Optimiser, sgd, momentum, adam);
+PMT_WORDS(Optimizer, sgd, momentum, adam);
 
 struct TrainerOptions {
   uint32_t seed = 1;
@@ -88,7 +88,7 @@ struct TrainerOptions {
   uint32_t mu_per_channel = 0;  // 1: mu_weight is scaled by channel, see channel_mu()
   int32_t probe_queries = 16;   // of each sample, layer, estimator and mu that is measured
   uint32_t train_weights = 1;   // 0: biases alone
-  Optimiser optimiser = Optimiser::sgd;
+  Optimizer optimizer = Optimizer::sgd;
   float momentum = 0.9f;  // Adam's beta 1
   float adam_beta2 = 0.999f;
   float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step
@@ -143,7 +143,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("mu_per_channel", &O::mu_per_channel, flag);
   visit("probe_queries", &O::probe_queries, Range<int32_t>{2, most_queries});
   visit("train_weights", &O::train_weights, flag);
-  visit("optimiser", &O::optimiser, words<Optimiser>);
+  visit("optimizer", &O::optimizer, words<Optimizer>);
   visit("momentum", &O::momentum, fading);
   visit("adam_beta2", &O::adam_beta2, fading);
   visit("shrinkage_memory", &O::shrinkage_memory, fading);

@@ -92,7 +92,7 @@ LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const U
       layer_(layer),
       input_(input),
       moments_(*context.options, input.state),
-      has_moments_(context.options->optimiser != Optimiser::sgd) {}
+      has_moments_(context.options->optimizer != Optimizer::sgd) {}
 
 void LayerUpdate::accumulate(const GradientSums& sums) {
   if (has_moments_) add_to_moments(sums);
@@ -122,7 +122,7 @@ ChannelFactors LayerUpdate::directions(int32_t channel) const {
 // Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
 // and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
 bool LayerUpdate::in_real_weights() const {
-  return options_.optimiser == Optimiser::adam && options_.quantisation_aware_scaling != 0;
+  return options_.optimizer == Optimizer::adam && options_.quantisation_aware_scaling != 0;
 }
 
 float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }

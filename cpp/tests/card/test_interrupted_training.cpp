@@ -64,10 +64,10 @@ struct Board {
   std::unique_ptr<firmware::Session> session;
 };
 
-TrainerOptions some_options(Optimiser optimiser, bool weights) {
+TrainerOptions some_options(Optimizer optimizer, bool weights) {
   TrainerOptions options;
   options.queries = 4;
-  options.optimiser = optimiser;
+  options.optimizer = optimizer;
   options.train_weights = weights ? 1 : 0;
   options.rounding = Rounding::stochastic;
   options.weight_tile_bytes = 256;
@@ -107,9 +107,9 @@ int32_t train_with_cuts(Board& board, int64_t first, int64_t writes) {
 }  // namespace
 
 TEST_CASE("training that power cuts interrupt ends with the bytes of one that none does") {
-  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::momentum, Optimiser::adam}) {
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::momentum, Optimizer::adam}) {
     for (const bool weights : {true, false}) {
-      Board board(some_options(optimiser, weights));
+      Board board(some_options(optimizer, weights));
       REQUIRE(board.run() == 0);
       CHECK(board.parameters() == board.training.expected);
       const int64_t writes = SimulatedCard::instance().writes;  // of the undisturbed training
@@ -125,7 +125,7 @@ TEST_CASE("training that power cuts interrupt ends with the bytes of one that no
 }
 
 TEST_CASE("so does the training of the bundled network") {
-  TrainerOptions options = some_options(Optimiser::momentum, true);
+  TrainerOptions options = some_options(Optimizer::momentum, true);
   options.queries = 2;
   Board board(options, read_file(PMT_BUNDLED_MODEL), 5);
   REQUIRE(board.run() == 0);
@@ -136,7 +136,7 @@ TEST_CASE("so does the training of the bundled network") {
 }
 
 TEST_CASE("a card that fails for a while costs tries and nothing else") {
-  Board board(some_options(Optimiser::adam, true));
+  Board board(some_options(Optimizer::adam, true));
   for (const Misdeed misdeed :
        {Misdeed::bad_transfer, Misdeed::no_answer, Misdeed::flipped_read, Misdeed::lost_write, Misdeed::short_write}) {
     SimulatedCard& card = SimulatedCard::instance();
@@ -150,7 +150,7 @@ TEST_CASE("a card that fails for a while costs tries and nothing else") {
 }
 
 TEST_CASE("a card that gets stuck stops training in a safe state, and the next start goes on") {
-  Board board(some_options(Optimiser::adam, true));
+  Board board(some_options(Optimizer::adam, true));
   SimulatedCard& card = SimulatedCard::instance();
   firmware::Session session;
   REQUIRE(session.open({board.image.data(), board.image.size()}, {board.memory.data(), board.memory.size()}));
@@ -172,7 +172,7 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
 }
 
 TEST_CASE("no card, or one of something else, is said at once") {
-  Board board(some_options(Optimiser::sgd, true));
+  Board board(some_options(Optimizer::sgd, true));
   SimulatedCard& card = SimulatedCard::instance();
   SUBCASE("absent") {
     card.present = false;

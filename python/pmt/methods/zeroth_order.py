@@ -19,7 +19,7 @@ _COORDINATES: dict[str, Any] = {
     "baseline": "clean",
     "mu_weight": 1,
     "train_bias": False,
-    "optimiser": "momentum",
+    "optimizer": "momentum",
     "final_learning_rate": 0.0,
 }
 
@@ -84,13 +84,13 @@ ZEROTH_ORDER: dict[str, Method] = {
     "zo_momentum": Method(
         "the default with momentum",
         "Polyak 1964; on zeroth-order gradients Malladi et al. 2023 (arXiv:2305.17333)",
-        options={"optimiser": "momentum"},
+        options={"optimizer": "momentum"},
     ),
     "zo_adam": Method(
         "the default with Adam",
         "Kingma, Ba 2015 (arXiv:1412.6980); on zeroth-order gradients Chen et al. 2019 "
         "(arXiv:1910.06513)",
-        options={"optimiser": "adam"},
+        options={"optimizer": "adam"},
     ),
     "bias_only": Method(
         "biases alone, by perturbing them",

@@ -148,7 +148,7 @@ class TrainingOptions(Options):
     )
     rounding: str = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
     step: str = option("normalised", "NAME", "how the length of a step is chosen", CORE)
-    optimiser: str = option(
+    optimizer: str = option(
         "sgd",
         "NAME",
         "what stands between a gradient and its step: nothing, momentum or Adam",

@@ -31,7 +31,7 @@ class Arithmetic:
     value : int
         Weights and activations: 1 (int8) or 4 (float32).
     state : int
-        Optimiser state for each trained parameter: 4 for momentum, 8 for Adam.
+        Optimizer state for each trained parameter: 4 for momentum, 8 for Adam.
     shadow : int
         Copy for each trained weight: 4 where a float32 shadow is kept of int8 weights.
     exact_logits : bool
@@ -83,7 +83,7 @@ def backward_memory(
         masks=peak.masks,
         activation_gradients=peak.activation_gradients,
         weight_gradients=peak.weight_gradients,
-        optimiser=(weights + biases) * arithmetic.state + weights * arithmetic.shadow,
+        optimizer=(weights + biases) * arithmetic.state + weights * arithmetic.shadow,
     )
 
 

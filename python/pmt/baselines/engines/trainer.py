@@ -26,7 +26,7 @@ _FIXED: dict[str, Any] = {
     "mu": "fixed",
     "mu_per_channel": False,
     "allocation": "uniform",
-    "optimiser": "sgd",
+    "optimizer": "sgd",
     "train_weights": True,
     "align_images": 0,
 }
@@ -43,7 +43,7 @@ class EngineTrainer(Stepper):
     engine : Engine
         What runs the network; its weights are trained.
     options : TrainingOptions
-        With ``rule="weight"``, ``directions="rademacher"``, ``optimiser="sgd"``, no measured
+        With ``rule="weight"``, ``directions="rademacher"``, ``optimizer="sgd"``, no measured
         setting, weights trained; and ``int8_logits`` as the engine's.
 
     Raises

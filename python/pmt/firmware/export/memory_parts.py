@@ -90,8 +90,8 @@ def arena_parts(task: Task, arena: int) -> dict[str, int]:
         "gradient": memory.weight_gradients,
         "seeds, losses": memory.tables,
     }
-    if memory.optimiser:
-        parts["optimiser"] = memory.optimiser
+    if memory.optimizer:
+        parts["optimizer"] = memory.optimizer
     return {**parts, "buffers, lists": arena - sum(parts.values())}
 
 

@@ -46,7 +46,7 @@ class Memory:
         Gradients of activations that are alive at once.
     weight_gradients : int
         Gradients of weights and biases, or the sums that become them.
-    optimiser : int
+    optimizer : int
         Momentum, second moments, shadow weights.
     tables : int
         Losses of queries, and the states of their random numbers.
@@ -64,7 +64,7 @@ class Memory:
     masks: int = 0
     activation_gradients: int = 0
     weight_gradients: int = 0
-    optimiser: int = 0
+    optimizer: int = 0
     tables: int = 0
     buffers: int = 0
 
@@ -93,7 +93,7 @@ PARTS = {
     "masks": "clamp masks",
     "activation_gradients": "activation gradients",
     "weight_gradients": "weight gradients",
-    "optimiser": "optimiser state",
+    "optimizer": "optimizer state",
     "tables": "loss tables, seeds",
     "buffers": "working buffers",
 }

@@ -65,7 +65,7 @@ def zeroth_order_memory(
         activations=device.activation_bytes - image,
         input=image,
         weight_gradients=sums,
-        optimiser=state,
+        optimizer=state,
         tables=tables,
         buffers=total - weights - biases - device.activation_bytes - sums - state - tables,
     )
