@@ -36,7 +36,7 @@ help:
 	@echo 'demo and test install what is missing with apt (as root or with sudo) and pip.'
 
 demo: $(VENV)/ready-for-demo
-	@$(VENV)/bin/python scripts/demo.py $(ARGS)
+	@$(VENV)/bin/python scripts/demo.py
 
 test: lint cpp-test aarch64-test cortex-m7 python-test
 

@@ -14,7 +14,8 @@ const char* estimator_name(Estimator estimator) {
   switch (estimator) {
     case Estimator::weight_perturbation: return "weight_perturbation";
     case Estimator::node_perturbation: return "node_perturbation";
-    default: return "closed_form";
+    case Estimator::closed_form: return "closed_form";
+    default: return "unknown";
   }
 }
 

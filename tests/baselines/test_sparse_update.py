@@ -212,3 +212,9 @@ def test_potentials_by_forward_passes_leave_the_model_alone():
     model.core.set_parameters(5, 0 * model.core.weights(5), model.core.bias(5))
     silent = forward_potentials(model, model.prepare(pixels(model, 3)), labels(model, 3), [5])
     assert (silent[5] == 0).all()
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    from pmt.baselines import sparse_update
+
+    assert all(getattr(sparse_update, name) for name in sparse_update._MODULES)

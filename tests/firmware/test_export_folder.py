@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pmt._util.processes import machine_tag
 from pmt.firmware.export.folder import check_folder, write_folder
 from pmt.firmware.export.lock import make_lock
 
@@ -175,13 +176,25 @@ def test_an_export_killed_at_a_rename_is_taken_back_by_the_next(tmp_path: Path, 
 
 
 def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> None:
-    out, alive = tmp_path / "fw", f".fw.{os.getppid()}.part"
+    out, here = tmp_path / "fw", machine_tag()
+    kept = [
+        f".fw.0.{here}.{os.getppid()}.part",
+        ".fw.0.00000000.4194305.part",  # of another machine, and new
+        ".fw.notes.old",
+        f".fw2.0.{here}.4194305.old",
+    ]
     write(out, Makefile="old")
-    for name in (".fw.4194305.part", ".fw.4194305.old", alive, ".fw.notes.old", ".fw2.4194305.old"):
+    for name in (f".fw.0.{here}.4194305.part", f".fw.0.{here}.4194305.old", *kept):
         (tmp_path / name).mkdir()
     write(out, Makefile="new")
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == sorted([".fw.notes.old", ".fw2.4194305.old", alive, "fw"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "fw"])
+
+
+def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path: Path) -> None:
+    write(tmp_path / "fw", Makefile="old")
+    (tmp_path / "fw").rename(tmp_path / ".fw.0.00000000.1.old")  # before the restart
+    check_folder(tmp_path / "fw", False)
+    assert contents(tmp_path / "fw") == {"Makefile": "old"}
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])

@@ -77,6 +77,29 @@ def test_another_thread_is_no_holder(path):
         assert lock.held
 
 
+def test_a_thread_that_is_refused_leaves_the_lock_to_its_holder(path):
+    lock = RunLock(path)
+    refused = []
+
+    def take():
+        try:
+            with lock.holding("the run"):
+                pass
+        except BlockingIOError as error:
+            refused.append(str(error))
+
+    with lock.holding("the run"):
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        assert len(refused) == 1
+        assert refused[0].startswith("the run is in use by ")
+        assert lock.held
+        assert path.is_file()
+        assert not RunLock(path).acquire()
+    assert not path.exists()
+
+
 def test_a_folder_has_one_lock_by_whatever_name(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "link").symlink_to("run")

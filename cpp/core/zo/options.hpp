@@ -55,6 +55,7 @@ PMT_WORDS(Allocation, uniform, variance);
 // Perturbation size of a layer: the options' mu, or the smallest of 1, 2, 4 and 8 at which the
 // rounding noise of int8 is no more than half of the signal.
 PMT_WORDS(MuRule, fixed, calibrated);
+
 // What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
 // `momentum`, or Adam.
 PMT_WORDS(Optimizer, sgd, momentum, adam);

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from pmt._util import processes
 
-__all__ = ["aside_of", "remove_strays", "sync_folder", "write_bytes", "write_text", "writing"]
+__all__ = ["aside_of", "is_left", "remove_strays", "sync", "write_bytes", "write_text", "writing"]
 
 # Longer than any process of another machine stops between two writes to one file.
 _SECONDS_UNTIL_STRAY = 86_400.0
@@ -74,7 +74,7 @@ def writing(
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -101,19 +101,19 @@ def write_text(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def aside_of(path: Path) -> Path:
+def aside_of(path: Path, suffix: str = "part") -> Path:
     """Return a name beside ``path`` that is nobody else's and says whose it is."""
     owner = f"{processes.machine_tag()}.{os.getpid()}"
-    return path.with_name(f".{path.name}.{next(_numbers)}.{owner}.part")
+    return path.with_name(f".{path.name}.{next(_numbers)}.{owner}.{suffix}")
 
 
-def sync_folder(folder: str | Path) -> None:
-    """Bring a folder's names to disk, so that a rename outlives a power cut.
+def sync(path: str | Path) -> None:
+    """Bring a file, or a folder's names, to disk, so that a rename outlives a power cut.
 
     Not every system can; the files themselves are whole without it.
     """
     with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -128,12 +128,13 @@ def remove_strays(path: str | Path) -> None:
     """
     path = Path(path)
     for stray in path.parent.glob(f".{glob.escape(path.name)}.*.*.*.part"):
-        if _is_left(stray):
+        if is_left(stray):
             with suppress(OSError):
                 stray.unlink()
 
 
-def _is_left(stray: Path) -> bool:
+def is_left(stray: Path) -> bool:
+    """Whether what lies aside, named by :func:`aside_of`, is of a dead process."""
     *_, tag, pid, _ = stray.name.split(".")
     if not pid.isdecimal():
         return False

@@ -15,7 +15,7 @@ from pmt.datasets.checksum import checksums
 from pmt.model import Model
 from pmt.train.schedule import ScheduleOptions
 
-__all__ = ["RunConfig", "RunOptions", "contents_of"]
+__all__ = ["RunConfig", "RunOptions", "contents_of", "register_options"]
 
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}

@@ -116,7 +116,7 @@ class RunFolder:
         """
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
-        atomic_file.sync_folder(self.path.parent)
+        atomic_file.sync(self.path.parent)
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
         atomic_file.write_text(self.path / "env.json", environment + "\n")
         self._save_model(model, self.checkpoint, {"step": 0})

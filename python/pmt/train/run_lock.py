@@ -68,6 +68,8 @@ class RunLock:
         """
         if self._read() is not None and not self.is_stale():
             return False
+        if self._owner[0] == os.getpid():  # another thread's
+            return False
         taken = False
 
         def place(aside: Path, path: Path) -> None:
@@ -117,7 +119,8 @@ class RunLock:
                 )
             yield
         finally:
-            self.release()
+            if self.held:
+                self.release()
 
     def check(self) -> None:
         """Raise LockLostError if another process has taken the lock."""

@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
+from pmt._util import atomic_file, processes
 from pmt.firmware.export.lock import APPLICATION, LOCK_NAME, read_lock
 
 __all__ = ["check_folder", "is_export", "write_folder"]
@@ -85,7 +85,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
             f"out={str(out)!r} has files that no export wrote, in the place of the project's: "
             f"{_listed(taken)}; move them away, or choose another folder"
         )
-    aside, old = _beside(real, "part"), _beside(real, "old")
+    aside, old = atomic_file.aside_of(real), atomic_file.aside_of(real, "old")
     try:
         for name, content in files.items():
             path = aside / name
@@ -97,7 +97,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
         if real.exists():
             real.rename(old)
         aside.rename(real)
-        _sync(real.parent)
+        atomic_file.sync(real.parent)
     except OSError as error:
         raise OSError(
             error.errno,
@@ -168,50 +168,33 @@ def _carry(source: Path, to: Path) -> None:
         shutil.copy2(source, to, follow_symlinks=False)
 
 
-def _beside(real: Path, suffix: str) -> Path:
-    return real.with_name(f".{real.name}.{os.getpid()}.{suffix}")
-
-
 def _recover(real: Path) -> None:
     """Bring back the folder that a killed export had renamed; remove what dead ones left."""
-    pattern = re.compile(rf"\.{re.escape(real.name)}\.([0-9]+)\.(part|old)")
+    pattern = re.compile(rf"\.{re.escape(real.name)}\.[0-9]+\.[0-9a-f]{{8}}\.[0-9]+\.(part|old)")
     left = [(path, pattern.fullmatch(path.name)) for path in _siblings(real)]
     for path, match in sorted((path, match) for path, match in left if match is not None):
-        if match[2] == "old" and not real.exists():
+        if match[1] == "old" and not real.exists() and not _is_being_replaced(path):
             path.rename(real)
-        elif not _is_running(int(match[1])):
+        elif atomic_file.is_left(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_being_replaced(old: Path) -> bool:
+    """Whether a living process of this machine stands between its two renames."""
+    *_, tag, pid, _ = old.name.split(".")
+    return tag == processes.machine_tag() and bool(processes.started(int(pid)))
 
 
 def _siblings(real: Path) -> Iterable[Path]:
     return list(real.parent.iterdir()) if real.parent.is_dir() else []
 
 
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return process != os.getpid()
-
-
 def _sync_tree(folder: Path) -> None:
     for path, _, names in os.walk(folder):
         for name in names:
             if not (Path(path) / name).is_symlink():
-                _sync(Path(path) / name)
-        _sync(Path(path))
-
-
-def _sync(path: Path) -> None:
-    with suppress(OSError):  # some file systems cannot sync a folder
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+                atomic_file.sync(Path(path) / name)
+        atomic_file.sync(Path(path))
 
 
 def _listed(names: list[str]) -> str:
