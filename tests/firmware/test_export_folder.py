@@ -190,6 +190,17 @@ def test_strays_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "fw"])
 
 
+def test_folders_that_are_empty_and_the_rights_of_the_folder_are_kept(tmp_path: Path) -> None:
+    out = tmp_path / "fw"
+    write(out, Makefile="old")
+    out.chmod(0o700)
+    (out / ".git" / "refs" / "tags").mkdir(parents=True)
+    write(out, Makefile="new")
+    assert contents(out) == {"Makefile": "new"}
+    assert (out / ".git" / "refs" / "tags").is_dir()
+    assert out.stat().st_mode & 0o777 == 0o700
+
+
 def test_what_a_crash_of_the_machine_hid_is_brought_back(tmp_path: Path) -> None:
     write(tmp_path / "fw", Makefile="old")
     (tmp_path / "fw").rename(tmp_path / ".fw.0.00000000.1.old")  # before the restart

@@ -263,3 +263,12 @@ def test_a_lock_that_is_held_outside_stays_held(tmp_path):
         Toy().fit(residual_network(), data(), out=folder, progress=False)
         assert not RunLock.of_folder(folder.path).acquire()
     assert RunLock.of_folder(folder.path).holder() == ""
+
+
+def test_a_model_that_happens_to_be_named_like_a_checkpoint_is_not_written_over(tmp_path):
+    model = residual_network()
+    model.save(tmp_path / "checkpoint.pmt")
+    before = (tmp_path / "checkpoint.pmt").read_bytes()
+    with pytest.raises(FileExistsError, match="already exists and holds no run; choose another"):
+        Toy(losses=flat(9)).fit(model, data(), out=tmp_path, progress=False)
+    assert (tmp_path / "checkpoint.pmt").read_bytes() == before

@@ -100,6 +100,24 @@ def test_a_thread_that_is_refused_leaves_the_lock_to_its_holder(path):
     assert not path.exists()
 
 
+def test_of_threads_that_come_together_one_takes_the_lock(path):
+    lock = RunLock(path)
+    start = threading.Barrier(8)
+    taken = []
+
+    def take():
+        start.wait()
+        taken.append(lock.acquire())
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [False] * 7 + [True]
+    lock.release()
+
+
 def test_a_folder_has_one_lock_by_whatever_name(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "link").symlink_to("run")

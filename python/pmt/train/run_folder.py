@@ -33,8 +33,9 @@ from pmt.train.run_metrics import Metrics
 
 __all__ = ["RunFolder", "RunOptions"]
 
-# All that a run killed while it was created leaves, besides files aside.
-_BEGUN = {"env.json", "checkpoint.pmt", "metrics.jsonl"}
+# What a run killed in its creation leaves, besides files aside: the first, some of the others.
+_FIRST = "env.json"
+_BEGUN = {_FIRST, "checkpoint.pmt", "metrics.jsonl"}
 
 
 class RunFolder:
@@ -91,7 +92,8 @@ class RunFolder:
         if self.path.is_dir():
             names = {p.name for p in self.path.iterdir() if p.suffix != ".part"}
         recorded = self.metrics.is_file() and self.metrics.stat().st_size > 0
-        if not self.path.is_dir() or recorded or not names <= _BEGUN:
+        begun = not names or (_FIRST in names and names <= _BEGUN)
+        if not self.path.is_dir() or recorded or not begun:
             raise FileExistsError(
                 f"out={str(self.path)!r} already exists and holds no run; choose another folder or "
                 "empty it"
@@ -118,7 +120,7 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         atomic_file.sync(self.path.parent)
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
-        atomic_file.write_text(self.path / "env.json", environment + "\n")
+        atomic_file.write_text(self.path / _FIRST, environment + "\n")
         self._save_model(model, self.checkpoint, {"step": 0})
         self._metrics.replace([])
         # Last: a folder with a config.toml is a run that can be resumed.

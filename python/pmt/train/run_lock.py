@@ -46,6 +46,7 @@ class RunLock:
         self._lost = False
         self._beats: threading.Thread | None = None
         self._owner = (0, 0)  # process and thread
+        self._threads = threading.Lock()
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> RunLock:
@@ -66,9 +67,13 @@ class RunLock:
         OSError
             If the folder cannot be written.
         """
+        with self._threads:
+            if self._owner[0] == os.getpid():  # a thread's of this process
+                return False
+            return self._acquire()
+
+    def _acquire(self) -> bool:
         if self._read() is not None and not self.is_stale():
-            return False
-        if self._owner[0] == os.getpid():  # another thread's
             return False
         taken = False
 

@@ -93,6 +93,10 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
             path.write_bytes(content)
         for name in foreign:
             _carry(real / name, aside / name)
+        for name in _empty_folders(real):
+            (aside / name).mkdir(parents=True, exist_ok=True)
+        if real.exists():
+            shutil.copymode(real, aside)
         _sync_tree(aside)
         if real.exists():
             real.rename(old)
@@ -146,6 +150,15 @@ def _foreign_files(real: Path) -> list[str]:
         links = [name for name in folders if (real / here / name).is_symlink()]
         found += [(here / name).as_posix() for name in (*names, *links)]
     return sorted(name for name in found if name not in written and name != LOCK_NAME)
+
+
+def _empty_folders(real: Path) -> list[str]:
+    """Names of folders that hold nothing, which mean something to a repository, for example."""
+    return [
+        Path(folder).relative_to(real).as_posix()
+        for folder, folders, names in os.walk(real)
+        if not folders and not names and Path(folder) != real
+    ]
 
 
 def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
