@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pmt._util import atomic_file, processes
@@ -143,10 +143,7 @@ def _foreign_files(real: Path) -> list[str]:
     """Names of files and links that neither an export nor its Makefile wrote."""
     written = read_lock(real / LOCK_NAME).files if is_export(real) else {}
     found = []
-    for folder, folders, names in os.walk(real):
-        here = Path(folder).relative_to(real)
-        if here == Path("."):
-            folders[:] = [name for name in folders if name != _BUILD]
+    for here, folders, names in _walk(real):
         links = [name for name in folders if (real / here / name).is_symlink()]
         found += [(here / name).as_posix() for name in (*names, *links)]
     return sorted(name for name in found if name not in written and name != LOCK_NAME)
@@ -154,11 +151,17 @@ def _foreign_files(real: Path) -> list[str]:
 
 def _empty_folders(real: Path) -> list[str]:
     """Names of folders that hold nothing, which mean something to a repository, for example."""
-    return [
-        Path(folder).relative_to(real).as_posix()
-        for folder, folders, names in os.walk(real)
-        if not folders and not names and Path(folder) != real
-    ]
+    walked = [here.as_posix() for here, *contents in _walk(real) if not any(contents)]
+    return [name for name in walked if name != "."]
+
+
+def _walk(real: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Walk through all but what the project's Makefile makes."""
+    for folder, folders, names in os.walk(real):
+        here = Path(folder).relative_to(real)
+        if here == Path("."):
+            folders[:] = [name for name in folders if name != _BUILD]
+        yield here, folders, names
 
 
 def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
