@@ -125,6 +125,12 @@ def test_a_folder_has_one_lock_by_whatever_name(tmp_path):
     assert {RunLock.of_folder(name).path for name in names} == {tmp_path / "run.lock"}
 
 
+@pytest.mark.parametrize("pid", [0, -1, 10**30])
+def test_a_lock_of_no_process_is_stale(path, pid):
+    owner(path, pid=pid, started="")
+    assert RunLock(path).is_stale()
+
+
 def test_a_dead_process_leaves_a_stale_lock(path):
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()

@@ -151,7 +151,8 @@ class RunLock:
         if not isinstance(pid, int):
             return True
         if owner.get("machine") == processes.machine():
-            return processes.started(pid) != owner.get("started")
+            started = processes.started(pid)
+            return not started or started != owner.get("started")
         return self._age() > _SECONDS_UNTIL_STALE
 
     def _place(self, aside: Path) -> bool:
