@@ -37,8 +37,9 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
         *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
         *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),
         *("-T", script),
-        *(ROOT / "tests" / "arm_dsp_comparison.cpp", CORE / "crc32.cpp", CORE / "random.cpp"),
-        *sorted((CORE / "kernels").glob("*.cpp")),
+        ROOT / "tests" / "support" / "arm_dsp_comparison.cpp",
+        *(CORE / "base" / name for name in ("crc32.cpp", "random.cpp")),
+        *sorted((CORE / "kernels").rglob("*.cpp")),
         *(*common, *start, "-lgcc", "-o", firmware),
     )
     log = succeed(
@@ -55,7 +56,7 @@ def test_the_kernels_compile_for_other_cores(core: str, tmp_path: Path) -> None:
     """With the DSP extension they are the device's kernels; without it the portable ones are."""
     need_firmware_tools("arm-none-eabi-objdump")
     text = ""
-    for source in sorted((CORE / "kernels").glob("*.cpp")):
+    for source in sorted((CORE / "kernels").rglob("*.cpp")):
         target = tmp_path / f"{source.stem}.o"
         succeed(COMPILER, *FLAGS, *OTHERS[core], f"-I{CORE.parent}", "-c", source, "-o", target)
         if source.stem == "device_kernels":

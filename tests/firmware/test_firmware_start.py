@@ -166,8 +166,13 @@ def test_vectors_that_no_processor_takes_do_not_link(
     tmp_path: Path, firmware_objects: Path
 ) -> None:
     target = tmp_path / "odd.toml"
-    target.write_text(BEHIND_A_LOADER.replace(f"{ORIGIN:#x}", "0x10040"))
-    done = make(project(tmp_path / "fw", str(target), firmware_objects))
+    target.write_text(BEHIND_A_LOADER)
+    folder = project(tmp_path / "fw", str(target), firmware_objects)
+    script = folder / "board" / "odd" / "link.ld"
+    origin = f"ORIGIN = 0x{ORIGIN:08X}"
+    assert script.read_text().count(origin) == 1
+    script.write_text(script.read_text().replace(origin, "ORIGIN = 0x10040"))
+    done = make(folder)
     assert done.returncode != 0
     reason = "flash.origin must be a multiple of 128: the vector table stands there\n"
     assert reason in done.stdout
