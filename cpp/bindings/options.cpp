@@ -20,7 +20,7 @@ py::object to_python(const Words<Enumeration>& words) {
   return split(words);
 }
 
-// What each option may be, by its name.
+// The values that each option may have, by its name.
 py::dict option_values() {
   py::dict values;
   for_each_option([&](const char* name, auto, auto allowed) { values[name] = to_python(allowed); });

@@ -38,7 +38,7 @@ class HostTrainer {
   Calibrated calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop);
 
   StepResult step(uint32_t step, float learning_rate, const SampleArray& samples, std::function<bool()> should_stop);
-  // Of the mean loss by the stored integers: weights in the layer's memory order, biases.
+  // The mean loss's gradient by the stored integers: weights in the layer's memory order, biases.
   struct Gradient {
     std::vector<float> weights, bias;
   };

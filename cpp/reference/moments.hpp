@@ -1,4 +1,4 @@
-// What optimizers make of a series of gradients of one element, in double, from the whole series.
+// An optimizer's direction after a series of gradients of one element, in double, from the whole series.
 #pragma once
 
 #include "reference/tensors.hpp"

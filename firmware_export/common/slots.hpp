@@ -23,7 +23,7 @@ class Slots {
  public:
   // The slots stand one behind the other from block `first`.
   void open(Storage* storage, uint32_t first, uint32_t blocks, uint32_t model_crc32);
-  // What save() may put blocks together in, to write several at once: memory that nothing is kept in between
+  // Memory in which save() may put blocks together, to write several at once; nothing is kept in it between
   // steps. Without it they are written one by one.
   void use(void* memory, size_t bytes);
 

@@ -9,7 +9,7 @@
 namespace pmt::firmware {
 
 constexpr int32_t most_tries = 4;
-// Of one write. A card may be busy for half a second with each, and the watchdog waits 22 s at least (an F7's
+// Limit of one write. A card may be busy for half a second with each, and the watchdog waits 22 s at least (an F7's
 // oscillator runs at 47 kHz at most).
 constexpr uint32_t most_blocks_at_once = 16;
 

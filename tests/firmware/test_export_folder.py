@@ -1,4 +1,4 @@
-"""What an export may replace: what an earlier one wrote, whole or not at all."""
+"""An export replaces files that an earlier one wrote, all of them or none."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_program_with_fused_multiply_adds_is_refused(tmp_path, firmware_object
     text = makefile.read_text()
     assert text.count("-fno-math-errno -ffp-contract=off") == 1
     makefile.write_text(text.replace("errno -ffp-contract=off", "errno -ffp-contract=fast"))
-    # Of all objects, newer than the Makefile, one is compiled again.
+    # All objects are newer than the Makefile; one is compiled again.
     for path in (folder / "build").rglob("*.o"):
         path.touch()
     (folder / "build" / "core" / "zo" / "update.o").unlink()

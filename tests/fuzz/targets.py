@@ -1,4 +1,4 @@
-"""What is fuzzed: each reader, and small sound files to start from."""
+"""The readers that are fuzzed, and small sound files to start from."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "guides" / "strangers_path.md").read_text()
 SCRIPT = (ROOT / "scripts" / "strangers_path.sh").read_text()
 
 
-# What differs from run to run, and what pip finds on the day.
+# Times differ from run to run, and pip finds other versions on other days.
 VARIES = re.compile(r"\d+ ms|^(?:numpy|pip|setuptools) .*$", re.MULTILINE)
 
 

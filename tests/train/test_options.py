@@ -31,7 +31,7 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 DECLARED = declared_options(pmt.TrainingOptions)
-# What a value that is not the default needs others to be.
+# Other options that a value beside the default needs.
 NEEDS: dict[str, dict[str, Any]] = {
     "directions": {"gradient_norm_scaling": "none"},
     "hadamard_index": {"directions": "hadamard"},

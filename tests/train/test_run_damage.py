@@ -38,7 +38,7 @@ def resume(out, **changes):
 
 
 def refusal(out):
-    """What a resumption is refused with; the folder's name where it is not."""
+    """Return the error that refuses a resumption; the folder's name where none does."""
     try:
         resume(out)
     except (ValueError, FileExistsError) as error:

@@ -31,7 +31,7 @@ bool window_fits(const OpRecord& op, const TensorRecord& in, const TensorRecord&
   return room_h >= 0 && room_w >= 0 && room_h / op.stride_h + 1 == out.height && room_w / op.stride_w + 1 == out.width;
 }
 
-// What an op makes no use of says nothing else than that.
+// Fields that an op makes no use of hold no other value than that.
 bool has_window(const OpRecord& op) {
   return op.kernel_h != 1 || op.kernel_w != 1 || op.stride_h != 1 || op.stride_w != 1;
 }

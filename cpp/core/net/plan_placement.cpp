@@ -1,5 +1,5 @@
 // How a plan gives its buffers their places: the largest first, each at the lowest offset that is free of
-// conflicts. Of a compact plan, buffers are compared with those near them in time alone, and so a network of
+// conflicts. In a compact plan, buffers are compared with those near them in time alone, and so a network of
 // a thousand ops takes no thousand times as long as one of thirty.
 #include "core/net/plan.hpp"
 
@@ -98,7 +98,7 @@ void Plan::step_over_all(Candidate* candidate) const {
   }
 }
 
-// Of a compact plan: those alive with the buffer in the same pass, and what the main pass keeps for a query.
+// In a compact plan: buffers alive with this one in the same pass, and those the main pass keeps for a query.
 void Plan::step_over_neighbours(Candidate* candidate) const {
   const Table main = table_of(Pass::main), own = table_of(candidate->buffer.pass);
   const Life life = candidate->life;
@@ -135,7 +135,7 @@ void Plan::place(const Buffer& buffer) {
   bytes_ = larger(bytes_, place + bytes);
 }
 
-// Of equal ones those of the main pass first, then by item. Other plans than compact ones place both passes
+// Equal sizes: the main pass first, then by item. Other plans than compact ones place both passes
 // together.
 void Plan::place_largest_first(Pass only) {
   bool tile_waits = only == Pass::query && exists({Pass::query, tile()});
@@ -198,7 +198,7 @@ bool Plan::place_all(int32_t most) {
   return bytes_ <= most;
 }
 
-// Of each op, the first one whose tensor is still alive there.
+// For each op, finds the first one whose tensor is still alive there.
 void Plan::measure_lives() {
   input_last_ = life_of(static_cast<int32_t>(model_->header().input_tensor)).last;
   for (int32_t op = 1, earliest = 0; op < model_->op_count(); ++op) {

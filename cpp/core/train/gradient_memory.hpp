@@ -17,12 +17,12 @@ class GradientMemory {
   // Takes it of the arena or reserves it in the plan.
   void open(Arena& arena, StepMemory& memory);
 
-  // Of the sums' own memory.
+  // Bytes of the sums' own memory.
   int64_t sum_bytes() const { return static_cast<int64_t>(sizeof(int64_t)) * memory_->workers() * sum_count_; }
   bool lies_in_gaps() const { return memory_->setup.compact && memory_->setup.batch == 1; }
   int32_t channels_at_once(const Layer& layer) const;
 
-  // Of a worker; a group's end may lie behind the last channel.
+  // The sums of a worker; a group's end may lie behind the last channel.
   GradientSums sums(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
   void clear(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
   // Adds the other workers' sums to the first's.
@@ -30,7 +30,7 @@ class GradientMemory {
 
   // Compact: of a sample, one per class.
   int32_t* head_gradient(int32_t sample) const { return head_gradients_ + int64_t{sample} * classes(); }
-  // Of the layer whose gradient is being summed, one per sample, see shrinkage.hpp; null where no noise is
+  // Squared inputs of the layer in work, one sum per sample, see shrinkage.hpp; null where no noise is
   // measured.
   int64_t* input_squares() const { return input_squares_; }
 

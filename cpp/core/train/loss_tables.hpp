@@ -27,7 +27,7 @@ class LossTables {
   int32_t most_queries() const;
   // Whether the differences of a batch are added up.
   bool adds_up(int32_t table) const;
-  // Of a sample, or of a worker where the table adds up: losses, then differences.
+  // The row of a sample, or of a worker where the table adds up: losses, then differences.
   int32_t* row(int32_t table, int32_t index) const;
   CleanLoss& clean(int32_t sample) const { return clean_[sample]; }
 

@@ -11,7 +11,7 @@ namespace {
 // Steps count from 0 and stay below: a probe's directions are those of no step.
 constexpr uint32_t probe_streams = uint32_t{1} << 31;
 
-// Of a difference from the mean: squares of 4096 queries fit int64.
+// Bound of a difference from the mean: squares of 4096 queries fit int64.
 constexpr int64_t largest_difference = int64_t{16} << loss_fraction_bits;
 
 // Unbiased, in squared nats. The sum is exact, so that only the quotient rounds.

@@ -1,4 +1,4 @@
-// What probing the layers shows, for calibrate(): the spread of the losses of other queries, and the inputs.
+// The measurement of layers for calibrate(): the spread of the losses of other queries, and the inputs.
 #pragma once
 
 #include "core/train/loss_tables.hpp"
@@ -7,7 +7,7 @@ namespace pmt {
 
 // 0 where a layer was not probed.
 struct LayerMeasurement {
-  // Of the losses over the queries, in squared nats; mean over the samples, or that of the batch's mean
+  // Variance of the losses over the queries, in squared nats; mean over samples, or that of the batch's mean
   // loss where the batch shares its perturbations. [estimator][probe].
   float variance[2][2];
   float input_squares;  // free_input_squares(), mean over the samples

@@ -1,4 +1,4 @@
-// What every part of a step works on: the setup, and what open() takes for it from the arena. The layers
+// The memory that all parts of a step share: the setup, and what open() takes from the arena. The layers
 // and the plan come first, the workers' memory last: other parts reserve room in the plan.
 #pragma once
 
@@ -19,7 +19,7 @@ struct StepMemory {
   int32_t workers() const { return setup.executor.workers; }
   bool is_layer_wise() const { return options.scope == Scope::layer_wise; }
   bool is_coordinate_wise() const { return options.directions == Directions::coordinate; }
-  // Of each sample and layer; 0 where there is no memory for probes.
+  // Queries of a probe for each sample and layer; 0 where there is no memory for probes.
   int32_t probe_queries() const { return setup.probing ? options.probe_queries : 0; }
 
   // A worker's input becomes the sample.

@@ -39,7 +39,7 @@ class Trainer {
   // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
   Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
   GradientSums sums() const { return gradients_.sums(0, *estimated_, {0, estimated_->channels}); }
-  // Of the sums' own memory, and how many of a layer's channels are summed up at once.
+  // Bytes of the sums' own memory, and how many of a layer's channels are summed up at once.
   int64_t sum_bytes() const { return gradients_.sum_bytes(); }
   int32_t channels_at_once(const Layer& layer) const { return gradients_.channels_at_once(layer); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;

@@ -1,4 +1,4 @@
-// What a trainer is opened for.
+// The task that a trainer is opened for.
 #pragma once
 
 #include "core/base/executor.hpp"
@@ -17,7 +17,7 @@ struct TrainerSetup {
   const LayerStorage* storage;  // one per layer
   int32_t batch;                // largest number of samples in a step
   Executor executor;
-  // Of pack_network(), kept up to date by the trainer; null for kernels that do not pack.
+  // Weights from pack_network(), kept up to date by the trainer; null for kernels that do not pack.
   PackedLayer* packed = nullptr;
   // Memory a worker has for queries at once, in bytes; 0: one query, in the gaps of the main pass.
   int32_t query_bytes = 0;

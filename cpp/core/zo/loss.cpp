@@ -26,7 +26,7 @@ float sum_of_exponentials(const float* logits, int32_t classes, float largest) {
   return sum;
 }
 
-// What holds a NaN or an infinity as its largest has no softmax; else the largest logit alone gives 1.
+// Logits with a NaN, or infinity as the largest, have no softmax; else the largest logit alone gives 1.
 bool has_softmax(float sum) { return sum >= 1.0f; }
 
 }  // namespace

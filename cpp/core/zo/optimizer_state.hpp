@@ -1,4 +1,4 @@
-// What updates keep of earlier steps: float32 values, 0 before the first step. They belong to a
+// The memory of earlier steps in updates: float32 values, 0 before the first step. They belong to a
 // checkpoint as much as the weights do.
 #pragma once
 

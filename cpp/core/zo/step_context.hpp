@@ -1,4 +1,4 @@
-// What is the same for every query, sample and worker of a step.
+// The part of a step that is the same for every query, sample and worker.
 #pragma once
 
 #include "core/net/network.hpp"

@@ -1,4 +1,4 @@
-// What a board does from reset on: after power-on, after a fault, after several.
+// A board from reset on: after power-on, after a fault, after several.
 #include <doctest/doctest.h>
 
 #include "board/chip.hpp"

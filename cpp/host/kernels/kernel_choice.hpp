@@ -12,7 +12,7 @@ namespace pmt::host {
 // variable PMT_ISA names. Throws std::invalid_argument where it names kernels that cannot run here.
 const Kernels& host_kernels();
 
-// What is wrong with a PMT_ISA that is none of those available.
+// Says why a PMT_ISA that is none of those available cannot be had.
 std::string isa_problem(const std::string& wanted, const std::vector<std::string>& available);
 
 // All that can run here, fastest first; portable_kernels() is the last.

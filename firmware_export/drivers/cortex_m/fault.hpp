@@ -1,4 +1,4 @@
-// What is known of a fault; it outlives the reset that follows.
+// The record of a fault; it outlives the reset that follows.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct Kept {
 };
 
 void keep(const Fault& fault);
-// What was kept before the reset. A start that is no restart begins to count anew.
+// Returns the record from before the reset. A start that is no restart begins to count anew.
 Kept take_kept(bool is_restart);
 
-// What a board does about a fault: prints the report, and ends in a reset or not at all. It runs as the
+// A board's reaction to a fault: prints the report, and ends in a reset or not at all. It runs as the
 // exception's handler. Where a board defines none, the program ends as by board::exit(1).
 [[noreturn]] void after_fault(firmware::Line& report);
 

@@ -35,7 +35,7 @@ void connect_pins() {
 
 void light(uint32_t half_period) { set_led(milliseconds() / half_period % 2 == 0); }
 
-// What stopped the run before; a board that the watchdog restarts again and again stays here.
+// Prints why the run before stopped; a board that the watchdog restarts again and again stays here.
 void report_start(stm32::ResetCause cause, const cortex_m::Kept& before) {
   firmware::Line line;
   line.text(description.name).text(": ").number(description.core_hz / 1000000).text(" MHz, started by ");

@@ -8,7 +8,7 @@ namespace pmt::stm32 {
 
 struct Watchdog {
   uint32_t base;
-  // Of the debug unit: the register and its bit that stop the watchdog with the processor.
+  // The debug unit's register, and its bit that stops the watchdog with the processor.
   uint32_t freeze, freeze_bit;
 };
 

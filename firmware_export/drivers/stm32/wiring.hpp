@@ -5,7 +5,7 @@
 
 namespace pmt::stm32 {
 
-// What the core runs from: the linear regulator, the step-down converter, or the first behind the second.
+// Supply of the core: the linear regulator, the step-down converter, or the first behind the second.
 enum class Supply { ldo, smps, smps_1v8_ldo, smps_2v5_ldo };
 
 struct Wiring {

@@ -1,4 +1,4 @@
-"""What a board's training log says: the lines of ``docs/guides/card.md``, read as they come."""
+"""A board's training log: the lines of ``docs/guides/card.md``, read as they come."""
 
 from __future__ import annotations
 

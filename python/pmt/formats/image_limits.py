@@ -8,7 +8,7 @@ from pmt.net.graph import Graph
 
 __all__ = ["check_limits"]
 
-# Of cpp/core/image/model.hpp.
+# The limit stands in cpp/core/image/model.hpp.
 _MOST_TENSORS = 2048
 _MOST_OPS = 1024
 _MOST_VALUES = 2**28

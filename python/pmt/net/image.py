@@ -187,7 +187,7 @@ def _metadata_json(metadata: dict[str, Any]) -> bytes:
         text = json.dumps(
             metadata, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         )
-        # What is saved can be loaded: here are the reader's own bounds.
+        # The reader's own bounds, so that every saved image can be loaded.
         parse_json(text, "metadata", "shorten or simplify the value")
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:

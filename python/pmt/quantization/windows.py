@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 class Windowed(Protocol):
-    """What an op says about its windows (:class:`pmt.net.graph.Op` and ``FloatOp`` both do)."""
+    """The windows of an op (:class:`pmt.net.graph.Op` and ``FloatOp`` both do)."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]

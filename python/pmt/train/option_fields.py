@@ -30,7 +30,7 @@ _OptionsT = TypeVar("_OptionsT", bound="Options")
 
 
 class Values(Protocol):
-    """What an option may hold."""
+    """The values that an option may hold."""
 
     def check(self, name: str, value: object) -> None:
         """Raise an error that names option, value and rule, if the value is none of these."""
@@ -132,7 +132,7 @@ class _Anything:
 
 @dataclass(frozen=True)
 class _Core:
-    """What the core allows for its option of the same name."""
+    """The values that the core allows for its option of the same name."""
 
     def of(self, name: str) -> Range | Words:
         values = _core.option_values()[name]

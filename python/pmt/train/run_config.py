@@ -1,4 +1,4 @@
-"""What a run is: its trainer, options, source and contents, as ``config.toml`` keeps them."""
+"""The identity of a run: trainer, options, source and contents, as ``config.toml`` keeps them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunOptions(ScheduleOptions, Protocol):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What tells a run from others.
+    """The facts that tell a run from others.
 
     Attributes
     ----------

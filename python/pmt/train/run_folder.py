@@ -33,7 +33,7 @@ from pmt.train.run_metrics import Metrics
 
 __all__ = ["RunFolder", "RunOptions"]
 
-# What a run killed in its creation leaves, besides files aside: the first, some of the others.
+# Files that a run killed in its creation leaves: the first, and some of the others.
 _FIRST = "env.json"
 _BEGUN = {_FIRST, "checkpoint.pmt", "metrics.jsonl"}
 

@@ -12,7 +12,7 @@ from pmt._util import atomic_file
 
 __all__ = ["Metrics", "MetricsReader"]
 
-# What a trainer, a resumed run and reports count on; further entries are free.
+# Entries that a trainer, a resumed run and reports count on; further ones are free.
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
 _NUMBERS = (
     "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",

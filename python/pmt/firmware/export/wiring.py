@@ -12,7 +12,7 @@ _MHZ = 1_000_000
 
 
 class _Chip(NamedTuple):
-    """What a driver can set up; crystals in MHz."""
+    """Supplies and crystals, in MHz, that a driver can set up."""
 
     supplies: tuple[str, ...]
     least: int
@@ -29,7 +29,7 @@ _CHIPS = {
 
 @dataclass(frozen=True)
 class Wiring:
-    """What a chip must be told of its board.
+    """Facts of a board that its chip must be told.
 
     Attributes
     ----------
