@@ -58,7 +58,7 @@ def write_binary_100(folder: Path) -> Path:
 
 
 def write_published(folder: Path, labels: tuple[int, ...] = (3, 8, 0), shift: int = 0) -> Path:
-    """Write arrays as the archive has them, for 3 images: pixels 10 * severity + image (+ shift)."""
+    """Write arrays as the archive has, for 3 images: pixel 10 * severity + image (+ shift)."""
     folder.mkdir(parents=True)
     count = len(labels)
     values = [10 * severity + image + shift for severity in range(1, 6) for image in range(count)]
