@@ -25,9 +25,9 @@ import numpy as np
 
 import pmt
 from pmt import _core
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.research.benchmark.forward import group_of, random_images
-from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.timing import Machine
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "onednn"

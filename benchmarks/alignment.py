@@ -16,7 +16,7 @@ from no_adaptation import PAPER, SEVERITY, accuracy
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.train.alignment import align

@@ -22,7 +22,7 @@ import numpy as np
 
 import pmt
 from pmt._util.progress import ProgressLine
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.formats.reading import read
 from pmt.model import Model
 from pmt.net.graph import Graph
@@ -32,10 +32,11 @@ from pmt.research.benchmark.differences import (
     TopOne,
     compare_ops,
     compare_top_one,
+    default_outputs,
     head_classes,
+    litert_activations,
     network_classes,
 )
-from pmt.research.benchmark.litert_reference import default_outputs, litert_activations
 
 ROOT = Path(__file__).parents[1]
 KEYS = ("values", "differing")

@@ -19,7 +19,7 @@ import numpy as np
 
 import pmt
 from pmt import datasets
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import ImagePool, split, wilson_interval
 from pmt.train.run_folder import RunFolder

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pmt
 from pmt import corruptions, datasets
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.protocol import wilson_interval

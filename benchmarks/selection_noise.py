@@ -15,7 +15,7 @@ import numpy as np
 
 import pmt
 from pmt import corruptions
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.protocol import balanced_order
 from pmt.protocol.data_source import DataSource
 from pmt.train.selection import default_candidates

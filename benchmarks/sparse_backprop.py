@@ -16,13 +16,12 @@ from pathlib import Path
 
 import pmt
 from pmt.baselines.backprop import BackpropTrainer
-from pmt.baselines.backprop.backward_memory import Arithmetic, backward_memory
+from pmt.baselines.backprop.cost import Arithmetic, backward_memory
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer
-from pmt.baselines.sparse_update.contribution import analyse
-from pmt.baselines.sparse_update.memory_model import scheme_memory
+from pmt.baselines.sparse_update.contribution import analyse, scheme_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
 from pmt.baselines.sparse_update.trainer import MCUTrainTrainer, tinytrain_scheme
-from pmt.firmware.export.sizes import parse_size
+from pmt.firmware.export.target import parse_size
 from pmt.protocol import Split, split, wilson_interval
 from pmt.protocol.data_source import DataSource
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pmt
 from pmt._util.progress import duration
-from pmt.cli.epoch_lines import EpochLines
-from pmt.cli.output import Output
+from pmt.cli.output import EpochLines, Output
 from pmt.train.costs.arena import arena_bytes
 
 CORRUPTION, SEVERITY = "impulse_noise", 5

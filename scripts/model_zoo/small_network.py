@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmt.formats.layer_blocks import consecutive_blocks
+from pmt.formats.layers import consecutive_blocks
 from pmt.net.float_graph import LAYER_KINDS, Activation
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor
 

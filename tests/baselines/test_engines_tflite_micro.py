@@ -12,7 +12,7 @@ from required import need
 
 import pmt
 from pmt.baselines.engines import CoreEngine, EngineTrainer, TFLiteMicroEngine
-from pmt.baselines.engines.tflite_micro_arena import micro_arena
+from pmt.baselines.engines.tflite_micro import micro_arena
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",

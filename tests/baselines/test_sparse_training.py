@@ -15,10 +15,15 @@ torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import BackpropOptions, IntegerNetwork  # noqa: E402
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme  # noqa: E402
-from pmt.baselines.sparse_update.channels import weight_masks  # noqa: E402
-from pmt.baselines.sparse_update.contribution import Contributions, analyse  # noqa: E402
-from pmt.baselines.sparse_update.fisher import channel_potentials  # noqa: E402
-from pmt.baselines.sparse_update.memory_model import scheme_memory  # noqa: E402
+from pmt.baselines.sparse_update.channels import (  # noqa: E402
+    channel_potentials,
+    weight_masks,
+)
+from pmt.baselines.sparse_update.contribution import (  # noqa: E402
+    Contributions,
+    analyse,
+    scheme_memory,
+)
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions  # noqa: E402
 from pmt.baselines.sparse_update.trainer import (  # noqa: E402
     MCUTrainTrainer,

@@ -12,14 +12,13 @@ from networks import CONV, DEPTH, HEAD, chain, labels, pixels, residual_network,
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.channels import (
     chosen_scheme,
+    forward_potentials,
     largest_channels,
     top_channels,
     weight_masks,
 )
-from pmt.baselines.sparse_update.forward_potential import forward_potentials
-from pmt.baselines.sparse_update.knapsack import Option, best_choice
-from pmt.baselines.sparse_update.memory_model import scheme_memory
-from pmt.baselines.sparse_update.published import published_scheme
+from pmt.baselines.sparse_update.contribution import Option, best_choice, scheme_memory
+from pmt.baselines.sparse_update.options import published_scheme
 from pmt.baselines.sparse_update.tinytrain import (
     Budgets,
     inspected_layers,

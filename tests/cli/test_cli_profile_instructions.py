@@ -14,8 +14,11 @@ import pmt
 from pmt.cli import main
 from pmt.firmware.board.instructions import KERNELS, count_instructions
 from pmt.firmware.export import export
-from pmt.firmware.export.instruction_estimate import INSTRUCTIONS_OF_A_MAC, estimated_instructions
-from pmt.firmware.export.latency import project_latency
+from pmt.firmware.export.latency import (
+    INSTRUCTIONS_OF_A_MAC,
+    estimated_instructions,
+    project_latency,
+)
 from pmt.firmware.export.sources import find_target
 
 

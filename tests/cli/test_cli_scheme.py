@@ -9,7 +9,7 @@ from cli_files import check_golden, write_data, write_model
 
 import pmt
 from pmt.baselines.backprop.scheme import UpdateScheme
-from pmt.baselines.sparse_update.memory_model import scheme_memory
+from pmt.baselines.sparse_update.contribution import scheme_memory
 from pmt.cli import main
 
 

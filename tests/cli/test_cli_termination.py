@@ -16,7 +16,7 @@ from cli_files import program, write_data, write_model
 from test_cli_train import SLOW, steps_done, wait_for_steps
 
 import pmt
-from pmt.cli.termination import termination_interrupts
+from pmt.cli.process import termination_interrupts
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 

@@ -22,7 +22,7 @@ SLOW = """
 import sys, time
 import pmt.train.training_run
 from pmt.cli import main
-from pmt.cli.epoch_lines import EpochLines
+from pmt.cli.output import EpochLines
 pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 fast = EpochLines.after_step
 def slow(self, step, record):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmt.corruptions import SEVERITIES, corrupt, names
-from pmt.corruptions.plasma import plasma_fractal
+from pmt.corruptions.weather import plasma_fractal
 from pmt.datasets import Dataset
 
 NOISES = ("gaussian_noise", "shot_noise", "impulse_noise")

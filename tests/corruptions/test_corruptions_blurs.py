@@ -7,12 +7,8 @@ import pytest
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
+from pmt.corruptions.blur import disk, gaussian_blur, glass_blur, motion_blur, trail, zoom_blur
 from pmt.corruptions.constants import CIFAR10, CONSTANTS, IMAGENET
-from pmt.corruptions.defocus_blur import disk
-from pmt.corruptions.gaussian_blur import gaussian_blur
-from pmt.corruptions.glass_blur import glass_blur
-from pmt.corruptions.motion_blur import motion_blur, trail
-from pmt.corruptions.zoom_blur import zoom_blur
 
 
 def made_images(count: int = 2, height: int = 14, width: int = 17) -> np.ndarray:

@@ -12,8 +12,8 @@ from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.constants import CIFAR10, IMAGENET
-from pmt.corruptions.elastic_transform import Elastic, elastic_transform
-from pmt.corruptions.sampling import bilinear
+from pmt.corruptions.digital import Elastic, elastic_transform
+from pmt.corruptions.image_operations import bilinear
 
 
 def made_images(height: int = 32, width: int = 32, channels: int = 3) -> np.ndarray:

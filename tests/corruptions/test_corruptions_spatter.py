@@ -10,9 +10,8 @@ from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.constants import CIFAR10, IMAGENET
-from pmt.corruptions.distance import chamfer_distance
-from pmt.corruptions.edges import canny_edges
-from pmt.corruptions.spatter import RELIEF, Spatter, _correlated, _equalised, spatter
+from pmt.corruptions.image_operations import canny_edges, chamfer_distance
+from pmt.corruptions.weather import RELIEF, Spatter, _correlated, _equalised, spatter
 
 
 def drawn(edges: np.ndarray) -> list[str]:

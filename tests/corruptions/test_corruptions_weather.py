@@ -12,11 +12,9 @@ from PIL import Image
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
+from pmt.corruptions.blur import trail
 from pmt.corruptions.constants import CIFAR10, IMAGENET
-from pmt.corruptions.frost import Frost, frost
-from pmt.corruptions.motion_blur import trail
-from pmt.corruptions.overlays import read_overlays
-from pmt.corruptions.snow import Snow, snow
+from pmt.corruptions.weather import Frost, Snow, frost, read_overlays, snow
 
 
 def made_images(height: int = 32, width: int = 32, count: int = 2) -> np.ndarray:

@@ -152,13 +152,13 @@ def test_split_refuses_a_fraction_out_of_range(fraction: float) -> None:
 def test_bundled_images_are_fashion_mnist_or_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from pmt.datasets import FASHION_MNIST_CLASSES, bundle, save_npz
+    from pmt.datasets import FASHION_MNIST_CLASSES, save_npz, storage
 
-    monkeypatch.setattr(bundle.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(storage.resources, "files", lambda package: tmp_path)
     with pytest.raises(FileNotFoundError, match="bundled images are not installed"):
-        bundle.bundled("test")
+        storage.bundled("test")
     (tmp_path / "data").mkdir()
     save_npz(made(10, classes=8), tmp_path / "data" / "fashion_mnist_test.npz")
-    assert bundle.bundled("test").class_names == FASHION_MNIST_CLASSES
+    assert storage.bundled("test").class_names == FASHION_MNIST_CLASSES
     with pytest.raises(ValueError, match="split = 'valid': must be 'train' or 'test'"):
-        bundle.bundled("valid")
+        storage.bundled("valid")

@@ -12,8 +12,18 @@ from networks import residual_network
 import pmt
 from pmt.cli import main
 from pmt.firmware.export import export, read_card
-from pmt.model.card_blocks import BLOCK, PAYLOAD, block_count, pack_blocks, read_payload
-from pmt.model.card_format import CARD_VERSION, IMAGE_CRC, SLOT_MAGIC, CardHeader, SlotHeader
+from pmt.model.card_format import (
+    BLOCK,
+    CARD_VERSION,
+    IMAGE_CRC,
+    PAYLOAD,
+    SLOT_MAGIC,
+    CardHeader,
+    SlotHeader,
+    block_count,
+    pack_blocks,
+    read_payload,
+)
 
 
 @pytest.fixture(scope="module")

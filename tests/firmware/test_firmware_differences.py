@@ -16,8 +16,7 @@ import pmt
 from pmt.firmware.export import export
 from pmt.firmware.export.card import Expected, build_card, compute_expected
 from pmt.firmware.export.task import Task, make_task
-from pmt.model.card_blocks import BLOCK, pack_blocks
-from pmt.model.card_format import STREAM, CardHeader
+from pmt.model.card_format import BLOCK, STREAM, CardHeader, pack_blocks
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 

@@ -15,7 +15,7 @@ from networks import residual_network
 
 import pmt
 from pmt.firmware.export import ExportReport, export, sources, targets
-from pmt.firmware.export.sizes import parse_size
+from pmt.firmware.export.target import parse_size
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 

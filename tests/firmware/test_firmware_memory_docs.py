@@ -10,7 +10,7 @@ from firmware_tools import need_firmware_tools
 
 import pmt
 from pmt.firmware.export.linked import link_firmware
-from pmt.firmware.export.planned import planned_sizes
+from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.sources import find_target
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.arena import device_options

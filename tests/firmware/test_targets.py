@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pmt._util.parsing import parse_toml
-from pmt._util.plain_toml import parse_plain_toml
+from pmt._util.parsing import parse_plain_toml, parse_toml
 from pmt.firmware.export import sources, targets
-from pmt.firmware.export.target import Region
-from pmt.firmware.export.wiring import Wiring
+from pmt.firmware.export.target import Region, Wiring
 
 BOARDS = sources.firmware_folder() / "boards"
 DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()

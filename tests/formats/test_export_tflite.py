@@ -14,11 +14,10 @@ from drawn_graphs import SEEDS, alone, drawn_graph, int8_outputs, random_images
 from networks import residual_network, smooth_network
 
 import pmt
-from pmt.formats.bias import bounded_bias
-from pmt.formats.input_formula import input_formula
+from pmt.formats.layers import bounded_bias, input_formula
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.formats.tflite.flatbuffer import OPERATORS
-from pmt.formats.tflite.pooling_bands import Band, bands
+from pmt.formats.tflite.poolings import Band, bands
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 

@@ -12,7 +12,7 @@ from tflite_builder import TfliteBuilder
 from tflite_networks import generated
 
 from pmt.formats.tflite import importer as tflite
-from pmt.formats.tflite.names import short_name
+from pmt.formats.tflite.network import short_name
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
 

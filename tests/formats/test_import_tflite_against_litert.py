@@ -23,13 +23,14 @@ from tflite_networks import (
 
 from pmt.formats.tflite import importer as tflite
 from pmt.research.benchmark.differences import (
+    LiteRTActivations,
     OpDifference,
     compare_ops,
     compare_top_one,
     head_classes,
+    litert_activations,
     network_classes,
 )
-from pmt.research.benchmark.litert_reference import LiteRTActivations, litert_activations
 
 pytest.importorskip("ai_edge_litert")
 

@@ -11,7 +11,7 @@ import pytest
 from tiny_training_builder import saved, small_network
 
 from pmt.formats.tiny_training import importer as tiny_training
-from pmt.formats.tiny_training.requantisation import matching_weight_scales
+from pmt.formats.tiny_training.importer import matching_weight_scales
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
 

@@ -15,7 +15,7 @@ from networks import residual_network, smooth_network
 import pmt
 from fuzz.target import Target
 from pmt.firmware.export import export, read_card
-from pmt.model.card_blocks import BLOCK, PAYLOAD, pack_blocks
+from pmt.model.card_format import BLOCK, PAYLOAD, pack_blocks
 
 
 def _with_crc(data: bytes) -> bytes:

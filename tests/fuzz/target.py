@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pmt.research.sweep.problems import GridError
+from pmt.research.sweep.grid_file import GridError
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fuzz.target import Target
 from fuzz.text_targets import TEXT_TARGETS
 from pmt import datasets
 from pmt.datasets.mat_file import read_mat
-from pmt.datasets.npy import map_npy
+from pmt.datasets.npz import map_npy
 from pmt.formats.onnx import float_importer as onnx_float
 from pmt.formats.onnx import importer as onnx_qdq
 from pmt.formats.onnx.exporter import onnx_model

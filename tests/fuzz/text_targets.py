@@ -12,11 +12,10 @@ from networks import smooth_network
 
 from fuzz.target import Target
 from pmt import datasets
-from pmt._util.parsing import parse_json, parse_toml
-from pmt._util.plain_toml import parse_plain_toml
+from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import _Table
-from pmt.datasets.corruption_manifest import read_manifest
+from pmt.datasets.corrupted_arrays import read_manifest
 from pmt.firmware.export import sources
 from pmt.firmware.export.lock import read_lock
 from pmt.research.studies.gradient_quality import _Store

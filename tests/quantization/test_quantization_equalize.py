@@ -19,8 +19,7 @@ from pmt.quantization import (
     quantize,
     signal_to_noise,
 )
-from pmt.quantization.intervals import channel_intervals
-from pmt.quantization.scalable_pairs import scalable_pairs
+from pmt.quantization.equalization import channel_intervals, scalable_pairs
 
 
 def names(graph) -> list[tuple[str, str]]:

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor, activation_ranges, quantize
-from pmt.quantization.affine import scale_and_zero_point
-from pmt.quantization.histogram import BINS, Histogram
-from pmt.quantization.least_error import least_error_range
-from pmt.quantization.liveness import batch_size, live_elements
+from pmt.quantization.float_forward import batch_size, live_elements
+from pmt.quantization.ranges import BINS, Histogram, least_error_range, scale_and_zero_point
 
 
 def histogram(*batches: np.ndarray) -> Histogram:

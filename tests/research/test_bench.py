@@ -13,9 +13,8 @@ from pmt import _core
 from pmt.cli import bench_report, main
 from pmt.research.benchmark import forward, timing
 from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.research.benchmark.forward import ForwardTime, OpTimes
-from pmt.research.benchmark.machine import Machine
-from pmt.research.benchmark.step import StepTime, time_steps
+from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, time_steps
+from pmt.research.benchmark.timing import Machine
 
 QUICK = ["--images", "1,3", "--threads", "1", "--repeat", "1", "--batch", "2", "--queries", "2"]
 MACHINE = Machine(

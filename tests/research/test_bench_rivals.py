@@ -72,17 +72,17 @@ def test_float_logits_are_close_to_ours():
 
 def test_a_mezo_step_moves_along_its_perturbation():
     needs("torch")
-    from pmt.research.benchmark.rivals import torch_mezo
+    from pmt.research.benchmark.rivals import torch as torch_rival
 
     model = smooth_network()
     images, labels = random_images(model, 30), np.zeros(30, np.int64)
-    step = torch_mezo.MezoStep(model, images, labels, 1)
+    step = torch_rival.MezoStep(model, images, labels, 1)
     before = [parameter.clone() for parameter in step.parameters]
     gradient = step()
     generator = step.torch.Generator().manual_seed(1)
     for parameter, old in zip(step.parameters, before, strict=True):
         z = step.torch.randn(parameter.shape, generator=generator)
-        moved = old - torch_mezo._LEARNING_RATE * gradient * z
+        moved = old - torch_rival._LEARNING_RATE * gradient * z
         step.torch.testing.assert_close(parameter, moved, rtol=0, atol=1e-6)
 
 

@@ -9,11 +9,15 @@ from networks import CONV, DEPTH, HEAD, chain, residual_network
 
 import pmt
 from pmt import _core
-from pmt.baselines.backprop.backward_memory import Arithmetic, backward_memory, inference_moments
-from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.cost import (
+    Arithmetic,
+    backward_memory,
+    backward_work,
+    inference_moments,
+)
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
-from pmt.baselines.sparse_update.memory_model import layer_memory, scheme_memory
-from pmt.baselines.sparse_update.published import PUBLISHED, published_scheme
+from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
+from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
 from pmt.train.costs.arena import arena_bytes, device_options
 from pmt.train.costs.peak import peak_moment

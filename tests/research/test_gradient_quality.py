@@ -16,10 +16,14 @@ from pmt.datasets import Dataset
 torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import exact_gradient  # noqa: E402
-from pmt.research.studies.error_theory import expected_error, paper_variance  # noqa: E402
+from pmt.research.studies.error_theory import (  # noqa: E402  # noqa: E402
+    LayerMoments,
+    expected_error,
+    layer_moments,
+    paper_variance,
+)
 from pmt.research.studies.estimator_words import estimator_options, known_words  # noqa: E402
 from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
-from pmt.research.studies.layer_moments import LayerMoments, layer_moments  # noqa: E402
 from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
 
 

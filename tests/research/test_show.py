@@ -20,8 +20,7 @@ from pmt.cli import main
 from pmt.corruptions import corrupt, names
 from pmt.datasets import Dataset, load, load_corrupted, save_npz
 from pmt.research.sheets import Group, Row, Sheet, corruption_sheet, dataset_sheet
-from pmt.research.sheets.drawing import BACKGROUND, draw, png
-from pmt.research.sheets.geometry import geometry
+from pmt.research.sheets.drawing import BACKGROUND, draw, geometry, png
 
 
 def made(labels=(0, 1, 1, 0, 2), side=8, channels=3) -> Dataset:

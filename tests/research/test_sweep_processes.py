@@ -173,9 +173,9 @@ def test_a_killed_worker_of_a_dask_cluster_changes_no_table(grid, tmp_path, whol
 
 def test_a_scheduler_that_is_not_there(grid, tmp_path, monkeypatch, capsys):
     pytest.importorskip("distributed")
-    from pmt.research.sweep import dask_cluster
+    from pmt.research.sweep import sweeping
 
-    monkeypatch.setattr(dask_cluster, "_SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr(sweeping, "_SECONDS_TO_CONNECT", 1)
     out = str(tmp_path / "out")
     assert main(["sweep", str(grid), "--out", out, "--dask", "tcp://127.0.0.1:9"]) == 2
     assert "--dask tcp://127.0.0.1:9: no scheduler answers there" in capsys.readouterr().err

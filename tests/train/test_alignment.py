@@ -20,7 +20,7 @@ from pmt.train.clean_statistics import (
     with_statistics,
     without_statistics,
 )
-from pmt.train.disturbance import disturbed_pairs
+from pmt.train.noise_probe import disturbed_pairs
 
 
 @pytest.fixture(scope="module")

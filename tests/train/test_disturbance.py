@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmt.train.disturbance import disturbed_pairs, noise_share
+from pmt.train.noise_probe import disturbed_pairs, noise_share
 
 
 def by_definition(images):

@@ -16,10 +16,9 @@ from pmt import _core
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
-from pmt.cli.training_arguments import add_training_options, training_options
-from pmt.research.sweep.grid_file import read_grid
+from pmt.cli.arguments import add_training_options, training_options
+from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.methods import check_methods
-from pmt.research.sweep.problems import Problems
 from pmt.train.option_fields import Options, Range, Values, Words, declared_options
 from pmt.train.run_config import RunConfig
 from pmt.train.run_folder import RunFolder

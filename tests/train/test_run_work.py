@@ -9,8 +9,7 @@ from networks import residual_network
 from toy_trainer import Toy, data, flat
 
 import pmt
-from pmt.cli.epoch_lines import EpochLines
-from pmt.cli.output import Output
+from pmt.cli.output import EpochLines, Output
 
 PACKAGE = str(Path(pmt.__file__).parent)
 

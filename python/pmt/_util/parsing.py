@@ -1,16 +1,21 @@
-"""JSON and TOML that somebody else wrote: plain values, or one clear ValueError."""
+"""The plain part of TOML, for where Python has no reader of it (3.10)."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
-from pmt._util.plain_toml import parse_plain_toml
+__all__ = [
+    "REMEDY",
+    "parse_json",
+    "parse_plain_toml",
+    "parse_toml",
+]
 
-__all__ = ["REMEDY", "parse_json", "parse_toml"]
 
 REMEDY = "correct it, or write it again"
 _MAX_DEPTH = 64
@@ -63,7 +68,7 @@ def parse_toml(text: str | bytes, what: object, remedy: str = REMEDY) -> dict[st
     """Return the tables of a TOML text; arguments, limits and errors as :func:`parse_json`.
 
     Where Python has no reader of TOML (3.10 without ``tomli``), a part of it is read, see
-    :func:`pmt._util.plain_toml.parse_plain_toml`.
+    :func:`pmt._util.parsing.parse_plain_toml`.
     """
     tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy, True)
     return tables
@@ -118,3 +123,51 @@ def _check(value: Any, finite: bool) -> None:
             left += [(item, depth + 1) for pair in value.items() for item in pair]
         elif isinstance(value, list):
             left += [(item, depth + 1) for item in value]
+
+
+_COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
+_INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
+
+
+def parse_plain_toml(text: str) -> dict[str, Any]:
+    """Read the part of TOML that targets are written in.
+
+    Tables of one level; integers, floats, booleans, strings in double quotes, and arrays of them on
+    one line; comments.
+
+    Raises
+    ------
+    ValueError
+        If a line is something else.
+    """
+    tables: dict[str, Any] = {}
+    table = tables
+    for number, whole in enumerate(text.splitlines(), 1):
+        commented = _COMMENT.match(whole)
+        line = (commented[1] if commented else whole).strip()
+        if not line:
+            continue
+        if line.startswith("["):
+            if not re.fullmatch(r"\[[A-Za-z0-9_-]+\]", line):
+                raise ValueError(f"line {number}: {line} is no table of one level")
+            table = tables.setdefault(line[1:-1], {})
+            if not isinstance(table, dict):
+                raise ValueError(f"line {number}: {line} is a value already")
+            continue
+        key, separator, value = (part.strip() for part in line.partition("="))
+        if not separator or not re.fullmatch(r"[A-Za-z0-9_-]+", key):
+            raise ValueError(f"line {number}: {line} is not `key = value`")
+        table[key] = _value(value, number)
+    return tables
+
+
+def _value(text: str, number: int) -> Any:
+    if _INTEGER.fullmatch(text):
+        return int(text.replace("_", ""), 0)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise ValueError(
+            f"line {number}: {text} is no number, string in double quotes or array on one line; "
+            "Python 3.11, or tomli, reads all of TOML"
+        ) from None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads
-from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
+from pmt.cli.sources import add_split, data_source, load_model
 from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
 from pmt.train.alignment import align
 

@@ -1,16 +1,23 @@
-"""Arguments that commands share."""
+"""Arguments that commands share: models, images, splits, and the options of trainers."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from pmt import corruptions
-from pmt.cli.streams import complain, put
+from pmt import corruptions, methods
+from pmt.cli.process import complain, put
 from pmt.corruptions.constants import CONSTANTS
+from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
+from pmt.protocol import PROTOCOLS, Split, split
+from pmt.protocol.data_source import DataSource
+from pmt.train.option_fields import Option, declared_options
+from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.training_run import Trainer
 
 __all__ = [
     "DATA_HELP",
@@ -19,11 +26,83 @@ __all__ = [
     "add_constants",
     "add_data",
     "add_json",
+    "add_layers",
+    "add_method",
     "add_model",
+    "add_options",
+    "add_split",
     "add_threads",
+    "add_training_options",
     "checked_constants",
+    "chosen_trainer",
+    "converter",
+    "given_options",
     "integer",
+    "option_help",
+    "shown",
+    "split_of",
+    "training_options",
 ]
+
+
+def add_options(
+    group: argparse._ActionsContainer,
+    options: Iterable[Option],
+    notes: Callable[[Option], str] = lambda option: "",
+) -> None:
+    """Add an argument for each option; one that is not given is None.
+
+    Parameters
+    ----------
+    group : argparse.ArgumentParser or group
+        Where to.
+    options : iterable of Option
+        The options.
+    notes : callable, optional
+        What to say of an option behind its default.
+    """
+    for option in options:
+        how: dict[str, Any] = {"metavar": option.metavar, "type": converter(type(option.default))}
+        if isinstance(option.default, bool):
+            how = {"action": argparse.BooleanOptionalAction}
+        text = option_help(option, notes(option))
+        group.add_argument(_flag(option.name), dest=option.name, help=text, **how)
+
+
+def option_help(option: Option, note: str = "") -> str:
+    """Return what an option does, its values and its default."""
+    notes = [option.values.shown(option.metavar), f"default: {shown(option.default)}", note]
+    return f"{option.described(_flag)} ({'; '.join(filter(None, notes))})"
+
+
+def shown(value: Any) -> str:
+    """Return a value as help texts show it."""
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def converter(kind: type) -> Callable[[str], Any]:
+    """Return what reads a value of some type from an argument."""
+
+    def convert(text: str) -> Any:
+        try:
+            if kind is int and "e" in text:  # 2e12, as one writes a budget
+                return _whole(float(text))
+            return kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
+
+    return convert
+
+
+def _whole(value: float) -> int:
+    if not value.is_integer():
+        raise ValueError
+    return int(value)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 DATA_HELP = (
@@ -172,3 +251,168 @@ def add_json(parser: argparse.ArgumentParser) -> None:
         help="write the figures as JSON; '-' = standard output, and the text goes to standard "
         "error",
     )
+
+
+_IMAGES, _HELD_OUT = 1100, 100
+
+
+def add_split(parser: argparse.ArgumentParser) -> None:
+    """Add the protocol and its numbers."""
+    group = parser.add_argument_group("split")
+    group.add_argument(
+        "--protocol",
+        metavar="NAME",
+        default="default",
+        help="default: training images; paper: of each class 100 images of the test split adapt, "
+        "10 choose (default: default)",
+    )
+    group.add_argument(
+        "--images",
+        metavar="N",
+        type=integer(2),
+        help=f"training images in all, balanced over the classes (default: {_IMAGES:,}, or all "
+        "where there are fewer)",
+    )
+    group.add_argument(
+        "--held-out",
+        metavar="N",
+        type=integer(0),
+        help=f"how many of them are held out, to choose on (default: {_HELD_OUT})",
+    )
+    group.add_argument(
+        "--split-seed",
+        metavar="S",
+        type=integer(0, 2**31),
+        default=0,
+        help="seed of the choice of images (default: 0)",
+    )
+
+
+def split_of(arguments: argparse.Namespace, source: DataSource, model: Model) -> Split:
+    """Return the images that the command line names.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
+    """
+    name = arguments.protocol
+    if name not in PROTOCOLS:
+        raise ValueError(f"--protocol {name!r} is unknown; choose one of {', '.join(PROTOCOLS)}")
+    seed, test = arguments.split_seed, source.pool("test", model)
+    if name == "paper":
+        for option in ("images", "held_out"):
+            if getattr(arguments, option) is not None:
+                shown = option.replace("_", "-")
+                raise ValueError(f"--{shown} is fixed by --protocol paper; leave it out")
+        return split(name, None, test, seed=seed)
+    train = source.pool("train", model)
+    images = arguments.images if arguments.images is not None else min(_IMAGES, len(train))
+    held_out = arguments.held_out if arguments.held_out is not None else _HELD_OUT
+    return split(name, train, test, seed=seed, images=images, held_out=held_out)
+
+
+_OPTIONS = declared_options(TrainingOptions)
+
+
+def add_layers(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of what to train."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--layers",
+        metavar=_OPTIONS["layers"].metavar,
+        help=option_help(_OPTIONS["layers"]),
+    )
+    group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
+
+
+def add_method(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the method, and options of it that have no argument of their own."""
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        help="method by name, whose options are then the defaults, instead of --preset: "
+        f"{', '.join(methods.METHODS)}",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        action="append",
+        help="an option of the method that has no argument here; may be given several times",
+    )
+
+
+def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
+    """Add the preset and every option of the trainer; unset ones are the preset's."""
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="default (what measured best) or paper (the method as printed) (default: default)",
+    )
+    left_out = ("layers", *without)
+    add_options(group, (o for o in _OPTIONS.values() if o.name not in left_out), _papers)
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that the command line sets, by their field."""
+    given = {name: getattr(arguments, name, None) for name in _OPTIONS}
+    if getattr(arguments, "block", None) is not None:
+        given["layers"] = f"B{arguments.block}"
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def training_options(arguments: argparse.Namespace) -> TrainingOptions:
+    """Return the preset with the options that the command line sets."""
+    return preset(arguments.preset or "default", **given_options(arguments))
+
+
+def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
+    """Return the trainer of the method or preset, with the options that the command line sets.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the method or an option is unknown, or an option is outside its range.
+    ImportError
+        If the method needs a package that is missing.
+    """
+    if arguments.method is not None and arguments.preset is not None:
+        raise ValueError("--method and --preset exclude each other: leave one out")
+    name = arguments.method or arguments.preset or "default"
+    if arguments.method is None and name not in PRESETS:
+        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    given = {**given_options(arguments), **_set_options(name, arguments.set or [])}
+    return methods.trainer(name, threads=arguments.threads, **given)
+
+
+def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
+    values = {}
+    known = dataclasses.asdict(methods.options_of(method))
+    for assignment in assignments:
+        name, separator, text = assignment.partition("=")
+        name = name.strip().replace("-", "_")
+        if not separator or name not in known:
+            raise ValueError(
+                f"--set {assignment}: must be OPTION=VALUE, with an option of {method}: "
+                f"{', '.join(known)}"
+            )
+        try:
+            values[name] = _value(text.strip(), type(known[name]))
+        except (ValueError, argparse.ArgumentTypeError) as error:
+            raise ValueError(f"--set {assignment}: {error}") from None
+    return values
+
+
+def _value(text: str, kind: type) -> Any:
+    if kind is not bool:
+        return converter(kind)(text)
+    if text not in ("yes", "no", "true", "false"):
+        raise ValueError(f"{text!r} must be yes or no")
+    return text in ("yes", "true")
+
+
+def _papers(option: Option) -> str:
+    """Return what the preset ``paper`` has instead of the default, if anything."""
+    paper = PRESETS["paper"]
+    return f"paper: {shown(paper[option.name])}" if option.name in paper else ""

@@ -10,18 +10,16 @@ from typing import Any
 
 from pmt import _core
 from pmt.cli import bench_report as report
-from pmt.cli.arguments import add_json, add_model, integer
+from pmt.cli.arguments import add_json, add_layers, add_model, integer, training_options
 from pmt.cli.output import Output
 from pmt.cli.sources import load_model
-from pmt.cli.training_arguments import add_layers, training_options
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.research.benchmark.against import compare_forwards, compare_steps, outputs_agree
-from pmt.research.benchmark.forward import profile, time_forwards
-from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.forward import profile, time_forwards, time_steps
 from pmt.research.benchmark.plot import load_pyplot, plot
 from pmt.research.benchmark.rivals import RIVALS, Rival, open_rivals
-from pmt.research.benchmark.step import time_steps
+from pmt.research.benchmark.timing import Machine
 from pmt.train.options import TrainingOptions
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pmt.cli.tables import table
+from pmt.cli.output import table
 from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
-from pmt.research.benchmark.forward import ForwardTime, OpTimes, totals
-from pmt.research.benchmark.machine import Machine
-from pmt.research.benchmark.step import StepTime
+from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
+from pmt.research.benchmark.timing import Machine
 
 __all__ = [
     "agreement_lines",

@@ -11,7 +11,7 @@ from pmt import formats
 from pmt.cli.arguments import add_json, add_model
 from pmt.cli.output import Output
 from pmt.cli.sources import load_model
-from pmt.formats.input_formula import input_formula
+from pmt.formats.layers import input_formula
 from pmt.net.graph import Graph
 
 USAGE = "pmt convert MODEL OUT [--into ORIGINAL.tflite] [--force]"

@@ -16,10 +16,9 @@ from pmt.cli.arguments import (
     checked_constants,
     integer,
 )
-from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
-from pmt.cli.corruption_lists import chosen_corruptions
 from pmt.cli.output import Output
-from pmt.cli.streams import complain
+from pmt.cli.process import complain
+from pmt.cli.sources import add_corruption_seed, add_size, add_split, chosen_corruptions, read_clean
 from pmt.corruptions import SEVERITIES, ArrayWriter, names
 from pmt.datasets.layouts import chosen_indices
 

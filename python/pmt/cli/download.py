@@ -6,8 +6,7 @@ import argparse
 
 from pmt import datasets
 from pmt.cli.arguments import add_json
-from pmt.cli.output import Output
-from pmt.cli.tables import table
+from pmt.cli.output import Output, table
 
 USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
 SUMMARY = "fetch data sets, checked by their SHA-256"

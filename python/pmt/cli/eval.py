@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
+from pmt.cli.sources import add_split, data_source, load_model
 
 USAGE = "pmt eval MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "accuracy and loss of a model on a data set"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt.cli.arguments import add_data, add_json, add_model, integer
-from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
-from pmt.cli.training_arguments import (
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
     add_layers,
+    add_model,
     add_training_options,
     given_options,
+    integer,
 )
+from pmt.cli.output import Output
+from pmt.cli.sources import data_source, load_model
 from pmt.datasets import Dataset
 from pmt.firmware.export import export
 from pmt.firmware.export.card import MOST_STEPS, SAVE_INTERVAL

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
-from pmt.baselines.backprop.backward_memory import inference_moments
-from pmt.cli.arguments import add_json, add_model, integer
-from pmt.cli.output import Output
+from pmt.baselines.backprop.cost import inference_moments
+from pmt.cli.arguments import add_json, add_layers, add_model, integer, training_options
+from pmt.cli.output import Output, table
 from pmt.cli.sources import load_model
-from pmt.cli.tables import table
-from pmt.cli.training_arguments import add_layers, training_options
 from pmt.model import Model
 from pmt.train.costs.arena import device_options
 from pmt.train.costs.peak import peak_moment

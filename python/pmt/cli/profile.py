@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.cli.arguments import add_json, add_model, integer
-from pmt.cli.board_report import report_board
-from pmt.cli.instruction_report import latency_lines, op_table, step_table
+from pmt.cli.arguments import add_json, add_layers, add_model, integer
 from pmt.cli.output import Output
-from pmt.cli.profile_report import memory_table, plan_table, summary, work_table
+from pmt.cli.profile_report import (
+    latency_lines,
+    memory_table,
+    op_table,
+    plan_table,
+    report_board,
+    step_table,
+    summary,
+    work_table,
+)
 from pmt.cli.sources import load_model
-from pmt.cli.training_arguments import add_layers
 from pmt.firmware.board.instructions import KERNELS, count_instructions
 from pmt.firmware.export.latency import project_latency
 from pmt.firmware.export.sources import find_target
 from pmt.model import Model
-from pmt.research.profile import methods
-from pmt.research.profile.profile import Profile
+from pmt.research import profile as methods
+from pmt.research.profile import Profile
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
@@ -157,7 +163,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
-        from pmt.research.profile.plot import plot_memory
+        from pmt.research.profile import plot_memory
 
         plot_memory(profiles, arguments.plot)
     counted = {"profiles": [p.to_json() for p in profiles], "left_out": omitted}

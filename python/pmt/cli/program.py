@@ -29,8 +29,7 @@ from pmt.cli import sweep as sweep_command
 from pmt.cli import train as train_command
 from pmt.cli.arguments import Parser
 from pmt.cli.output import Output
-from pmt.cli.streams import complain, prepare_streams, put
-from pmt.cli.termination import termination_interrupts
+from pmt.cli.process import complain, prepare_streams, put, termination_interrupts
 
 __all__ = ["main"]
 

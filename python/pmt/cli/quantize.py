@@ -7,14 +7,11 @@ from importlib import import_module
 from pathlib import Path
 
 from pmt.cli.arguments import add_json, add_threads, integer
-from pmt.cli.calibration_images import calibration_images
-from pmt.cli.float_accuracy import float_accuracy
-from pmt.cli.output import Output
-from pmt.cli.quantize_report import Quantised, figures, text
-from pmt.cli.stages import stage
+from pmt.cli.output import Output, stage
+from pmt.cli.quantize_report import Quantised, calibration_images, figures, float_accuracy, text
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.net.float_consistency import check_calibration
+from pmt.net.float_graph import check_calibration
 from pmt.quantization import (
     RANGE_METHODS,
     FloatGraph,

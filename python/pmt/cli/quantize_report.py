@@ -4,19 +4,119 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pmt.cli.float_accuracy import Accuracies
-from pmt.cli.tables import table
+from pmt import datasets
+from pmt.cli.output import stage, table
+from pmt.datasets import Dataset
+from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.picture import Fit, resized
 from pmt.model import Model
 from pmt.net.graph import Graph
-from pmt.quantization import Equalisation, FloatGraph, OpNoise, worst
+from pmt.protocol.data_source import BUNDLED
+from pmt.quantization import Equalisation, FloatGraph, OpNoise, float_logits, worst
+from pmt.quantization.float_forward import batch_size
 
-__all__ = ["Quantised", "figures", "text"]
+__all__ = [
+    "Accuracies",
+    "Quantised",
+    "calibration_images",
+    "figures",
+    "float_accuracy",
+    "text",
+]
+
+
+def calibration_images(
+    path: str, graph: FloatGraph, *, split: str, limit: int, argument: str
+) -> Dataset:
+    """Read a split, resized to the network's input.
+
+    Parameters
+    ----------
+    path : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
+    graph : FloatGraph
+        Whose input size and channels the images must have.
+    split : {"train", "test"}
+        Which part.
+    limit : int
+        At most so many images, chosen at random, always the same ones; 0 takes all.
+    argument : str
+        The command's argument that gave ``path``, for messages.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As :func:`pmt.datasets.load`; or if the network reads another number of channels.
+    """
+    height, width, channels = graph.tensors[graph.input].shape
+    if path == BUNDLED:
+        data = datasets.bundled(split)
+        data = data.subset(chosen_indices(len(data), limit))
+        data = replace(data, images=resized(data.images, Fit((height, width))))
+    else:
+        data = datasets.load(path, split=split, size=(height, width), limit=limit)
+    if data.images.shape[3] != channels:
+        raise ValueError(
+            f"{argument} {path}: images have {data.images.shape[3]} channels, the network reads "
+            f"{channels}; convert the images or use another network"
+        )
+    return data
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Fractions 0..1 of ``n`` images of ``name``; accuracies None where labels do not fit.
+
+    ``agreement`` is the fraction to which both networks give the same class.
+    """
+
+    name: str
+    n: int
+    float_top1: float | None
+    int8_top1: float | None
+    agreement: float
+
+
+def float_accuracy(
+    graph: FloatGraph, model: Model, data: Dataset, role: str, *, threads: int
+) -> Accuracies:
+    """Run both networks on all images.
+
+    Parameters
+    ----------
+    graph : FloatGraph
+        The float network.
+    model : Model
+        The int8 one.
+    data : Dataset
+        Images of the network's input shape. Where it has other classes than the network has
+        logits, accuracy is left out.
+    role : str
+        What the images are for, shown with the progress.
+    threads : int
+        Threads of the int8 network, 0 = all.
+    """
+    progress = stage(f"accuracy, {role}")
+    batch = batch_size(graph)
+    found: list[tuple[int, int]] = []
+    for first in range(0, len(data), batch):
+        images = data.images[first : first + batch]
+        floating = float_logits(graph, images).argmax(axis=1)
+        int8 = model.logits(images, threads=threads).argmax(axis=1)
+        found += zip(floating.tolist(), int8.tolist(), strict=True)
+        progress(first + len(images), len(data))
+    guessed = np.array(found)
+    agreement = float(np.mean(guessed[:, 0] == guessed[:, 1]))
+    if len(data.class_names) != model.classes:
+        return Accuracies(data.name, len(data), None, None, agreement)
+    right = np.mean(guessed == data.labels[:, None], axis=0)
+    return Accuracies(data.name, len(data), float(right[0]), float(right[1]), agreement)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,21 @@ from pathlib import Path
 
 from pmt._util.threads import thread_count
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
-from pmt.baselines.sparse_update.memory_model import layer_memory, scheme_memory
+from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.option_arguments import add_options
-from pmt.cli.output import Output
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_options,
+    add_split,
+    add_threads,
+    integer,
+    split_of,
+)
+from pmt.cli.output import Output, table
 from pmt.cli.sources import data_source, load_model
-from pmt.cli.split_arguments import add_split, split_of
-from pmt.cli.tables import table
-from pmt.firmware.export.sizes import parse_size
+from pmt.firmware.export.target import parse_size
 from pmt.model import Model
 from pmt.protocol import Split
 from pmt.train.option_fields import declared_options

@@ -10,13 +10,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.output import Output
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_split,
+    add_threads,
+    add_training_options,
+    integer,
+    split_of,
+    training_options,
+)
+from pmt.cli.output import Output, table
+from pmt.cli.process import complain
 from pmt.cli.sources import data_source, load_model
-from pmt.cli.split_arguments import add_split, split_of
-from pmt.cli.streams import complain
-from pmt.cli.tables import table
-from pmt.cli.training_arguments import add_training_options, training_options
 from pmt.model import Model
 from pmt.protocol import Split
 from pmt.research.benchmark.plot import load_pyplot

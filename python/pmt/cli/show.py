@@ -21,9 +21,15 @@ from pmt.cli.arguments import (
     checked_constants,
     integer,
 )
-from pmt.cli.clean_data import add_corruption_seed, add_size, add_split, read_clean
-from pmt.cli.corruption_lists import chosen_corruptions, chosen_severities
 from pmt.cli.output import Output
+from pmt.cli.sources import (
+    add_corruption_seed,
+    add_size,
+    add_split,
+    chosen_corruptions,
+    chosen_severities,
+    read_clean,
+)
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.clean_data import add_split
 from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
+from pmt.cli.sources import add_split, data_source, load_model
 from pmt.model import Model
 from pmt.train.clean_statistics import measure_statistics, with_statistics
 

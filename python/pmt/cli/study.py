@@ -7,9 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.output import Output
+from pmt.cli.output import Output, table
 from pmt.cli.sources import data_source, load_model
-from pmt.cli.tables import table
 from pmt.protocol import balanced_order
 from pmt.research.benchmark.plot import load_pyplot
 from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options

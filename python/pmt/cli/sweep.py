@@ -9,7 +9,7 @@ from typing import Any
 from pmt._util.progress import duration
 from pmt.cli.arguments import add_json, integer
 from pmt.cli.output import Output
-from pmt.cli.streams import complain
+from pmt.cli.process import complain
 from pmt.research.sweep import (
     GridError,
     Plan,
@@ -161,7 +161,7 @@ def _processes(jobs: int) -> int:
 def _backend(address: str | None) -> contextlib.AbstractContextManager[Any]:
     if address is None:
         return contextlib.nullcontext()
-    from pmt.research.sweep.dask_cluster import dask_backend
+    from pmt.research.sweep.sweeping import dask_backend
 
     return dask_backend(address)
 

@@ -11,20 +11,23 @@ from typing import Any
 from pmt import _core, methods
 from pmt._util.printable import printable
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.epoch_lines import EpochLines
-from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
-from pmt.cli.streams import complain
-from pmt.cli.training_arguments import (
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
     add_layers,
     add_method,
+    add_model,
+    add_threads,
     add_training_options,
     chosen_trainer,
     given_options,
+    integer,
 )
+from pmt.cli.output import EpochLines, Output
+from pmt.cli.process import complain
+from pmt.cli.sources import data_source, load_model
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
+from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.protocol.data_source import DataSource, model_path
 from pmt.train.options import TrainingOptions

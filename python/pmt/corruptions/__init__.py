@@ -5,6 +5,6 @@ from __future__ import annotations
 from pmt.corruptions.apply import corrupt
 from pmt.corruptions.array_writer import ArrayWriter
 from pmt.corruptions.catalogue import SEVERITIES, names
-from pmt.corruptions.split_seed import split_seed
+from pmt.corruptions.draws import split_seed
 
 __all__ = ["SEVERITIES", "ArrayWriter", "corrupt", "names", "split_seed"]

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from pmt.corruptions.catalogue import CATALOGUE, SEVERITIES, Corruption, names
 from pmt.corruptions.constants import CONSTANTS, Constants
-from pmt.corruptions.fog import map_size
 from pmt.corruptions.noise import Images
-from pmt.corruptions.overlays import read_overlays
+from pmt.corruptions.weather import map_size, read_overlays
 from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import Dataset
 

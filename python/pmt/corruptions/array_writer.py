@@ -15,13 +15,11 @@ from pmt._util import atomic_file
 from pmt.corruptions.apply import corrupt
 from pmt.corruptions.catalogue import SEVERITIES
 from pmt.corruptions.constants import CONSTANTS
+from pmt.corruptions.draws import split_seed
 from pmt.corruptions.noise import Images
-from pmt.corruptions.split_seed import split_seed
-from pmt.datasets.checksum import checksum
-from pmt.datasets.corrupted_arrays import LABELS
-from pmt.datasets.corruption_manifest import REMEDY, CorruptionManifest, read_manifest
-from pmt.datasets.dataset import Dataset
-from pmt.datasets.npy import map_npy, write_npy
+from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
+from pmt.datasets.dataset import Dataset, checksum
+from pmt.datasets.npz import map_npy, write_npy
 
 # Bounds the memory and sets the pace of the progress: about a thousand CIFAR images.
 VALUES_A_PART = 1 << 22
@@ -42,7 +40,7 @@ class ArrayWriter:
     folder
         Made where it is missing; else empty, or from an earlier writer of the same.
     split
-        "train" or "test"; see :func:`pmt.corruptions.split_seed`.
+        "train" or "test"; see :func:`pmt.corruptions.draws`.
     seed
         Integer, 0 or more.
     constants

@@ -6,22 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pmt.corruptions.brightness import brightness
-from pmt.corruptions.contrast import contrast
-from pmt.corruptions.defocus_blur import defocus_blur
-from pmt.corruptions.elastic_transform import elastic_transform
-from pmt.corruptions.fog import fog
-from pmt.corruptions.frost import frost
-from pmt.corruptions.gaussian_blur import gaussian_blur
-from pmt.corruptions.glass_blur import glass_blur
-from pmt.corruptions.jpeg_compression import jpeg_compression
-from pmt.corruptions.motion_blur import motion_blur
+from pmt.corruptions.blur import defocus_blur, gaussian_blur, glass_blur, motion_blur, zoom_blur
+from pmt.corruptions.digital import (
+    brightness,
+    contrast,
+    elastic_transform,
+    jpeg_compression,
+    pixelate,
+    saturate,
+)
 from pmt.corruptions.noise import gaussian_noise, impulse_noise, shot_noise, speckle_noise
-from pmt.corruptions.pixelate import pixelate
-from pmt.corruptions.saturate import saturate
-from pmt.corruptions.snow import snow
-from pmt.corruptions.spatter import spatter
-from pmt.corruptions.zoom_blur import zoom_blur
+from pmt.corruptions.weather import fog, frost, snow, spatter
 
 SEVERITIES = (1, 2, 3, 4, 5)
 

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pmt.corruptions.elastic_transform import Elastic
-from pmt.corruptions.frost import Frost
-from pmt.corruptions.snow import Snow
-from pmt.corruptions.spatter import Spatter
+from pmt.corruptions.digital import Elastic
+from pmt.corruptions.weather import Frost, Snow, Spatter
 
 Constants = Mapping[str, tuple[Any, Any, Any, Any, Any]]
 

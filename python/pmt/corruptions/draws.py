@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pmt.datasets.checks import checked_seed
+
 Generators = Sequence[np.random.Generator]
 Draws = npt.NDArray[np.float64]
 
@@ -25,3 +27,16 @@ def uniform(shape: tuple[int, ...], generators: Generators) -> Draws:
     for image_draws, generator in zip(draws, generators, strict=True):
         generator.random(out=image_draws)
     return draws
+
+
+def split_seed(seed: int, split: str) -> int:
+    """Return the seed to corrupt a split with: `seed` for "train", `seed` + 1 for "test".
+
+    Raises
+    ------
+    ValueError
+        Another `split`, or a negative `seed`.
+    """
+    if split not in ("train", "test"):
+        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    return checked_seed(seed) + (split == "test")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pmt.datasets.bundle import bundled
 from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -11,13 +10,13 @@ from pmt.datasets.class_names import (
     FASHION_MNIST_CLASSES,
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
-from pmt.datasets.data_folder import data_folder
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import download
 from pmt.datasets.flowers102 import FLOWERS102_CLASSES
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
+from pmt.datasets.storage import bundled, data_folder
 
 __all__ = [
     "CATALOGUE",

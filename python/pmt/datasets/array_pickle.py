@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.damage import damaged
+from pmt.datasets.checks import damaged
 
 _REMEDY = "do not open it with pickle.load; download the data set again from its source"
 _MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")

@@ -1,15 +1,287 @@
-"""Finding CIFAR-10 or CIFAR-100 in a folder, in either layout, and reading it."""
+"""CIFAR-10 and CIFAR-100 in their official layouts, binary and python.
+
+Source of the formats: https://www.cs.toronto.edu/~kriz/cifar.html.
+
+CIFAR-10 has one label byte; CIFAR-100 two, first the coarse one, then the fine one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pmt.datasets.cifar_binary import BINARY
-from pmt.datasets.cifar_frame import CIFAR10, CIFAR100, Archive, Variety, is_in, read_cifar_files
-from pmt.datasets.cifar_python import PYTHON
-from pmt.datasets.damage import damaged
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.array_pickle import load_array_pickle
+from pmt.datasets.checks import damaged, missing, read_bytes
+from pmt.datasets.class_names import (
+    CIFAR10_CLASSES,
+    CIFAR100_CLASSES,
+    CIFAR100_COARSE_CLASSES,
+    names_for,
+)
 from pmt.datasets.dataset import Dataset
+
+PIXELS = 3 * 32 * 32
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """One label of a record: where it stands in either layout, and the official class names."""
+
+    word: str
+    byte: int
+    key: str
+    names_text: str
+    names_key: str
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Variety:
+    """CIFAR-10 or CIFAR-100: its label kinds and its archives."""
+
+    name: str
+    title: str
+    label_bytes: int
+    kinds: dict[str, LabelKind]
+    names_pickle: str
+    train_files: str
+    test_file: str
+
+    def remedy(self, archive: str) -> str:
+        """What to do about a damaged file of the "binary" or the "python" archive."""
+        return f"download {self.title.lower()}-{archive}.tar.gz again"
+
+
+CIFAR10 = Variety(
+    name="cifar10",
+    title="CIFAR-10",
+    label_bytes=1,
+    kinds={
+        "fine": LabelKind("label", 0, "labels", "batches.meta.txt", "label_names", CIFAR10_CLASSES)
+    },
+    names_pickle="batches.meta",
+    train_files="data_batch_#",
+    test_file="test_batch",
+)
+CIFAR100 = Variety(
+    name="cifar100",
+    title="CIFAR-100",
+    label_bytes=2,
+    kinds={
+        "fine": LabelKind(
+            "fine label",
+            1,
+            "fine_labels",
+            "fine_label_names.txt",
+            "fine_label_names",
+            CIFAR100_CLASSES,
+        ),
+        "coarse": LabelKind(
+            "coarse label",
+            0,
+            "coarse_labels",
+            "coarse_label_names.txt",
+            "coarse_label_names",
+            CIFAR100_COARSE_CLASSES,
+        ),
+    },
+    names_pickle="meta",
+    train_files="train",
+    test_file="test",
+)
+
+Batch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The binary or the python layout: how one file and the class names are read.
+
+    ``read_batch`` returns labels, int64 (N,), and planes, uint8 (N, 3072); ``read_names`` the
+    names on disk, or None where their file is missing.
+    """
+
+    name: str
+    suffix: str
+    read_batch: Callable[[Path, Variety, LabelKind], Batch]
+    read_names: Callable[[Path, Variety, LabelKind], Sequence[str] | None]
+
+
+def is_in(folder: Path, variety: Variety, archive: Archive) -> bool:
+    """Whether a folder holds files of this variety in this layout."""
+    train = variety.train_files.replace("#", "[0-9]*")
+    return (folder / f"{variety.test_file}{archive.suffix}").is_file() or any(
+        path.is_file() and path.suffix == archive.suffix
+        for path in folder.glob(f"{train}{archive.suffix}")
+    )
+
+
+def read_cifar_files(
+    folder: Path,
+    split: str,
+    class_names: Sequence[str] | None,
+    labels: str,
+    variety: Variety,
+    archive: Archive,
+) -> Dataset:
+    """Read one split; files may hold fewer images than the official ones.
+
+    Raises
+    ------
+    FileNotFoundError
+        No file for this split, or a gap in the numbers of the training files.
+    ValueError
+        A damaged file, a label out of range, or `labels` that this variety does not have.
+    """
+    if labels not in variety.kinds:
+        raise ValueError(
+            f"labels = {labels!r}: {folder} holds {variety.title}, which has fine labels alone; "
+            "leave the option out"
+        )
+    kind = variety.kinds[labels]
+    batches = [
+        archive.read_batch(path, variety, kind) for path in _files(folder, split, variety, archive)
+    ]
+    numbers = np.concatenate([numbers for numbers, _ in batches])
+    images = _planes_to_images(np.concatenate([planes for _, planes in batches]))
+    names = class_names
+    if names is None:
+        names = archive.read_names(folder, variety, kind) or kind.class_names
+    return Dataset(
+        images=images,
+        labels=numbers,
+        class_names=names_for(folder, numbers, names),
+        name=variety.name if labels == "fine" else f"{variety.name}-{labels}",
+    )
+
+
+def check_labels(path: Path, labels: npt.NDArray[np.integer], kind: LabelKind, remedy: str) -> None:
+    """Raise a ValueError that names the first label without a class."""
+    last = len(kind.class_names) - 1
+    wrong = np.flatnonzero((labels < 0) | (labels > last))
+    if wrong.size:
+        first = int(wrong[0])
+        raise damaged(
+            path,
+            f"record {first} has {kind.word} {int(labels[first])}, out of range 0 to {last}",
+            remedy,
+        )
+
+
+def _files(folder: Path, split: str, variety: Variety, archive: Archive) -> list[Path]:
+    """List the files of one split, numbered training files 1, 2, 3, ... without a gap."""
+    remedy = variety.remedy(archive.name)
+    if split == "train" and "#" in variety.train_files:
+        return _numbered_files(folder, variety.train_files, archive.suffix, remedy)
+    stem = variety.test_file if split == "test" else variety.train_files
+    path = folder / f"{stem}{archive.suffix}"
+    if not path.is_file():
+        raise missing(path, f"no such file, so there is no {split} split", remedy)
+    return [path]
+
+
+def _numbered_files(folder: Path, stem: str, suffix: str, remedy: str) -> list[Path]:
+    pattern = re.compile(stem.replace("#", "([1-9][0-9]*)") + re.escape(suffix))
+    matches = (pattern.fullmatch(path.name) for path in folder.iterdir())
+    numbers = sorted(int(match[1]) for match in matches if match)
+    files = [folder / f"{stem}{suffix}".replace("#", str(number)) for number in numbers]
+    for expected in range(1, max(numbers, default=1) + 1):
+        if expected not in numbers:
+            path = folder / f"{stem}{suffix}".replace("#", str(expected))
+            raise missing(path, "no such file, so the train split is not whole", remedy)
+    return files
+
+
+def _planes_to_images(planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Turn rows of 1,024 red, 1,024 green and 1,024 blue bytes into frozen (N, 32, 32, 3)."""
+    images = np.ascontiguousarray(planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+    images.flags.writeable = False
+    return images
+
+
+def _read_binary_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
+    remedy = variety.remedy("binary")
+    record = variety.label_bytes + PIXELS
+    data = read_bytes(path)
+    if not data or len(data) % record:
+        raise damaged(
+            path,
+            f"has {len(data)} bytes, not a multiple of the record's {record}: truncated or not a "
+            f"{variety.title} file",
+            remedy,
+        )
+    records = np.frombuffer(data, np.uint8).reshape(-1, record)
+    check_labels(path, records[:, kind.byte], kind, remedy)
+    return records[:, kind.byte].astype(np.int64), records[:, variety.label_bytes :]
+
+
+def _read_text_names(folder: Path, variety: Variety, kind: LabelKind) -> tuple[str, ...] | None:
+    path = folder / kind.names_text
+    if not path.is_file():
+        return None
+    lines = read_bytes(path).decode("utf-8", errors="replace").split("\n")
+    names = tuple(line.strip() for line in lines if line.strip())
+    count = len(kind.class_names)
+    if len(names) != count or len(set(names)) != count:
+        raise damaged(
+            path,
+            f"names {len(set(names))} classes instead of {count}",
+            f"{variety.remedy('binary')} or delete this file",
+        )
+    return names
+
+
+BINARY = Archive("binary", ".bin", _read_binary_batch, _read_text_names)
+
+
+def _read_pickled_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
+    remedy = variety.remedy("python")
+    batch = _read_dict(path, ("data", kind.key), remedy)
+    planes, labels = batch["data"], batch[kind.key]
+    is_planes = isinstance(planes, np.ndarray) and planes.ndim == 2 and planes.shape[1] == PIXELS
+    if not is_planes or len(planes) == 0:
+        found = getattr(planes, "shape", type(planes).__name__)
+        raise damaged(path, f"data is {found}, not uint8 of shape (N, {PIXELS})", remedy)
+    if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+        raise damaged(path, f"{kind.key} is not a list of integers", remedy)
+    if len(labels) != len(planes):
+        raise damaged(path, f"{len(labels)} {kind.key} for {len(planes)} images", remedy)
+    # A label beyond int64 would overflow in numpy before its check: clip it to a wrong one.
+    numbers = np.array([min(max(label, -1), 1 << 31) for label in labels], np.int64)
+    check_labels(path, numbers, kind, remedy)
+    return numbers, planes
+
+
+def _read_dict(path: Path, keys: Sequence[str], remedy: str) -> dict[str, Any]:
+    content = load_array_pickle(path, read_bytes(path))
+    if not isinstance(content, dict) or any(key not in content for key in keys):
+        wanted = " and ".join(repr(key) for key in keys)
+        raise damaged(path, f"not a pickled dict with {wanted}", remedy)
+    return content
+
+
+def _read_pickled_names(folder: Path, variety: Variety, kind: LabelKind) -> tuple[str, ...] | None:
+    path = folder / variety.names_pickle
+    if not path.is_file():
+        return None
+    remedy = variety.remedy("python")
+    listed = _read_dict(path, (kind.names_key,), remedy)[kind.names_key]
+    raw = listed if isinstance(listed, list) else []
+    names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in raw]
+    count = len(kind.class_names)
+    if len(names) != count or not all(isinstance(name, str) and name.strip() for name in names):
+        raise damaged(path, f"{kind.names_key} is not a list of {count} names", remedy)
+    return tuple(names)
+
+
+PYTHON = Archive("python", "", _read_pickled_batch, _read_pickled_names)
+
 
 # In the order of preference: the binary layout is read faster.
 FOLDERS = {

@@ -9,16 +9,19 @@ common corruptions and perturbations", ICLR 2019; https://zenodo.org/records/253
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_integer
+from pmt._util import atomic_file
+from pmt._util.parsing import parse_json
+from pmt.datasets.checks import checked_integer, damaged, missing, read_bytes
 from pmt.datasets.cifar import varieties
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -27,10 +30,105 @@ from pmt.datasets.class_names import (
     CIFAR100_COARSE_OF_FINE,
     names_for,
 )
-from pmt.datasets.corruption_manifest import read_manifest
-from pmt.datasets.damage import damaged, missing
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.npy import map_npy
+from pmt.datasets.npz import map_npy
+
+FILE_NAME = "manifest.json"
+_MANIFEST_REMEDY = "delete the folder and make it again with `pmt corrupt`"
+
+
+@dataclass(frozen=True)
+class CorruptionManifest:
+    """What decides the bytes of every array in the folder.
+
+    Parameters
+    ----------
+    data
+        Name of the clean data set.
+    split
+        "train" or "test".
+    seed
+        The seed that the user chose; see :func:`pmt.corruptions.draws`.
+    constants
+        Whose constants: "cifar10" or "imagenet".
+    images
+        Number of images, N; every array has 5 N.
+    shape
+        Height, width and channels.
+    data_crc32
+        See :func:`pmt.datasets.dataset.checksum`.
+    class_names
+        In the order of the labels.
+    """
+
+    data: str
+    split: str
+    seed: int
+    constants: str
+    images: int
+    shape: tuple[int, int, int]
+    data_crc32: int
+    class_names: tuple[str, ...]
+
+    def differences(self, other: CorruptionManifest) -> list[str]:
+        """List what differs in this one (in the folder) from `other` (asked for)."""
+        there, here = asdict(self), asdict(other)
+        found = [
+            f"{name} is {there[name]!r} there, {here[name]!r} here"
+            for name in ("data", "split", "seed", "constants", "images", "shape")
+            if there[name] != here[name]
+        ]
+        if not found and self.data_crc32 != other.data_crc32:
+            found.append("its clean images or labels were others")
+        if not found and self.class_names != other.class_names:
+            found.append("its class names were others")
+        return found
+
+    def write(self, folder: Path) -> None:
+        """Write it into `folder`, whole or not at all."""
+        atomic_file.write_text(folder / FILE_NAME, json.dumps(asdict(self), indent=1) + "\n")
+
+
+def read_manifest(folder: Path) -> CorruptionManifest | None:
+    """Read the manifest of a folder; None where there is none, as in the published ones.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    path = folder / FILE_NAME
+    if not path.is_file():
+        return None
+    content = parse_json(read_bytes(path), path, _MANIFEST_REMEDY)
+    try:
+        manifest = CorruptionManifest(
+            **{
+                **content,
+                "shape": tuple(content["shape"]),
+                "class_names": tuple(content["class_names"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise damaged(path, f"not a manifest ({reason})", _MANIFEST_REMEDY) from None
+    _check(path, manifest)
+    return manifest
+
+
+def _check(path: Path, manifest: CorruptionManifest) -> None:
+    texts = (manifest.data, manifest.split, manifest.constants, *manifest.class_names)
+    numbers = (manifest.seed, manifest.images, manifest.data_crc32, *manifest.shape)
+    if not all(isinstance(text, str) for text in texts) or not manifest.class_names:
+        raise damaged(path, "not a manifest (text is something else)", _MANIFEST_REMEDY)
+    names = manifest.class_names
+    if len(set(names)) != len(names) or not all(name.strip() for name in names):
+        raise damaged(
+            path, "not a manifest (class_names holds a name twice or a blank)", _MANIFEST_REMEDY
+        )
+    if not all(type(number) is int for number in numbers) or len(manifest.shape) != 3:
+        raise damaged(path, "not a manifest (a number is not whole)", _MANIFEST_REMEDY)
+
 
 LABELS = "labels.npy"
 SEVERITIES = 5

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.damage import damaged
+from pmt.datasets.checks import REMEDY, damaged, read_numbered, read_rows, real, whole
 from pmt.datasets.image_files import ImageFiles, listed_files
-from pmt.datasets.text_table import REMEDY, read_numbered, read_rows, real, whole
 
 ARCHIVE_FOLDER = "CUB_200_2011"
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pmt.datasets.checks import Problems, read_rows
 from pmt.datasets.image_files import ImageFiles, listed_files
-from pmt.datasets.problems import Problems
-from pmt.datasets.text_table import read_rows
 
 ARCHIVE_FOLDER = "food-101"
 

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_indices
-from pmt.datasets.damage import damaged
+from pmt.datasets.checks import Problems, checked_indices, damaged
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.decoding import decode_files
 from pmt.datasets.picture import Fit
-from pmt.datasets.problems import Problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)

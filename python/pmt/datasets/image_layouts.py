@@ -6,14 +6,107 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from pmt.datasets.checks import Problems, damaged, missing
 from pmt.datasets.cub200 import has_cub200, list_cub200
 from pmt.datasets.flowers102 import has_flowers102, list_flowers102
 from pmt.datasets.food101 import has_food101, list_food101
 from pmt.datasets.image_files import ImageFiles, renamed
-from pmt.datasets.image_folder import list_image_folder, sub_folders
 from pmt.datasets.oxford_pets import has_oxford_pets, list_oxford_pets
 from pmt.datasets.stanford_cars import has_stanford_cars, list_stanford_cars
 from pmt.datasets.visual_wake_words import has_visual_wake_words, list_visual_wake_words
+
+SPLITS = ("train", "test")
+SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"))
+
+
+def sub_folders(folder: Path) -> list[Path]:
+    """List the visible sub-folders, in the order of their names."""
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def list_image_folder(
+    folder: Path, split: str, class_names: Sequence[str] | None = None
+) -> ImageFiles:
+    """List the images of one split; the names of the sub-folders are the classes.
+
+    Parameters
+    ----------
+    folder
+        Holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` directly: then all images are
+        given for either split.
+    split
+        "train" or "test".
+    class_names
+        The sub-folders in the order of their labels; by default sorted by name, over both
+        splits, so that a class has one label in both.
+
+    Raises
+    ------
+    FileNotFoundError
+        The split's folder is missing.
+    ValueError
+        Empty or unlisted class folders, all told at once.
+    """
+    root = _split_folder(folder, split)
+    problems = Problems(folder)
+    names = _class_names(folder, class_names, problems)
+    files: list[tuple[Path, int]] = []
+    for class_folder in sub_folders(root):
+        paths = _image_files(class_folder)
+        if not paths:
+            problems.add(
+                class_folder, "the class folder holds no image", "add images or remove the folder"
+            )
+        if class_folder.name in names:
+            files += [(path, names.index(class_folder.name)) for path in paths]
+    problems.raise_if_any()
+    return ImageFiles(
+        folder=folder,
+        paths=tuple(path for path, _ in files),
+        labels=np.array([label for _, label in files], np.int64),
+        class_names=names,
+        name=folder.name or "images",
+    )
+
+
+def _split_folder(folder: Path, split: str) -> Path:
+    if not any((folder / name).is_dir() for name in SPLITS):
+        return folder
+    root = folder / split
+    if not root.is_dir():
+        raise missing(root, f"no such folder, so there is no {split} split", "add it")
+    if not sub_folders(root):
+        raise damaged(root, "no class folders in it", f"put the images into {split}/CLASS/")
+    return root
+
+
+def _class_names(
+    folder: Path, class_names: Sequence[str] | None, problems: Problems
+) -> tuple[str, ...]:
+    """Names over both splits, so that a class absent from one of them shifts no label."""
+    splits = [folder / name for name in SPLITS if (folder / name).is_dir()] or [folder]
+    found = sorted({path.name for root in splits for path in sub_folders(root)})
+    if class_names is None:
+        return tuple(found)
+    for name in found:
+        if name not in class_names:
+            problem = f"class folder {name!r} is not in class_names"
+            problems.add(folder, problem, "list it or move it away")
+    for name in class_names:
+        if name not in found:
+            problem = f"no class folder {name!r}, which class_names lists"
+            problems.add(folder, problem, "correct the name")
+    return tuple(class_names)
+
+
+def _image_files(class_folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in class_folder.iterdir()
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    )
 
 
 class _Layout(NamedTuple):

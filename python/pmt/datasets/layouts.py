@@ -10,19 +10,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_integer, checked_size
+from pmt.datasets.checks import checked_integer, checked_size, damaged, missing
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
-from pmt.datasets.damage import damaged, missing
-from pmt.datasets.data_folder import located
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.decoding import have_one_size
 from pmt.datasets.idx import has_idx, read_idx
 from pmt.datasets.image_files import ImageFiles
-from pmt.datasets.image_folder import SPLITS
-from pmt.datasets.image_layouts import find_image_files
+from pmt.datasets.image_layouts import SPLITS, find_image_files
 from pmt.datasets.npz import read_npz
 from pmt.datasets.picture import Fit, resized
+from pmt.datasets.storage import located
 
 LABELS = ("fine", "coarse")
 LAYOUTS = (

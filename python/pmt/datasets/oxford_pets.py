@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pmt.datasets.checks import Problems, read_rows, whole
 from pmt.datasets.image_files import ImageFiles, listed_files
-from pmt.datasets.problems import Problems
-from pmt.datasets.text_table import read_rows, whole
 
 LISTS = {"train": "trainval.txt", "test": "test.txt"}
 

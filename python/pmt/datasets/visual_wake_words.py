@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.parsing import parse_json
-from pmt.datasets.damage import damaged, missing, read_bytes
+from pmt.datasets.checks import Problems, damaged, missing, read_bytes
 from pmt.datasets.image_files import ImageFiles, listed_files
-from pmt.datasets.problems import Problems
 
 CLASS_NAMES = ("not-person", "person")
 # A person counts if it takes more than this share of the image.

@@ -7,9 +7,8 @@ import zlib
 from pathlib import PurePath
 
 from pmt import _core
-from pmt.formats.input_formula import input_formula
-from pmt.net.consistency import is_layer
-from pmt.net.graph import Graph
+from pmt.formats.layers import input_formula
+from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image
 
 __all__ = ["array_name", "c_header", "c_source"]

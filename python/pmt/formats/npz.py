@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.consistency import check_graph, is_layer
-from pmt.net.graph import Graph, Op
+from pmt.net.graph import Graph, Op, check_graph, is_layer
 
 __all__ = ["layer_arrays", "npz_arrays"]
 

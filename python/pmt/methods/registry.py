@@ -6,7 +6,7 @@ import importlib
 from functools import partial
 from typing import Any, NamedTuple
 
-from pmt.methods.backprop import BACKPROP
+from pmt.methods.baselines import BACKPROP
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.train.options import preset
@@ -37,8 +37,8 @@ class _Kind(NamedTuple):
 _KINDS = {
     "zeroth_order": _Kind("pmt.train.trainer", "ZOTrainer", "pmt.train.options", "TrainingOptions"),
     "no_adaptation": _Kind(
-        "pmt.methods.no_adaptation", "NoAdaptation",
-        "pmt.methods.no_adaptation", "NoAdaptationOptions",
+        "pmt.methods.baselines", "NoAdaptation",
+        "pmt.methods.baselines", "NoAdaptationOptions",
     ),
     "backprop": _Kind(
         "pmt.baselines.backprop.trainer", "BackpropTrainer",

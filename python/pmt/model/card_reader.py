@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.model.card_blocks import BLOCK, read_payload
 from pmt.model.card_format import (
+    BLOCK,
     CARD_HEADER_BYTES,
     CARD_MAGIC,
     CARD_VERSION,
@@ -17,6 +17,7 @@ from pmt.model.card_format import (
     SLOT_MAGIC,
     CardHeader,
     SlotHeader,
+    read_payload,
 )
 from pmt.model.model import Model
 

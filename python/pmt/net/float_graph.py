@@ -1,14 +1,15 @@
-"""The float network that post-training quantisation starts from: what a front end builds."""
+"""Folding a batch norm into the layer before it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.graph import OpKind
+from pmt.net.graph import Graph, OpKind
 
 Bounds = tuple[float, float]
 Activation = Literal["none", "relu", "relu6"]
@@ -85,3 +86,178 @@ class FloatGraph:
     input_std: tuple[float, ...]
     blocks: dict[str, list[int]] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+
+
+FEWEST_IMAGES = 8
+
+_WEIGHT_RANK = {"conv2d": 4, "depthwise_conv2d": 3, "fully_connected": 2}
+_CHANNEL_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
+
+
+def check_float_graph(graph: FloatGraph) -> None:
+    """Raise ValueError, naming every op, where parameters are missing, misshapen or not finite."""
+    raise_all(graph_problems(graph))
+
+
+def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
+    """Raise ValueError with all that is wrong with a graph and its calibration images."""
+    problems = graph_problems(graph)
+    try:
+        check_images(graph, images)
+    except ValueError as error:
+        problems.append(str(error))
+    else:
+        if len(images) < FEWEST_IMAGES:
+            plural = "" if len(images) == 1 else "s"
+            problems.append(
+                f"the calibration set has {len(images)} image{plural}, but must have at least "
+                f"{FEWEST_IMAGES}, because the range of an activation over so few says little "
+                "about other images, which then saturate: give some hundred typical images"
+            )
+    raise_all(problems)
+
+
+def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
+    """Raise ValueError if images are not uint8 of the network's input shape, or there are none."""
+    shape = graph.tensors[graph.input].shape
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != shape or not len(images):
+        raise ValueError(
+            f"images are {images.dtype} of shape {images.shape}, but the network reads uint8 "
+            f"images (N, {shape[0]}, {shape[1]}, {shape[2]}) with N at least 1: convert them first"
+        )
+
+
+def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
+    """Raise ValueError if ``graph`` is not a quantised ``float_graph``."""
+    if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
+        raise ValueError(
+            f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "
+            "float_graph: pass the graph that quantize() made of this float_graph"
+        )
+
+
+def graph_problems(graph: FloatGraph) -> list[str]:
+    """Return all that is wrong with a graph, a message each."""
+    problems = []
+    if 0.0 in graph.input_std:
+        problems.append(
+            f"input_std is {graph.input_std}, but must not be zero: pass the spread "
+            "of the pixels, in units of 0..255"
+        )
+    for op in graph.ops:
+        problems += _activation_problems(op)
+        if op.kind in LAYER_KINDS:
+            problems += _parameter_problems(op, graph.tensors[op.output].channels)
+    return problems
+
+
+def raise_all(problems: list[str]) -> None:
+    """Raise one ValueError with all problems, if there are any."""
+    if len(problems) == 1:
+        raise ValueError(problems[0])
+    if problems:
+        raise ValueError(f"{len(problems)} problems:\n" + "\n".join(f"- {p}" for p in problems))
+
+
+def _activation_problems(op: FloatOp) -> Iterator[str]:
+    if isinstance(op.activation, str) and op.activation not in ACTIVATION_BOUNDS:
+        yield (
+            f"op {op.name!r}: activation {op.activation!r} is unknown, "
+            f"use one of {', '.join(map(repr, ACTIVATION_BOUNDS))}, or bounds (low, high)"
+        )
+        return
+    if len(op.bounds) != 2 or not op.bounds[0] < op.bounds[1]:
+        yield (
+            f"op {op.name!r}: activation {op.activation!r} must be a name or two bounds "
+            "(low, high), the lower one first"
+        )
+    if op.activation != "none" and op.kind not in ACTIVATED_KINDS:
+        yield (
+            f"op {op.name!r}: activation {op.activation!r} cannot be fused into {op.kind}, "
+            f"move it to the op before (one of {', '.join(ACTIVATED_KINDS)})"
+        )
+
+
+def _parameter_problems(op: FloatOp, channels: int) -> Iterator[str]:
+    what = f"op {op.name!r} ({op.kind})"
+    if op.weights is None:
+        yield f"{what}: weights are missing, pass a float32 array"
+        return
+    rank, axis = _WEIGHT_RANK[op.kind], _CHANNEL_AXIS[op.kind]
+    if op.weights.ndim != rank or op.weights.shape[axis] != channels:
+        yield (
+            f"{what}: weights have shape {op.weights.shape}, but must have {rank} axes with the "
+            f"{channels} output channels on axis {axis}"
+        )
+    if op.bias is not None and op.bias.shape != (channels,):
+        yield f"{what}: bias has shape {op.bias.shape}, but must have ({channels},)"
+    for name, values in (("weights", op.weights), ("bias", op.bias)):
+        if values is None or np.all(np.isfinite(values)):
+            continue
+        count = int(np.sum(~np.isfinite(values)))
+        verb = "value that is" if count == 1 else "values that are"
+        yield (
+            f"{what}: {name} hold {'a' if count == 1 else f'{count:,}'} {verb} not finite, "
+            "retrain or repair"
+        )
+
+
+FloatArray = npt.NDArray[np.floating]
+
+
+def fold_batch_norm(
+    weights: FloatArray,
+    bias: FloatArray,
+    *,
+    channel_axis: int,
+    gamma: FloatArray,
+    beta: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    epsilon: float,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the weights and bias of one layer that equals layer and batch norm.
+
+    Parameters
+    ----------
+    weights : ndarray of float
+        The layer's weights, output channels along ``channel_axis``.
+    bias : ndarray of float, shape (channels,)
+        The layer's bias; zeros where it has none.
+    channel_axis : int
+        0 for ``conv2d`` and ``fully_connected``, 2 for ``depthwise_conv2d``.
+    gamma, beta, mean, variance : ndarray of float, shape (channels,)
+        Scale, shift and the running statistics, as used at inference.
+    epsilon : float
+        Added to the variance; at least 0.
+
+    Returns
+    -------
+    tuple of ndarray of float32
+        Folded weights, in the layout of ``weights``, and folded bias.
+
+    Raises
+    ------
+    ValueError
+        A vector has not one entry per output channel, or a variance plus epsilon is not positive.
+    """
+    channels = weights.shape[channel_axis]
+    vectors = {"bias": bias, "gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+    for name, vector in vectors.items():
+        if vector.shape != (channels,):
+            raise ValueError(
+                f"{name} has shape {vector.shape}, but the layer has {channels} output channels "
+                f"on axis {channel_axis}: pass an array of shape ({channels},)"
+            )
+    spread = variance.astype(np.float64) + epsilon
+    if not np.all(spread > 0):
+        raise ValueError(
+            f"variance + epsilon has the minimum {spread.min()}, which must be positive: pass the "
+            "running variance (not its inverse or logarithm) and an epsilon of at least 0"
+        )
+    factor = gamma.astype(np.float64) / np.sqrt(spread)
+    shape = [1] * weights.ndim
+    shape[channel_axis] = channels
+    folded_weights = weights.astype(np.float64) * factor.reshape(shape)
+    folded_bias = (bias.astype(np.float64) - mean) * factor + beta
+    return folded_weights.astype(np.float32), folded_bias.astype(np.float32)

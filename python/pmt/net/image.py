@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.parsing import parse_json
-from pmt.net.consistency import check_graph, is_layer
-from pmt.net.graph import Graph, Op, OpKind, Tensor
+from pmt.net.graph import Graph, Op, OpKind, Tensor, check_graph, is_layer
 
 MAGIC = b"PMTI"
 VERSION = 1

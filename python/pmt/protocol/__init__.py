@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pmt.protocol.balanced import balanced_order
 from pmt.protocol.image_pool import ImagePool
-from pmt.protocol.splitting import PROTOCOLS, Split, split
-from pmt.protocol.wilson import wilson_interval, wilson_of_share
+from pmt.protocol.intervals import wilson_interval, wilson_of_share
+from pmt.protocol.splitting import PROTOCOLS, Split, balanced_order, split
 
 __all__ = [
     "PROTOCOLS",

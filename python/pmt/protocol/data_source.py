@@ -9,12 +9,12 @@ from typing import Any
 
 from pmt import corruptions, datasets
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
-from pmt.datasets.data_folder import named
+from pmt.datasets.dataset import checksum
 from pmt.datasets.layouts import chosen_indices, load_at_own_size
 from pmt.datasets.picture import Fit, resized
+from pmt.datasets.storage import named
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol.image_pool import ImagePool

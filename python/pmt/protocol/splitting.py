@@ -9,12 +9,51 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets import Dataset
-from pmt.datasets.checks import checked_integer
-from pmt.datasets.checksum import checksum
-from pmt.protocol.balanced import balanced_order
+from pmt.datasets.checks import checked_integer, checked_seed
+from pmt.datasets.dataset import checksum
 from pmt.protocol.image_pool import ImagePool
 
-__all__ = ["PROTOCOLS", "Split", "split"]
+__all__ = [
+    "PROTOCOLS",
+    "Split",
+    "balanced_order",
+    "split",
+]
+
+
+def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np.int64]:
+    """Order images so that the first n hold every class equally often, for every n.
+
+    Each class is shuffled; then one image of each class is taken in turn. A class that runs out of
+    images is passed over.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (N,)
+        Class of each image.
+    seed : int
+        Integer, 0 or more.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        A permutation of 0 .. N - 1. Among its first n entries, two classes that still have images
+        differ by at most one in how often they occur.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the seed is not an integer of at least 0.
+    """
+    count = len(labels)
+    # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
+    keys = np.random.PCG64(np.random.SeedSequence(checked_seed(seed))).random_raw(count)
+    shuffled = np.argsort(keys, kind="stable")
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    sizes = np.bincount(labels, minlength=1)
+    turn = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return by_class[np.lexsort((keys[by_class], turn))].astype(np.int64)
+
 
 PROTOCOLS = ("default", "paper")
 # Of each class in the data code that seems to be the first author's: 110 images to adapt, of which
@@ -161,5 +200,5 @@ def _check_apart(train: ImagePool, test: ImagePool) -> None:
     if made and train.seed == test.seed:
         raise ValueError(
             f"train and test are both corrupted with seed = {train.seed}: the noise of an image "
-            "would return in the other; use pmt.corruptions.split_seed"
+            "would return in the other; use pmt.corruptions.draws"
         )

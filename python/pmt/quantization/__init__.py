@@ -1,9 +1,8 @@
 """Post-training quantisation: a float graph and some images become an int8 graph."""
 
-from pmt.net.batch_norm import fold_batch_norm
-from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor
+from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor, fold_batch_norm
 from pmt.quantization.bias_correction import correct_biases
-from pmt.quantization.dequantisation import dequantise, tensor_ranges
+from pmt.quantization.dequantization import dequantise, tensor_ranges
 from pmt.quantization.equalization import Equalisation, equalize
 from pmt.quantization.float_forward import float_activations, float_logits, normalise
 from pmt.quantization.integer_forward import integer_activations

@@ -9,13 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.net.float_consistency import check_images, check_same_ops
-from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp
+from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp, check_images, check_same_ops
 from pmt.net.graph import Graph, Op
 from pmt.quantization import windows
-from pmt.quantization.float_forward import float_steps, normalise
-from pmt.quantization.integer_steps import Int8Array, run_op
-from pmt.quantization.liveness import batch_size, last_readers, live_elements
+from pmt.quantization.float_forward import (
+    batch_size,
+    float_steps,
+    last_readers,
+    live_elements,
+    normalise,
+)
+from pmt.quantization.integer_forward import Int8Array, run_op
 from pmt.quantization.ranges import Progress
 
 DoubleArray = npt.NDArray[np.float64]

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.float_consistency import check_same_ops
-from pmt.net.float_graph import FloatGraph
+from pmt.net.float_graph import FloatGraph, check_same_ops
 from pmt.net.graph import Graph, OpKind
-from pmt.quantization.float_forward import float_steps, normalise
+from pmt.quantization.float_forward import batch_size, float_steps, normalise
 from pmt.quantization.integer_forward import dequantised, integer_activations
-from pmt.quantization.liveness import batch_size
 from pmt.quantization.ranges import Progress
 
 

@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.float_consistency import check_calibration, check_float_graph
-from pmt.net.float_graph import LAYER_KINDS, Bounds, FloatGraph, FloatOp
+from pmt.net.float_graph import (
+    LAYER_KINDS,
+    Bounds,
+    FloatGraph,
+    FloatOp,
+    check_calibration,
+    check_float_graph,
+)
 from pmt.net.graph import Graph, Op, OpKind, Tensor
-from pmt.quantization.affine import Range, scale_and_zero_point
 from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.equalization import equalize as equalized
-from pmt.quantization.ranges import Progress, RangeMethod, activation_ranges, check_method
+from pmt.quantization.ranges import (
+    Progress,
+    Range,
+    RangeMethod,
+    activation_ranges,
+    check_method,
+    scale_and_zero_point,
+)
 
 # These only move or compare int8 values, so input and output share one quantisation.
 _SAME_QUANTISATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")

@@ -15,7 +15,7 @@ arXiv:1607.01719) for filters.
 
 Reliability: where new images are rougher than clean ones, layers that mix channels give each as
 much weight as it keeps of itself when the images are disturbed further
-(:mod:`pmt.train.disturbance`).
+(:mod:`pmt.train.noise_probe`).
 
 All take forward passes alone, no labels and no perturbations.
 """
@@ -38,7 +38,7 @@ from pmt.train.clean_statistics import (
     window_layers,
 )
 from pmt.train.cost import Cost
-from pmt.train.disturbance import disturbed_pairs, noise_share
+from pmt.train.noise_probe import disturbed_pairs, noise_share
 
 __all__ = ["Alignment", "align", "alignment_cost"]
 

@@ -16,7 +16,7 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
-from pmt.train.schedule_options import (
+from pmt.train.schedule import (
     BATCH,
     EPOCHS,
     FINAL_LEARNING_RATE,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksums
+from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.train.schedule import ScheduleOptions
 

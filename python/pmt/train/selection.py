@@ -14,9 +14,9 @@ from pmt import _core
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.datasets.checks import checked_integer
-from pmt.datasets.checksum import checksum
+from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
-from pmt.protocol.paired_scores import PairedMargin, paired_margin
+from pmt.protocol.intervals import PairedMargin, paired_margin
 from pmt.train.costs.arena import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import ZOTrainer

@@ -14,13 +14,13 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.alignment import align, alignment_cost
 from pmt.train.clean_statistics import CleanStatistics, stored_statistics
-from pmt.train.core_stepper import CoreStepper
 from pmt.train.cost import Cost
 from pmt.train.costs.probe_work import probe_work
 from pmt.train.costs.zeroth_order_work import zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.linear_head import head_cost, train_head, trains_head
 from pmt.train.options import TrainingOptions, preset
+from pmt.train.stepper import CoreStepper
 from pmt.train.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]

@@ -23,7 +23,7 @@ from pmt.train.cost import Cost
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, RunOptions, contents_of
 from pmt.train.run_folder import RunFolder
-from pmt.train.run_history import RunHistory
+from pmt.train.run_metrics import RunHistory
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
 

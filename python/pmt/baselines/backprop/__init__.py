@@ -7,8 +7,7 @@ import importlib
 from typing import Any
 
 from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
-from pmt.baselines.backprop.options import BackpropOptions
-from pmt.baselines.backprop.presets import PRESETS, preset
+from pmt.baselines.backprop.options import PRESETS, BackpropOptions, preset
 from pmt.baselines.backprop.trainer import BackpropTrainer
 
 __all__ = [

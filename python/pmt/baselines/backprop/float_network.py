@@ -11,7 +11,7 @@ from pmt.baselines.backprop import layer_sums
 from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
-from pmt.quantization.dequantisation import dequantise
+from pmt.quantization.dequantization import dequantise
 
 __all__ = ["FloatNetwork"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pmt.baselines.backprop.straight_through import LARGEST_WEIGHT
+from pmt.baselines.backprop.integer_network import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.net.graph import OpKind
 

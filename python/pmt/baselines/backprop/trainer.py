@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from pmt._util.threads import thread_count
-from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import BackpropOptions
-from pmt.baselines.backprop.presets import preset as _preset
+from pmt.baselines.backprop.options import preset as _preset
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.model import Model
 from pmt.train.cost import Cost
@@ -92,7 +92,7 @@ class BackpropTrainer(Trainer):
         -------
         Cost
             ``forwards`` is 0, no perturbed one is run. See
-            :func:`pmt.baselines.backprop.backward_work.backward_work` for the formula.
+            :func:`pmt.baselines.backprop.cost.backward_work` for the formula.
         """
         count = samples if samples is not None else self.options.batch
         return backward_work(model, self.scheme(model)).cost(count)

@@ -5,8 +5,7 @@
 what makes an engine, and how far the two agree.
 """
 
-from pmt.baselines.engines.core_engine import CoreEngine
-from pmt.baselines.engines.engine import Engine
+from pmt.baselines.engines.engine import CoreEngine, Engine
 from pmt.baselines.engines.tflite_micro import TFLiteMicroEngine
 from pmt.baselines.engines.trainer import EngineTrainer
 

@@ -1,16 +1,27 @@
-"""Which input channels of a layer a sparse update trains, and the masks that say so."""
+"""Potentials of input channels (TinyTrain), and the masks that choose among them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
+from pmt._util.progress import ProgressLine
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, input_channels
 from pmt.model import Model
 
-__all__ = ["by_input_channel", "chosen_scheme", "largest_channels", "top_channels", "weight_masks"]
+__all__ = [
+    "by_input_channel",
+    "channel_potentials",
+    "chosen_scheme",
+    "forward_potentials",
+    "largest_channels",
+    "top_channels",
+    "weight_masks",
+]
 
 
 def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
@@ -82,3 +93,166 @@ def by_input_channel(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.ND
         return weights.reshape(-1, channels, 1)  # (out, kernel, kernel, in)
     kernel = model.core.ops()[op]["kernel"]  # (kernel, kernel, in, outputs of each)
     return weights.reshape(kernel[0] * kernel[1], channels, -1)
+
+
+def channel_potentials(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layers: Sequence[int],
+    *,
+    chunk: int = 50,
+) -> dict[int, npt.NDArray[np.float64]]:
+    """Estimate the Fisher potential of every input channel of some layers.
+
+    With the activation ``a`` and its gradient ``g`` of sample n, over positions d:
+    ``potential_o = 1/(2N) * sum_n (sum_d a_nd g_nd)^2``, the change of the loss (to second order,
+    with the empirical Fisher information as its curvature) when channel o is set to zero
+    (TinyTrain, arXiv:2307.09988, section 2.2). The product has no unit: scales cancel.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    images : ndarray of int8, shape (N, height, width, channels)
+        Prepared images.
+    labels : ndarray of int64, shape (N,)
+        Their classes.
+    layers : sequence of int
+        Op indices. The activation of a layer is its input, which an update of its weights has to
+        keep: fewer channels are less memory.
+    chunk : int
+        Images at once.
+
+    Returns
+    -------
+    dict
+        By op index, float64 of shape (input channels,); of a linear layer (features,).
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    ValueError
+        If there are no images or not as many labels.
+    """
+    from pmt.baselines.backprop.integer_network import IntegerNetwork
+    from pmt.baselines.backprop.torch_package import tensor_of
+
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
+        )
+    network = IntegerNetwork(model).requires_grad_(False)
+    sums = {op: np.float64(0.0) for op in layers}
+    for first in range(0, len(images), chunk):
+        part = slice(first, first + chunk)
+        products = _products(network, tensor_of(images[part]), tensor_of(labels[part]), layers)
+        for op, product in products.items():
+            sums[op] = sums[op] + np.square(product).sum(axis=0)
+    return {op: np.asarray(total) / (2 * len(images)) for op, total in sums.items()}
+
+
+def _products(network: Any, images: Any, labels: Any, layers: Sequence[int]) -> dict[int, Any]:
+    """Return the sum over positions of activation times gradient: (N, channels) by op index."""
+    from pmt.baselines.backprop.torch_package import torch
+
+    inputs: dict[int, Any] = {}
+
+    def watch(op: int) -> Callable[[Any, Any], Any]:
+        def keep(x: Any, accumulators: Any) -> Any:
+            x.retain_grad()
+            inputs[op] = x
+            return accumulators
+
+        return keep
+
+    network.watched = {op: watch(op) for op in layers}
+    # The image asks for a gradient, and so does every activation that descends from it.
+    losses = torch.nn.functional.cross_entropy(
+        network(images.float().requires_grad_()), labels, reduction="sum"
+    )
+    losses.backward()
+    found = {}
+    for op, x in inputs.items():
+        product = (x * x.grad).detach().double()
+        linear = network.graph.ops[op].kind == "fully_connected"
+        found[op] = (product.flatten(1) if linear else product.sum((1, 2))).numpy()
+    return found
+
+
+def forward_potentials(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layers: Sequence[int],
+    *,
+    threads: int = 1,
+) -> dict[int, npt.NDArray[np.float64]]:
+    """Measure what each input channel of some layers is worth, with forward passes alone.
+
+    The Fisher potential ``1/(2N) * sum_n (sum_d a_nd g_nd)^2`` holds the change of each sample's
+    loss when a channel becomes zero, to first order. Here that change is measured:
+    ``1/(2N) * sum_n (loss_n without channel - loss_n)^2``. A channel is taken out by setting its
+    weights to zero, which int8 holds exactly: no rounding stands between. What else reads the
+    activation (a residual connection) still does.
+
+    Parameters
+    ----------
+    model : Model
+        The network; it is not changed.
+    images : ndarray of int8, shape (N, height, width, channels)
+        Prepared images.
+    labels : ndarray of int64, shape (N,)
+        Their classes.
+    layers : sequence of int
+        Op indices.
+    threads : int
+        Threads of the core; the result does not depend on it.
+
+    Returns
+    -------
+    dict
+        By op index, float64 of shape (input channels,); of a linear layer (features,). One forward
+        of all images for each channel.
+
+    Raises
+    ------
+    ValueError
+        If there are no images or not as many labels.
+    """
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
+        )
+    tried = model.copy()
+    clean = _losses(tried, images, labels, threads)
+    total = {op: by_input_channel(model, op, model.core.weights(op)).shape[1] for op in layers}
+    line, done = ProgressLine(sum(total.values()), unit="channel"), 0
+    found = {}
+    try:
+        for op in layers:
+            weights, bias = model.core.weights(op), model.core.bias(op)
+            found[op] = np.zeros(total[op])
+            for channel in range(total[op]):
+                without = np.array(weights)
+                by_input_channel(model, op, without)[:, channel] = 0
+                if (without != weights).any():
+                    tried.core.set_parameters(op, without, bias)
+                    change = _losses(tried, images, labels, threads) - clean
+                    found[op][channel] = np.square(change).mean() / 2
+                done += 1
+                line.update(done, "")
+            tried.core.set_parameters(op, weights, bias)
+    finally:
+        line.clear()
+    return found
+
+
+def _losses(
+    model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], threads: int
+) -> npt.NDArray[np.float64]:
+    """Cross-entropy of every image, in nats."""
+    logits = model.core.logits(images, threads=threads)
+    losses, _ = _core.cross_entropy(logits, np.ascontiguousarray(labels))
+    return losses.astype(np.float64) / _core.LOSS_ONE

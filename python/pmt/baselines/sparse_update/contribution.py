@@ -1,4 +1,4 @@
-"""MCUTrain's contribution analysis: what does training this layer gain, found by training it."""
+"""MCUTrain's choice: gains of layers, found by training them, within a memory budget."""
 
 from __future__ import annotations
 
@@ -6,25 +6,228 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
 from pmt._util.progress import ProgressLine
+from pmt.baselines.backprop.cost import BackwardGraph
 from pmt.baselines.backprop.options import BackpropOptions
-from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, head_layer, layer_update
-from pmt.baselines.sparse_update.knapsack import Option, best_choice
-from pmt.baselines.sparse_update.memory_model import layer_memory, scheme_memory
-from pmt.baselines.sparse_update.options import MCUTrainOptions
-from pmt.baselines.sparse_update.published import convolutions
+from pmt.baselines.backprop.scheme import (
+    LayerUpdate,
+    UpdateScheme,
+    head_layer,
+    input_channels,
+    layer_update,
+)
+from pmt.baselines.sparse_update.options import MCUTrainOptions, convolutions
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
+from pmt.datasets.dataset import checksum
 from pmt.model import Layer, Model
 
-__all__ = ["RATIOS", "Contributions", "analyse"]
+__all__ = [
+    "RATIOS",
+    "Choice",
+    "Contributions",
+    "Option",
+    "UpdateMemory",
+    "analyse",
+    "best_choice",
+    "layer_memory",
+    "scheme_memory",
+]
+
+
+@dataclass(frozen=True)
+class UpdateMemory:
+    """Bytes: trained ``weights`` (int8) and ``biases`` (int32), kept ``inputs``, ``masks``."""
+
+    weights: int
+    biases: int
+    inputs: int
+    masks: int
+
+    @property
+    def total(self) -> int:
+        """Sum of the parts."""
+        return self.weights + self.biases + self.inputs + self.masks
+
+    def __add__(self, other: UpdateMemory) -> UpdateMemory:
+        return UpdateMemory(
+            self.weights + other.weights,
+            self.biases + other.biases,
+            self.inputs + other.inputs,
+            self.masks + other.masks,
+        )
+
+
+def layer_memory(model: Model, update: LayerUpdate) -> UpdateMemory:
+    """Count one layer.
+
+    A layer whose biases are trained keeps a bit for each output (was it at a clamp?); one whose
+    weights are trained keeps the trained channels of its input. The forward pass and the gradients
+    of activations are not counted.
+    """
+    op = model.core.ops()[update.op]
+    source, out = (model.core.tensors()[i] for i in (op["inputs"][0], op["output"]))
+    elements = int(out["height"] * out["width"] * out["channels"])
+    channels = input_channels(model, update.op)
+    kept = (
+        int(source["height"] * source["width"] * source["channels"]) * update.channels // channels
+    )
+    return UpdateMemory(
+        weights=int(op["weights"]) * update.channels // channels,
+        biases=4 * int(out["channels"]) if update.bias else 0,
+        inputs=kept,
+        masks=(elements + 7) // 8 if update.bias else 0,
+    )
+
+
+def scheme_memory(model: Model, scheme: UpdateScheme) -> UpdateMemory:
+    """Count a scheme; of the linear head only its input, as in the publication.
+
+    Layers that train nothing, but that the gradient passes on its way to one that does, keep their
+    masks too. The published schemes have none.
+    """
+    head, trained = head_layer(model), scheme.by_op()
+    total = UpdateMemory(0, 0, 0, 0)
+    reaches = BackwardGraph.of(model, scheme).reaches
+    for layer in model.layers:
+        update = trained.get(layer.index)
+        memory = layer_memory(model, update) if update else UpdateMemory(0, 0, 0, 0)
+        if layer.index == head:
+            memory = UpdateMemory(0, 0, memory.inputs, 0)
+        elif model.core.ops()[layer.index]["output"] in reaches:
+            memory = replace(memory, masks=_mask_bytes(layer))
+        total += memory
+    return total
+
+
+def _mask_bytes(layer: Layer) -> int:
+    height, width, channels = layer.output_shape
+    return (height * width * channels + 7) // 8
+
+
+# Above so many units memory is counted in coarser ones, rounded up, so that a budget always holds.
+_MOST_UNITS = 2**18
+
+
+@dataclass(frozen=True)
+class Option:
+    """Weights of one layer at one ratio: what it gains and its ``memory`` in bytes."""
+
+    ratio: float
+    gain: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best: biases of the last ``biases`` layers, and a ratio for each layer (0: frozen)."""
+
+    biases: int
+    ratios: tuple[float, ...]
+    gain: float
+    memory: int
+
+
+def best_choice(
+    bias_gains: Sequence[float],
+    bias_memories: Sequence[int],
+    options: Sequence[Sequence[Option]],
+    budget: int,
+) -> Choice:
+    """Choose how many last layers train their biases, and what weights beside them.
+
+    The objective of MCUTrain's contribution analysis: gains of single updates are taken to add up,
+    and weights are trained only where biases are. The publication searches by evolution; with sums
+    on both sides it is a knapsack with one option for each layer, which dynamic programming over
+    the bytes solves exactly. Layers are taken from the last to the first, so one table serves
+    every number of biases.
+
+    Parameters
+    ----------
+    bias_gains, bias_memories : sequences, length L + 1
+        Gain, and memory in bytes, of the biases of the last k layers, for k = 0 .. L. ``nan`` where
+        a k was not measured: it is not chosen.
+    options : sequence of sequence of Option, length L
+        What each layer's weights can do, first layer first.
+    budget : int
+        Bytes.
+
+    Returns
+    -------
+    Choice
+        The one with the largest gain; of equals the one of fewest biases.
+
+    Raises
+    ------
+    ValueError
+        If the lengths do not fit, or not even the choice of no update is within the budget.
+    """
+    count = len(options)
+    if len(bias_gains) != count + 1 or len(bias_memories) != count + 1:
+        raise ValueError(
+            f"{count} layers need {count + 1} gains and memories of biases; got {len(bias_gains)} "
+            f"and {len(bias_memories)}"
+        )
+    if budget < min(bias_memories):
+        raise ValueError(f"budget={budget!r} bytes is below the least, {min(bias_memories)}")
+    unit = max(1, -(-budget // _MOST_UNITS))
+    best = np.zeros(budget // unit + 1)
+    taken: list[np.ndarray] = []
+    result = Choice(-1, (), -np.inf, 0)
+    for k in range(count + 1):
+        if k > 0:
+            best, picks = _with_layer(best, options[count - k], unit)
+            taken.append(picks)
+        left = (budget - bias_memories[k]) // unit
+        if left < 0 or np.isnan(bias_gains[k]):
+            continue
+        gain = float(bias_gains[k] + best[left])
+        if gain > result.gain:
+            ratios, memory = _trace(taken, options, left, unit)
+            result = Choice(k, ratios, gain, memory + bias_memories[k])
+    return result
+
+
+def _with_layer(
+    best: np.ndarray, options: Sequence[Option], unit: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offer one more layer: the best gain by memory, and which option it took (0: none)."""
+    better = best.copy()
+    picks = np.zeros(len(best), np.uint8)
+    for number, option in enumerate(options, start=1):
+        size = -(-option.memory // unit)
+        if size >= len(best):
+            continue
+        offered = best[: len(best) - size] + option.gain
+        wins = offered > better[size:]
+        better[size:][wins] = offered[wins]
+        picks[size:][wins] = number
+    return better, picks
+
+
+def _trace(
+    taken: Sequence[np.ndarray], options: Sequence[Sequence[Option]], left: int, unit: int
+) -> tuple[tuple[float, ...], int]:
+    """Follow the picks back: the layer that was offered last decides first."""
+    ratios, memory = [0.0] * len(options), 0
+    for k in range(len(taken), 0, -1):
+        layer = len(options) - k
+        number = int(taken[k - 1][left])
+        if number:
+            option = options[layer][number - 1]
+            ratios[layer] = option.ratio
+            memory += option.memory
+            left -= -(-option.memory // unit)
+    return tuple(ratios), memory
+
 
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"
@@ -56,7 +259,7 @@ class Contributions:
         model : Model
             The network of the analysis, or one of the same layers.
         memory : int
-            Bytes, by MCUTrain's count (:mod:`pmt.baselines.sparse_update.memory_model`).
+            Bytes, by MCUTrain's count (:mod:`pmt.baselines.sparse_update.contribution`).
 
         Raises
         ------

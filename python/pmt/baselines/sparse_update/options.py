@@ -1,4 +1,4 @@
-"""Every choice of sparse back-propagation."""
+"""The published sparse-update schemes for MCUNet (MCUTrain)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, layer_update
+from pmt.model import Layer, Model
 from pmt.train.option_fields import Range, Words, document_options, option
 
-__all__ = ["MCUTrainOptions", "TinyTrainOptions"]
+__all__ = ["PUBLISHED", "MCUTrainOptions", "TinyTrainOptions", "convolutions", "published_scheme"]
+
 
 _Potentials = Literal["fisher", "forward"]
 
@@ -85,3 +88,60 @@ def _refuse_layers(layers: str, instead: str) -> None:
         raise ValueError(
             f"layers={layers!r} has no meaning here: what is trained follows {instead}"
         )
+
+
+# By the memory in KB: the number of last convolutions whose biases are trained, and the share of
+# input channels by convolution whose weights are (Lin et al., "On-Device Training Under 256KB
+# Memory", arXiv:2206.15472; the lists are those of github.com/mit-han-lab/tiny-training,
+# compilation/mcu_ir_gen.py). Convolutions count from 0, the linear head does not.
+PUBLISHED: dict[str, tuple[int, dict[int, float]]] = {
+    "49KB": (20, {23: 0.0, 24: 0.25, 27: 0.5, 30: 0.5, 33: 0.0, 39: 0.0}),
+    "74KB": (21, {21: 1.0, 23: 0.0, 24: 1.0, 26: 0.0, 27: 0.5, 30: 1.0}),
+    "99KB": (22, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 0.125, 39: 0.25}),
+    "124KB": (24, {21: 0.25, 24: 1.0, 27: 1.0, 30: 1.0, 33: 0.5, 39: 0.5}),
+    "148KB": (23, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 1.0, 39: 0.5}),
+}
+_CONVOLUTIONS = 42
+
+
+def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateScheme:
+    """Return a published scheme.
+
+    Parameters
+    ----------
+    model : Model
+        A network of MCUNet's layers: 42 convolutions and a linear head.
+    name : {"49KB", "74KB", "99KB", "124KB", "148KB"}
+        Training memory that the publication gives it.
+    head : bool
+        Train the linear head too, as the publication always does.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the network is none of 42 convolutions.
+    """
+    if name not in PUBLISHED:
+        raise ValueError(f"scheme={name!r} is unknown; choose one of {', '.join(PUBLISHED)}")
+    layers = convolutions(model)
+    if len(layers) != _CONVOLUTIONS:
+        raise ValueError(
+            f"scheme={name!r} is for MCUNet's 42 convolutions, this model has {len(layers)}; "
+            "make one by contribution analysis"
+        )
+    biases, ratios = PUBLISHED[name]
+    updates = [
+        layer_update(model, layer, ratios.get(i, 0.0), bias=True)
+        for i, layer in enumerate(layers)
+        if i >= len(layers) - biases
+    ]
+    linear = head_layer(model)
+    if head and linear is not None:
+        updates += UpdateScheme.whole([linear], model).layers
+    return UpdateScheme(tuple(updates))
+
+
+def convolutions(model: Model) -> list[Layer]:
+    """Return the layers that MCUTrain counts: all but the linear head."""
+    head = head_layer(model)
+    return [layer for layer in model.layers if layer.index != head]

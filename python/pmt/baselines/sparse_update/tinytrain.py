@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme, head_layer
 from pmt.baselines.sparse_update.channels import top_channels
-from pmt.baselines.sparse_update.memory_model import scheme_memory
+from pmt.baselines.sparse_update.contribution import scheme_memory
 from pmt.model import Model
 
 __all__ = ["RATIOS", "Budgets", "inspected_layers", "layer_scores", "select_scheme"]
@@ -27,7 +27,7 @@ class Budgets:
     Attributes
     ----------
     memory : int
-        Bytes that the update adds, see :mod:`pmt.baselines.sparse_update.memory_model`.
+        Bytes that the update adds, see :mod:`pmt.baselines.sparse_update.contribution`.
     macs : int
         Multiply-accumulates of the backward pass for one image.
     """
@@ -94,7 +94,7 @@ def select_scheme(
     model : Model
         The network.
     potentials : mapping
-        By op index, see :func:`pmt.baselines.sparse_update.fisher.channel_potentials`.
+        By op index, see :func:`pmt.baselines.sparse_update.channels.channel_potentials`.
     budgets : Budgets
         Limits.
     head : bool

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from pmt._util.parsing import parse_json
-from pmt.baselines.backprop.backward_work import backward_work
+from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.trainer import BackpropTrainer
-from pmt.baselines.sparse_update.channels import chosen_scheme
-from pmt.baselines.sparse_update.forward_potential import forward_potentials
-from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
-from pmt.baselines.sparse_update.published import PUBLISHED, published_scheme
+from pmt.baselines.sparse_update.channels import chosen_scheme, forward_potentials
+from pmt.baselines.sparse_update.options import (
+    PUBLISHED,
+    MCUTrainOptions,
+    TinyTrainOptions,
+    published_scheme,
+)
 from pmt.baselines.sparse_update.tinytrain import Budgets, inspected_layers, select_scheme
 from pmt.datasets import Dataset
 from pmt.model import Model
@@ -195,7 +198,7 @@ def tinytrain_scheme(
     if options.potentials == "forward":
         potentials = forward_potentials(model, images, labels, layers, threads=threads)
     else:
-        from pmt.baselines.sparse_update.fisher import channel_potentials
+        from pmt.baselines.sparse_update.channels import channel_potentials
 
         potentials = channel_potentials(model, images, labels, layers)
     macs = int(options.backward_macs * full_backward_macs(model))

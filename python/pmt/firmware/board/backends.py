@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pmt import _core
-from pmt.baselines.engines.tflite_micro_arena import micro_arena
+from pmt.baselines.engines.tflite_micro import micro_arena
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.train.clean_statistics import without_statistics

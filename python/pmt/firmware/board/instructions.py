@@ -13,7 +13,7 @@ from typing import Any
 from pmt import _core
 from pmt.firmware.export import sources
 from pmt.firmware.export.layout import link_script
-from pmt.firmware.export.programs import MAKE_SECONDS, need_programs, run_make
+from pmt.firmware.export.linked import MAKE_SECONDS, need_programs, run_make
 from pmt.model import Model
 from pmt.train.costs.arena import device_options
 from pmt.train.costs.zeroth_order_work import zeroth_order_work

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pmt.baselines.backprop.backward_memory import inference_moments
+from pmt.baselines.backprop.cost import inference_moments
 from pmt.firmware.export.linked import LinkedSizes, link_firmware, require_linked
-from pmt.firmware.export.planned import PlannedSizes, planned_sizes
+from pmt.firmware.export.memory import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
-from pmt.research.profile.profile import Profile
+from pmt.research.profile import Profile
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.arena import device_options
 
@@ -91,7 +91,7 @@ def analytic_bytes(model: Model, profile: Profile) -> int:
 
     With forward passes alone: the trained parameters and the activations that are alive at once in
     inference (paper, "Peak Memory" of the hardware cost). For back-propagation the lower bound of
-    :func:`pmt.baselines.backprop.backward_memory.backward_memory`.
+    :func:`pmt.baselines.backprop.cost.backward_memory`.
     """
     if profile.device is None:
         return profile.memory.sram

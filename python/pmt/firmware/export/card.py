@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.model.card_blocks import BLOCK, block_count, pack_blocks
 from pmt.model.card_format import (
+    BLOCK,
     CARD_MAGIC,
     CARD_VERSION,
     IMAGE_CRC,
@@ -28,6 +28,8 @@ from pmt.model.card_format import (
     CardHeader,
     Section,
     SlotHeader,
+    block_count,
+    pack_blocks,
 )
 
 __all__ = [

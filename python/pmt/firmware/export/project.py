@@ -12,9 +12,7 @@ from typing import Any
 from pmt import _core
 from pmt.datasets import Dataset
 from pmt.firmware.export import layout, sources
-from pmt.firmware.export.application import with_kept_application
 from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
-from pmt.firmware.export.budgets import check_budgets
 from pmt.firmware.export.card import (
     SAVE_INTERVAL,
     Expected,
@@ -24,14 +22,18 @@ from pmt.firmware.export.card import (
 )
 from pmt.firmware.export.folder import check_folder, is_export, write_folder
 from pmt.firmware.export.formats import arrange, check_format, run_command
-from pmt.firmware.export.instruction_estimate import estimated_instructions
-from pmt.firmware.export.latency import project_latency
+from pmt.firmware.export.latency import estimated_instructions, project_latency
+from pmt.firmware.export.layout import with_kept_application
 from pmt.firmware.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
-from pmt.firmware.export.memory_parts import arena_parts, fixed_memory, peak_op
-from pmt.firmware.export.planned import planned_arena
+from pmt.firmware.export.memory import (
+    arena_parts,
+    check_budgets,
+    fixed_memory,
+    peak_op,
+    planned_arena,
+)
 from pmt.firmware.export.report import ExportReport
-from pmt.firmware.export.sizes import parse_size
-from pmt.firmware.export.target import Target
+from pmt.firmware.export.target import Target, parse_size
 from pmt.firmware.export.task import Task, make_task
 from pmt.model import Model
 from pmt.train.costs.restarts import device_restarts

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from pmt.formats.onnx.problems import Unsupported
 from pmt.formats.onnx.view import Shape, View, image_view
-from pmt.net.batch_norm import fold_batch_norm
-from pmt.net.float_graph import ACTIVATED_KINDS, LAYER_KINDS
+from pmt.net.float_graph import ACTIVATED_KINDS, LAYER_KINDS, fold_batch_norm
 from pmt.net.graph import OpKind
 
 __all__ = [

@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.formats.bias import bounded_bias
-from pmt.formats.input_formula import input_formula
-from pmt.formats.missing_package import missing
-from pmt.net.consistency import check_graph
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.formats.layers import bounded_bias, input_formula
+from pmt.formats.writing import missing
+from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["oihw", "onnx_model"]
 

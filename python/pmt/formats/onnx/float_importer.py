@@ -10,10 +10,21 @@ import numpy as np
 from pmt._util.printable import printable
 from pmt.formats.onnx.draft import OPEN, Bounds, Draft, DraftOp
 from pmt.formats.onnx.file import read_file
-from pmt.formats.onnx.input import input_formula, layer_blocks, per_channel
-from pmt.formats.onnx.lowering import QUANTISED_INPUTS, lower
-from pmt.net.float_consistency import check_float_graph
-from pmt.net.float_graph import ACTIVATION_BOUNDS, Activation, FloatGraph, FloatOp, FloatTensor
+from pmt.formats.onnx.lowering import (
+    QUANTISED_INPUTS,
+    input_formula,
+    layer_blocks,
+    lower,
+    per_channel,
+)
+from pmt.net.float_graph import (
+    ACTIVATION_BOUNDS,
+    Activation,
+    FloatGraph,
+    FloatOp,
+    FloatTensor,
+    check_float_graph,
+)
 
 __all__ = ["read"]
 

@@ -17,11 +17,9 @@ import numpy.typing as npt
 from pmt._util.printable import printable
 from pmt.formats.onnx.draft import KEEPING_KINDS, OPEN, UNIT, Bounds, Draft, DraftOp, Quantisation
 from pmt.formats.onnx.file import FileModel, read_file
-from pmt.formats.onnx.input import input_formula, layer_blocks, per_channel
-from pmt.formats.onnx.lowering import lower
-from pmt.net.consistency import check_graph
+from pmt.formats.onnx.lowering import input_formula, layer_blocks, lower, per_channel
 from pmt.net.float_graph import LAYER_KINDS
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["read"]
 

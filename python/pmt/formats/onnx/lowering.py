@@ -2,24 +2,168 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pmt.formats.layers import consecutive_blocks
+from pmt.formats.onnx import (
+    elementwise as onnx_elementwise,
+)
+from pmt.formats.onnx import (
+    layers as onnx_layers,
+)
+from pmt.formats.onnx import (
+    poolings as onnx_poolings,
+)
+from pmt.formats.onnx import (
+    quantization as onnx_quantization,
+)
+from pmt.formats.onnx import (
+    shapes as onnx_shapes,
+)
 from pmt.formats.onnx.call import Call, QuantisedConstant, Value
 from pmt.formats.onnx.cleanups import clean
 from pmt.formats.onnx.draft import Draft
 from pmt.formats.onnx.file import FileModel, Node
-from pmt.formats.onnx.folding import FOLDERS, fold
+from pmt.formats.onnx.folding import FOLDERS, fold, shape_of
 from pmt.formats.onnx.layers import MOST_ZEROS
-from pmt.formats.onnx.operators import CONVERTERS, PASS_THROUGH, remedy
 from pmt.formats.onnx.problems import Problems, Unsupported
-from pmt.formats.onnx.quantisation import moved
+from pmt.formats.onnx.quantization import moved
 from pmt.formats.onnx.view import View, image_view
 from pmt.net.float_graph import LAYER_KINDS
 
-__all__ = ["QUANTISED_INPUTS", "lower"]
+__all__ = [
+    "CONVERTERS",
+    "PASS_THROUGH",
+    "QUANTISED_INPUTS",
+    "input_formula",
+    "layer_blocks",
+    "lower",
+    "per_channel",
+    "remedy",
+]
+
+
+Numbers = float | Sequence[float] | None
+
+
+def per_channel(
+    name: str, values: Numbers, channels: int, default: float
+) -> npt.NDArray[np.float64]:
+    """Return an option as one number a channel.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer, one is not finite, or a spread is zero.
+    """
+    array = np.asarray(default if values is None else values, np.float64)
+    if array.ndim == 0:
+        array = np.full(channels, float(array))
+    if array.shape != (channels,) or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
+            "input channels, in units of a 0..255 pixel"
+        )
+    if name == "input_std" and not np.all(array != 0):
+        raise ValueError(f"input_std={array.tolist()}: must not be zero")
+    return array
+
+
+def input_formula(
+    draft: Draft, mean: npt.NDArray[np.float64], std: npt.NDArray[np.float64]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Join ``(pixel - mean) / std`` with the scaling that the network itself begins with.
+
+    Returns
+    -------
+    tuple of two tuples of float
+        The mean and spread with which pixels become the first activation.
+    """
+    joined_std = std / draft.factor
+    joined_mean = mean - draft.offset * joined_std
+    return tuple(map(float, joined_mean)), tuple(map(float, joined_std))
+
+
+def layer_blocks(draft: Draft) -> dict[str, list[int]]:
+    """Return ``B1`` to ``B4`` (the layers before the head), ``head`` and ``all``."""
+    layers = [i for i, op in enumerate(draft.ops) if op.kind in LAYER_KINDS and not op.fixed]
+    return consecutive_blocks(layers[:-1]) | {"head": layers[-1:], "all": layers}
+
+
+CONVERTERS: dict[str, Callable[[Call], Value]] = {
+    "Add": onnx_elementwise.addition,
+    "AveragePool": onnx_poolings.average_pool,
+    "BatchNormalization": onnx_elementwise.batch_normalisation,
+    "Cast": onnx_shapes.cast,
+    "Clip": onnx_elementwise.clip,
+    "Conv": onnx_layers.convolution,
+    "DequantizeLinear": onnx_quantization.dequantise,
+    "Div": onnx_elementwise.division,
+    "Dropout": onnx_shapes.dropout,
+    "Flatten": onnx_shapes.flatten,
+    "Gather": onnx_shapes.gather,
+    "Gemm": onnx_layers.gemm,
+    "GlobalAveragePool": onnx_poolings.global_average_pool,
+    "GlobalMaxPool": onnx_poolings.global_max_pool,
+    "Identity": onnx_shapes.copy,
+    "LogSoftmax": onnx_shapes.softmax,
+    "MatMul": onnx_layers.matrix_product,
+    "Max": onnx_elementwise.maximum,
+    "MaxPool": onnx_poolings.max_pool,
+    "Min": onnx_elementwise.minimum,
+    "Mul": onnx_elementwise.multiplication,
+    "Pad": onnx_poolings.pad,
+    "QuantizeLinear": onnx_quantization.quantise,
+    "ReduceMean": onnx_poolings.reduce_mean,
+    "Relu": onnx_elementwise.relu,
+    "Reshape": onnx_shapes.reshape,
+    "Shape": shape_of,
+    "Softmax": onnx_shapes.softmax,
+    "Squeeze": onnx_shapes.squeeze,
+    "Sub": onnx_elementwise.subtraction,
+    "Sum": onnx_elementwise.addition,
+    "Transpose": onnx_shapes.transpose,
+    "Unsqueeze": onnx_shapes.unsqueeze,
+}
+
+_ACTIVATIONS = (
+    *("HardSwish", "HardSigmoid", "Sigmoid", "Swish", "Mish", "Elu", "Selu", "Celu", "Gelu"),
+    *("LeakyRelu", "PRelu", "ThresholdedRelu", "Softplus", "Tanh", "Erf"),
+)
+_NORMALISATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN")
+_STATIC = (
+    "quantise with onnxruntime.quantization.quantize_static(quant_format=QuantFormat.QDQ), or give "
+    "the float network to `pmt quantize`"
+)
+_INTEGER = (
+    *("ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"),
+    *("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearGlobalAveragePool", "QGemm"),
+)
+_REMEDIES = {
+    **dict.fromkeys(_ACTIVATIONS, "train the network with ReLU or ReLU6 instead"),
+    **dict.fromkeys(_NORMALISATIONS, "use batch norm, which is folded into the layers"),
+    **dict.fromkeys(_INTEGER, _STATIC),
+    "ArgMax": "export up to the logits, the input of ArgMax",
+    "Concat": "use Add to join branches",
+    "Split": "export without branches over parts of the channels",
+    "ConvTranspose": "only classifiers are supported",
+    "Resize": "resize the images before the network",
+}
+# Of the shape of their input: what follows them can still be looked at.
+_ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
+PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALISATIONS, *_ELEMENTWISE))
+
+
+def remedy(kind: str) -> str:
+    """Return what a user can do about an operator that is not supported."""
+    elsewhere = "replace it before the export; docs/guides/importers_onnx.md lists others"
+    return _REMEDIES.get(kind, elsewhere)
+
 
 QUANTISED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTISED_INPUTS)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.channelwise_layer import channelwise_layer
-from pmt.formats.tflite.network import Step, same_quantisation, size_of
-from pmt.formats.tflite.problems import CONVERT_INT8, Unsupported
-from pmt.formats.tflite.tensors import quantisation
+from pmt.formats.layers import channelwise_layer
+from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
+from pmt.formats.tflite.network import Step, quantisation, same_quantisation, size_of
 from pmt.formats.tflite.windows import bounds_clamp, fused_clamp
 
 __all__ = ["add", "bounded", "limited", "multiply", "requantise", "subtract"]

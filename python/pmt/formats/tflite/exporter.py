@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.formats.bias import bounded_bias
-from pmt.formats.input_formula import input_formula
+from pmt.formats.layers import bounded_bias, input_formula
 from pmt.formats.tflite.flatbuffer import TfliteFile
-from pmt.formats.tflite.pooling_bands import Band, bands
-from pmt.net.consistency import check_graph
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.formats.tflite.poolings import Band, bands
+from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["tflite_model"]
 

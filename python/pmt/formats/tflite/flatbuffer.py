@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.missing_package import missing
+from pmt.formats.writing import missing
 
 __all__ = ["OPERATORS", "TfliteFile"]
 

@@ -14,16 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.printable import printable
-from pmt.formats.image_limits import check_limits
-from pmt.formats.layer_blocks import consecutive_blocks
-from pmt.formats.tflite.file import FileModel, read_file
-from pmt.formats.tflite.network import Network, Step, StoredLayer
+from pmt.formats.layers import check_limits, consecutive_blocks
+from pmt.formats.tflite.file import FileModel, Problems, Unsupported, read_file
+from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.operators import check_kind, convert
-from pmt.formats.tflite.problems import Problems, Unsupported
 from pmt.formats.tflite.rewrites import Rewritten, readers_of, rewrite
-from pmt.formats.tflite.tensors import check_types, is_shape_value
-from pmt.net.consistency import check_graph, is_layer
-from pmt.net.graph import Graph
+from pmt.net.graph import Graph, check_graph, is_layer
 
 __all__ = ["Lowered", "lower", "read"]
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.dense_kernel import dense_kernel, spread_depthwise
-from pmt.formats.tflite.file import FileTensor
+from pmt.formats.layers import dense_kernel, spread_depthwise
+from pmt.formats.tflite.file import CONVERT_INT8, FileTensor, Unsupported
 from pmt.formats.tflite.network import Step, StoredLayer
-from pmt.formats.tflite.problems import CONVERT_INT8, Unsupported
 from pmt.formats.tflite.windows import Window, fused_clamp, window
 
 __all__ = ["conv_2d", "depthwise_conv_2d", "fully_connected"]

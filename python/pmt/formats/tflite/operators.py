@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from pmt.formats.tflite import elementwise, layers, poolings, shapes
-from pmt.formats.tflite.network import Step
+from pmt.formats.tflite.file import Unsupported
+from pmt.formats.tflite.network import Step, is_shape_value
 from pmt.formats.tflite.paddings import pad
-from pmt.formats.tflite.problems import Unsupported
-from pmt.formats.tflite.tensors import is_shape_value
 
 __all__ = ["CONVERTERS", "check_kind", "convert"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pmt.formats.channelwise_layer import channelwise_layer
-from pmt.formats.dense_kernel import kernel_extent
-from pmt.formats.tflite.file import FileOp
+from pmt.formats.layers import channelwise_layer, kernel_extent
+from pmt.formats.tflite.file import FileOp, Unsupported
 from pmt.formats.tflite.network import Padding, Step
 from pmt.formats.tflite.poolings import require_same_quantisation
-from pmt.formats.tflite.problems import Unsupported
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import Op
 

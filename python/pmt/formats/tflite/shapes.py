@@ -12,10 +12,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.tflite.network import Step, size_of
+from pmt.formats.tflite.file import Unsupported
+from pmt.formats.tflite.network import Step, layout, size_of
 from pmt.formats.tflite.poolings import require_same_quantisation
-from pmt.formats.tflite.problems import Unsupported
-from pmt.formats.tflite.tensors import layout
 
 __all__ = ["SIZE_OPERATORS", "evaluate_sizes", "expand_dims", "reshape", "squeeze", "transpose"]
 

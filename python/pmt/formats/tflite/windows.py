@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pmt.formats.dense_kernel import kernel_extent
+from pmt.formats.layers import kernel_extent
+from pmt.formats.tflite.file import Unsupported
 from pmt.formats.tflite.network import Padding, Step
-from pmt.formats.tflite.problems import Unsupported
 from pmt.net.graph import Tensor
 
 __all__ = ["SAME", "VALID", "Window", "bounds_clamp", "fused_clamp", "window"]

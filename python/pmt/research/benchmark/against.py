@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.research.benchmark.forward import random_images
-from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.forward import random_images, training_step
 from pmt.research.benchmark.rivals import Rival
-from pmt.research.benchmark.step import training_step
-from pmt.research.benchmark.timing import take_turns
+from pmt.research.benchmark.timing import Machine, take_turns
 from pmt.train.options import TrainingOptions
 
 __all__ = [
@@ -145,7 +143,7 @@ def compare_steps(
     model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
 ) -> list[StepComparison]:
     """Time training steps and a MeZO step in PyTorch, in turns, by perturbed forward."""
-    from pmt.research.benchmark.rivals.torch_mezo import MezoStep
+    from pmt.research.benchmark.rivals.torch import MezoStep
 
     images = random_images(model, options.batch)
     labels = np.random.default_rng(1).integers(0, model.classes, options.batch)

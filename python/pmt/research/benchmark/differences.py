@@ -7,25 +7,205 @@ own difference and not what came before it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt.formats.tflite.importer import Lowered, lower
 from pmt.model import Model
-from pmt.net.graph import Graph
-from pmt.research.benchmark.single_op import run_op
+from pmt.net.graph import Graph, Op, Tensor, graph_of_activations
 
 __all__ = [
+    "LiteRTActivations",
     "OpDifference",
     "TopOne",
     "compare_ops",
     "compare_top_one",
+    "default_outputs",
     "head_classes",
+    "litert_activations",
     "network_classes",
+    "run_op",
 ]
 
+
 Int8Array = npt.NDArray[np.int8]
+
+
+def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
+    """Run an op as the core does.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network that the op belongs to.
+    op : Op
+        One of its ops.
+    inputs : list of ndarray of int8, shape (N, height, width, channels)
+        The op's input activations.
+
+    Returns
+    -------
+    ndarray of int8, shape (N, height, width, channels)
+        Its output.
+    """
+    sources = [graph.tensors[index] for index in op.inputs]
+    target = graph.tensors[op.output]
+    if len(sources) == 1:
+        tensors, ops, images = [sources[0], target], [replace(op, inputs=(0,), output=1)], inputs[0]
+    else:
+        tensors, ops = _two_inputs(op, sources, target)
+        images = np.stack(inputs, axis=2).reshape(len(inputs[0]), *_size(tensors[0]))
+    core = Model.from_graph(graph_of_activations(tensors, ops)).core
+    return np.stack([core.activations(image)[-1] for image in np.ascontiguousarray(images)])
+
+
+def _two_inputs(op: Op, sources: list[Tensor], target: Tensor) -> tuple[list[Tensor], list[Op]]:
+    """Return a network with one input, the two activations row by row in turns.
+
+    Two exact depthwise layers take the even and the odd rows and give them their quantisation.
+    """
+    first = sources[0]
+    both = Tensor("both", 2 * first.height, first.width, first.channels, 1.0, 0)
+    ops = [_select_rows(i, source) for i, source in enumerate(sources)]
+    return [both, *sources, target], [*ops, replace(op, inputs=(1, 2), output=3)]
+
+
+def _select_rows(parity: int, tensor: Tensor) -> Op:
+    weights = np.zeros((2, 1, tensor.channels), np.int8)
+    weights[parity] = 1
+    return Op(
+        "depthwise_conv2d",
+        f"rows {parity}",
+        (0,),
+        1 + parity,
+        kernel=(2, 1),
+        stride=(2, 1),
+        weights=weights,
+        bias=np.full(tensor.channels, -tensor.zero_point, np.int32),
+        weight_scales=np.full(tensor.channels, tensor.scale, np.float32),
+    )
+
+
+def _size(tensor: Tensor) -> tuple[int, int, int]:
+    return tensor.height, tensor.width, tensor.channels
+
+
+_FLOAT_STEPS = 2**20
+
+
+@dataclass(frozen=True)
+class LiteRTActivations:
+    """An imported file and what LiteRT computes with it.
+
+    ``values`` are by tensor of the graph, int8 (N, height, width, channels).
+    """
+
+    lowered: Lowered
+    values: dict[int, Int8Array]
+
+    @property
+    def images(self) -> Int8Array:
+        """Inputs of the graph."""
+        return self.values[self.lowered.graph.input]
+
+    @property
+    def logits(self) -> Int8Array:
+        """The int8 logits, shape (N, classes)."""
+        output = self.values[self.lowered.graph.output]
+        return output.reshape(len(output), -1)
+
+
+def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
+    """Run a file on int8 images and keep every activation that the imported graph has.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A full-integer ``.tflite`` file.
+    images : ndarray of int8, shape (N, height, width, channels)
+        Inputs of the imported graph. A float input is given their real values, a uint8 input
+        the pixels ``value + 128``.
+
+    Raises
+    ------
+    ImportError
+        If the package ai-edge-litert is missing.
+    ValueError
+        If the file cannot be imported.
+    """
+    lowered = lower(path)
+    interpreter = _interpreter(path, reference=True)
+    collected: dict[int, list[npt.NDArray[Any]]] = {i: [] for i in lowered.file_tensors}
+    source = lowered.graph.tensors[lowered.graph.input]
+    entry = interpreter.get_input_details()[0]
+    for image in images:
+        interpreter.set_tensor(entry["index"], _file_input(entry, source, image))
+        interpreter.invoke()
+        for index, tensor in lowered.file_tensors.items():
+            collected[index].append(interpreter.get_tensor(tensor))
+    values = {}
+    for index, arrays in collected.items():
+        t = lowered.graph.tensors[index]
+        values[index] = np.stack(arrays).reshape(len(images), t.height, t.width, t.channels)
+    return LiteRTActivations(lowered, values)
+
+
+def default_outputs(path: Path, graph: Graph, images: Int8Array) -> npt.NDArray[Any]:
+    """Return a file's outputs, shape (N, classes), by LiteRT's default kernels (XNNPACK).
+
+    They are integers: float outputs are given in steps of 2^-20.
+    """
+    interpreter = _interpreter(path, reference=False)
+    entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+    outputs = []
+    for image in images:
+        interpreter.set_tensor(
+            entry["index"], _file_input(entry, graph.tensors[graph.input], image)
+        )
+        interpreter.invoke()
+        outputs.append(interpreter.get_tensor(end["index"]).ravel())
+    stacked = np.stack(outputs)
+    is_float = stacked.dtype.kind == "f"
+    return np.rint(stacked * _FLOAT_STEPS).astype(np.int64) if is_float else stacked
+
+
+def _interpreter(path: Path, *, reference: bool) -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    except ImportError:
+        raise ImportError(
+            "comparing with LiteRT needs the package ai-edge-litert: "
+            'pip install "poor-mans-training[bench]"'
+        ) from None
+    kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
+    interpreter = Interpreter(
+        model_path=str(path),
+        num_threads=1,
+        experimental_op_resolver_type=kernels,
+        experimental_preserve_all_tensors=reference,
+    )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _file_input(entry: Any, source: Tensor, image: Int8Array) -> npt.NDArray[Any]:
+    """Return an image as the file's own input: its type, and channels first if it has them so."""
+    shape = tuple(int(n) for n in entry["shape"])
+    height, width, channels = image.shape
+    if shape == (1, channels, height, width) != (1, height, width, channels):
+        image = image.transpose(2, 0, 1)
+    if entry["dtype"] == np.float32:
+        real = (image.astype(np.float32) - source.zero_point) * np.float32(source.scale)
+        return real.astype(np.float32).reshape(shape)
+    if entry["dtype"] == np.uint8:
+        return (image.astype(np.int16) + 128).astype(np.uint8).reshape(shape)
+    return image.reshape(shape)
+
+
 IntArray = npt.NDArray[np.int64]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pmt.model import Model
 from pmt.research.benchmark.forward import OpTimes
-from pmt.research.benchmark.machine import Machine
+from pmt.research.benchmark.timing import Machine
 
 __all__ = ["load_pyplot", "plot"]
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from pmt.research.report.comparison import Comparison, Difference, compare
 from pmt.research.report.curves import plot_curves
-from pmt.research.report.figures import Figures
 from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen, read_runs
-from pmt.research.report.formats import FORMATS, to_csv, to_markdown, to_tex
-from pmt.research.report.pivot import Cell, Pivot, pivot
-from pmt.research.report.table_text import comparison_text, pivot_text
+from pmt.research.report.formats import (
+    FORMATS,
+    Figures,
+    comparison_text,
+    pivot_text,
+    to_csv,
+    to_markdown,
+    to_tex,
+)
+from pmt.research.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
 
 __all__ = [
     "FORMATS",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.research.report.formats import name
 from pmt.research.report.pivot import Cell, Pivot
-from pmt.research.report.table_text import name
 
 __all__ = ["Curve", "mean_curve", "plot_curves"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.research.sweep.evaluation import unpack
+from pmt.research.sweep.execution import unpack
 from pmt.research.sweep.result_file import read_result
 from pmt.train.run_folder import RunFolder
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.research.sheets.corruption_sheet import corruption_sheet
-from pmt.research.sheets.dataset_sheet import dataset_sheet
 from pmt.research.sheets.drawing import draw, png
-from pmt.research.sheets.sheet import Group, Row, Sheet
+from pmt.research.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
 
 __all__ = ["Group", "Row", "Sheet", "corruption_sheet", "dataset_sheet", "draw", "png"]

@@ -1,12 +1,15 @@
-"""What a contact sheet holds: rows of images with a label, under headings."""
+"""Contact sheets of data sets and of corruptions: rows of images with a label, under headings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from pmt.datasets.checks import checked_integer
+from pmt.datasets.dataset import Dataset
 
 Image = npt.NDArray[np.uint8]
 
@@ -66,3 +69,82 @@ class Sheet:
         """Largest height and largest width of the tiles, in pixels."""
         shapes = [tile.shape for row in self.rows for tile in row.tiles if tile is not None]
         return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
+
+
+Corrupted = Callable[[str, int], Sequence[Image]]
+
+
+def corruption_sheet(
+    corrupted: Corrupted,
+    names: Sequence[str],
+    severities: Sequence[int],
+    *,
+    captions: Sequence[str],
+    originals: Sequence[Image] | None = None,
+    title: str = "",
+    progress: Callable[[int], None] | None = None,
+) -> Sheet:
+    """Lay out images at every corruption and severity.
+
+    Parameters
+    ----------
+    corrupted
+        Called with a corruption and a severity; returns the corrupted images.
+    names
+        Corruptions, one row each.
+    severities
+        Columns.
+    captions
+        One for each image.
+    originals
+        The clean images, for a first column; left out where there are none.
+    title
+        First line of the picture.
+    progress
+        Called with the number of calls of `corrupted` so far.
+    """
+    rows = []
+    for number, name in enumerate(names):
+        columns = [] if originals is None else [originals]
+        for done, severity in enumerate(severities, 1):
+            columns.append(corrupted(name, severity))
+            if progress is not None:
+                progress(number * len(severities) + done)
+        by_image = zip(*columns, strict=True)
+        rows.append(Row(name, [tile for tiles in by_image for tile in tiles]))
+    clean = () if originals is None else ("original",)
+    headings = (*clean, *(f"severity {severity}" for severity in severities))
+    groups = tuple(Group(caption, headings) for caption in captions)
+    return Sheet(title, tuple(rows), groups)
+
+
+def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> Sheet:
+    """Lay out the first images of every class.
+
+    Parameters
+    ----------
+    dataset
+        Its class names are the labels of the rows.
+    images
+        Images of a class, 1 or more.
+    title
+        By default the name of the data set and its number of images.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `images` is not an integer, or below 1.
+    """
+    count = checked_integer("images", images)
+    if count < 1:
+        raise ValueError(f"images = {count}: must be 1 or more")
+    rows = []
+    for label, name in enumerate(dataset.class_names):
+        members = np.flatnonzero(dataset.labels == label)
+        tiles: list[Image] = [dataset.images[index] for index in members[:count]]
+        note = f"{len(members):,} image{'' if len(members) == 1 else 's'}"
+        rows.append(Row(name, tiles, note))
+    columns = max(len(row.tiles) for row in rows)
+    height, width, channels = dataset.images.shape[1:]
+    default = f"{dataset.name}: {len(dataset):,} images {height}x{width}x{channels}"
+    return Sheet(title or default, tuple(rows), (Group("", ("",) * columns),))

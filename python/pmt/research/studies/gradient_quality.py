@@ -16,11 +16,15 @@ from pmt._util.parsing import parse_json
 from pmt._util.progress import ProgressLine
 from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
+from pmt.datasets.dataset import checksum
 from pmt.model import Model
-from pmt.research.studies.error_theory import expected_cosine, expected_error
+from pmt.research.studies.error_theory import (
+    LayerMoments,
+    expected_cosine,
+    expected_error,
+    layer_moments,
+)
 from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
-from pmt.research.studies.layer_moments import LayerMoments, layer_moments
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import ZOTrainer
 

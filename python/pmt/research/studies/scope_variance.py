@@ -12,9 +12,13 @@ from pmt import _core
 from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.research.studies.error_theory import expected_error, paper_variance
+from pmt.research.studies.error_theory import (
+    LayerMoments,
+    expected_error,
+    layer_moments,
+    paper_variance,
+)
 from pmt.research.studies.estimator_words import estimator_options
-from pmt.research.studies.layer_moments import LayerMoments, layer_moments
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ScopeVariance", "compare_scopes"]

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt import methods
-from pmt.research.sweep.grid_file import Grid, MethodTable
-from pmt.research.sweep.problems import Problems, did_you_mean
+from pmt.research.sweep.grid_file import Grid, MethodTable, Problems, did_you_mean
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 from pmt.train.training_run import Trainer
 

@@ -13,9 +13,8 @@ from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.protocol.data_source import data_path, model_path
-from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable
+from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
 from pmt.research.sweep.methods import check_methods, make_trainer
-from pmt.research.sweep.problems import Problems
 from pmt.research.sweep.run_data import checksums, load_split, pools
 from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pmt.datasets import Dataset
-from pmt.datasets.checksum import checksum
+from pmt.datasets.dataset import checksum
 from pmt.datasets.picture import Fit, resized
 from pmt.model import Model
 from pmt.protocol import ImagePool, Split, split

@@ -45,7 +45,7 @@ def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
 
         return [LiteRT(model, path)]
     if name == "torch":
-        from pmt.research.benchmark.rivals.torch_forward import TorchFloat
+        from pmt.research.benchmark.rivals.torch import TorchFloat
 
         return [TorchFloat(model)]
     raise ValueError(f"--against {name!r} is unknown; choose one of {', '.join(RIVALS)}")

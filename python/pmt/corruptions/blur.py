@@ -1,0 +1,339 @@
+"""Blur: defocus, gaussian, glass, motion and zoom."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.image_operations import zoomed, zoomed_side
+from pmt.corruptions.noise import Images, Pixels
+
+
+def gaussian_weights(distances: npt.NDArray[np.int64], deviation: float) -> npt.NDArray[np.float64]:
+    """Return ``exp(-(distance / deviation)**2 / 2)``, scaled to a sum of 1.
+
+    By the C library, value by value: NumPy's own exponential ends in another last bit on processors
+    with AVX-512, and glass blur cuts its first blur to whole grey levels.
+
+    Parameters
+    ----------
+    distances
+        In pixels, shape (n,).
+    deviation
+        Standard deviation in pixels, above 0.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (n,).
+    """
+    exponents = -0.5 * (distances / deviation) ** 2
+    weights = np.array([math.exp(exponent) for exponent in exponents.tolist()])
+    weights /= weights.sum()
+    return weights
+
+
+# The published script draws its disks on this grid where they fit in it.
+SMALL_RADIUS = 8
+# A narrow Gaussian leaves weights of 1e-22 around the disk; no grey level depends on them.
+NEGLIGIBLE = 1e-12
+# Weights that ought to be equal differ by rounding beyond these digits.
+WEIGHT_DIGITS = 15
+# In grey levels: keeps rounding from pushing a whole level, as of a flat image, to the one below.
+GUARD = 1e-9
+
+
+@functools.lru_cache(maxsize=16)
+def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
+    """Return the kernel: a normalised disk of whole pixels, its edge softened by a Gaussian.
+
+    Parameters
+    ----------
+    radius
+        In pixels, above 0; below 1 the disk is one pixel.
+    softness
+        Standard deviation of the Gaussian in pixels. It is cut to 3x3 pixels up to a radius of 8
+        and to 5x5 beyond.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, read-only, shape (17, 17) or for larger disks (2 radius + 1, 2 radius + 1).
+    """
+    small = radius <= SMALL_RADIUS
+    reach = SMALL_RADIUS if small else int(radius)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    kernel: npt.NDArray[np.float64] = (x**2 + y**2 <= radius**2).astype(np.float64)
+    kernel /= kernel.sum()
+    taps = np.arange(-1, 2) if small else np.arange(-2, 3)
+    weights = gaussian_weights(taps, softness)
+    margin = taps[-1]
+    for _ in range(2):
+        padded = np.pad(kernel, ((margin, margin), (0, 0)), mode="reflect")
+        kernel = np.stack([padded[i : i + len(kernel)] for i in range(len(taps))], axis=2)
+        kernel = (kernel * weights).sum(axis=2).T
+    kernel.flags.writeable = False
+    return kernel
+
+
+def defocus_blur(
+    images: Images, radius_and_softness: tuple[float, float], generators: Generators
+) -> Pixels:
+    """Blur every channel with a :func:`disk`; the border is mirrored, its pixels not repeated.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    radius_and_softness
+        Of the disk, in pixels.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    rings = _rings(*radius_and_softness)
+    reach = max(max(y, x) for _, taps in rings for y, x in taps)
+    height, width = images.shape[1:3]
+    margins = ((0, 0), (reach, reach), (reach, reach), (0, 0))
+    padded = np.pad(images, margins, mode="reflect").astype(np.float32)
+    blurred = np.full(images.shape, GUARD)
+    for weight, taps in rings:
+        # Sums of grey levels are whole numbers below 2**24: float32 has them exactly.
+        total = np.zeros(images.shape, np.float32)
+        for y, x in taps:
+            total += padded[:, reach + y : reach + y + height, reach + x : reach + x + width]
+        blurred += np.multiply(total, weight, dtype=np.float64)
+    blurred /= 255.0
+    return blurred
+
+
+@functools.lru_cache(maxsize=16)
+def _rings(radius: float, softness: float) -> tuple[tuple[float, tuple[tuple[int, int], ...]], ...]:
+    """The weights of a disk, each with the places (y, x) from the middle that have it."""
+    kernel = disk(radius, softness)
+    alike = kernel.round(WEIGHT_DIGITS)
+    middle = len(kernel) // 2
+    rings = []
+    for weight in np.unique(alike):
+        if weight > NEGLIGIBLE:
+            places = np.argwhere(alike == weight) - middle
+            taps = tuple((int(y), int(x)) for y, x in places)
+            rings.append((float(kernel[alike == weight].mean()), taps))
+    return tuple(rings)
+
+
+# The kernel ends at this many standard deviations.
+TRUNCATE = 4.0
+
+
+def gaussian_blur(images: Images, deviation: float, generators: Generators) -> Pixels:
+    """Blur every channel with a normalised Gaussian; the border pixels repeat outwards.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    deviation
+        Standard deviation of the kernel in pixels, above 0.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    radius = int(TRUNCATE * deviation + 0.5)
+    weights = gaussian_weights(np.arange(-radius, radius + 1), deviation)
+    blurred = images / 255.0
+    for axis in (1, 2):
+        length = blurred.shape[axis]
+        margins = [(radius, radius) if each == axis else (0, 0) for each in range(4)]
+        padded = np.moveaxis(np.pad(blurred, margins, mode="edge"), axis, 0)
+        shifted = (weight * padded[i : i + length] for i, weight in enumerate(weights))
+        blurred = np.moveaxis(sum(shifted, start=np.zeros(())), 0, axis)
+    return blurred
+
+
+def glass_blur(
+    images: Images, blur_reach_passes: tuple[float, int, int], generators: Generators
+) -> Pixels:
+    """Blur, displace every pixel at random, blur again.
+
+    The published script means to swap each pixel with a random neighbour, but the assignment it
+    uses swaps views of one array, and so copies the neighbour only. So does this function. The
+    reach is not symmetric either: -reach to reach - 1 pixels.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    blur_reach_passes
+        Standard deviation of both blurs in pixels; the longest displacement in pixels, an
+        integer; how often all pixels are displaced.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    deviation, reach, passes = blur_reach_passes
+    count, height, width, channels = images.shape
+    blurred = (gaussian_blur(images, deviation, generators) * 255).astype(np.uint8)
+    rows, columns = max(0, height - 2 * reach), max(0, width - 2 * reach)
+    steps = np.empty((count, passes, rows, columns, 2), np.int64)
+    for image_steps, generator in zip(steps, generators, strict=True):
+        image_steps[...] = generator.integers(-reach, reach, size=image_steps.shape)
+    flat = blurred.reshape(count * height * width, channels)
+    for step in range(passes):
+        flat = flat[_sources(steps[:, step], reach, height, width)]
+    return gaussian_blur(flat.reshape(images.shape), deviation, generators)
+
+
+def _sources(
+    steps: npt.NDArray[np.int64], reach: int, height: int, width: int
+) -> npt.NDArray[np.int64]:
+    """Where each pixel's value comes from, as indices into the pixels of all images.
+
+    Pixels are displaced one after the other, from the last to the first: one that reads a pixel
+    further on reads what was already copied there. Those chains are followed to their ends,
+    twice as far in each round.
+    """
+    count, rows, columns = steps.shape[:3]
+    pixels = np.arange(count * height * width).reshape(count, height, width)
+    inner = (slice(None), slice(reach + 1, reach + 1 + rows), slice(reach + 1, reach + 1 + columns))
+    moved = np.zeros(pixels.shape, bool)
+    moved[inner] = True
+    neighbours = pixels.copy()
+    neighbours[inner] += steps[..., 0] * width + steps[..., 1]
+    source = neighbours.ravel()
+    unresolved = moved.ravel()[source] & (source > pixels.ravel())
+    while unresolved.any():
+        open_ends = np.flatnonzero(unresolved)
+        through = source[open_ends]
+        source[open_ends], unresolved[open_ends] = source[through], unresolved[through]
+    return source
+
+
+LARGEST_ANGLE = 45.0
+# Half of the smallest 16-bit step, in grey levels of 8 bit.
+HALF_OF_16_BIT = 0.5 / 257
+
+
+def motion_blur(
+    images: Images, radius_and_deviation: tuple[int, float], generators: Generators
+) -> Images:
+    """Blur every image along its own line, at most 45 degrees from the horizontal.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    radius_and_deviation
+        Of the :func:`trail`, in pixels.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (N, H, W, C).
+    """
+    angles = [generator.uniform(-LARGEST_ANGLE, LARGEST_ANGLE) for generator in generators]
+    return trail(images, *radius_and_deviation, angles)
+
+
+def trail(images: Images, radius: int, deviation: float, angles: list[float]) -> Images:
+    """Blur each image along a line to one side, as ImageMagick's MotionBlurImage does.
+
+    The line has ``2 radius + 1`` pixels, starts at the pixel itself, goes in whole pixels and
+    fades as half a Gaussian. The border pixels repeat outwards. As ImageMagick 6 does, the sums
+    are rounded to 16 bit and then truncated to 8.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    radius
+        In pixels, at least 1.
+    deviation
+        Standard deviation of the Gaussian in pixels, above 0.
+    angles
+        One an image, in degrees, clockwise from the direction of x.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (N, H, W, C).
+    """
+    steps = np.arange(2 * radius + 1)
+    weights = gaussian_weights(steps, deviation)
+    height, width = images.shape[1:3]
+    reach = 2 * radius
+    margins = ((0, 0), (reach, reach), (reach, reach), (0, 0))
+    padded = np.pad(images, margins, mode="edge")
+    blurred = np.empty(images.shape, np.uint8)
+    product, total = np.empty(images.shape[1:]), np.empty(images.shape[1:])
+    for image, source, angle in zip(blurred, padded, angles, strict=True):
+        float_source = source.astype(np.float64)
+        total.fill(HALF_OF_16_BIT)
+        offsets = _offsets(steps, angle) + reach
+        for (x, y), weight in zip(offsets.tolist(), weights.tolist(), strict=True):
+            np.multiply(float_source[y : y + height, x : x + width], weight, out=product)
+            total += product
+        image[...] = total
+    return blurred
+
+
+def _offsets(steps: npt.NDArray[np.int64], angle: float) -> npt.NDArray[np.int64]:
+    """Whole pixels (x, y) along a line, halves towards zero at positive and away at negative."""
+    direction = np.array((math.cos(math.radians(angle)), math.sin(math.radians(angle))))
+    offsets: npt.NDArray[np.int64] = np.ceil(steps[:, None] * direction - 0.5).astype(np.int64)
+    return offsets
+
+
+def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Pixels:
+    """Average the image and its centre enlarged by factors from 1 up.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    stop_and_step
+        End and spacing of the factors, as of ``numpy.arange(1, stop, step)``. Rounding errors
+        let some of them include the stop, which the published images do too.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    stop, step = stop_and_step
+    factors = np.arange(1, stop, step)
+    count, height, width, channels = images.shape
+    # With the images last, rows and columns are copied whole.
+    pixels = np.moveaxis(images, 0, 2).reshape(height, width, count * channels)
+    # Grey levels, not shares of full scale: so the mean of equal levels is that level exactly.
+    levels = pixels.astype(np.float32)
+    total = levels.copy()
+    # With few pixels a side neighbouring factors enlarge alike; factor 1 leaves all as it is.
+    sizes, enlarged = ((height, height), (width, width)), levels
+    for factor in factors.tolist():
+        wanted = (zoomed_side(height, factor), zoomed_side(width, factor))
+        if wanted != sizes:
+            sizes, enlarged = wanted, zoomed(levels, factor)
+        total += enlarged
+    mean = total / np.float64(255 * (len(factors) + 1))
+    return np.moveaxis(mean.reshape(height, width, count, channels), 2, 0)

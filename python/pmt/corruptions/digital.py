@@ -1,0 +1,256 @@
+"""Digital: brightness, contrast, saturate, pixelate, JPEG compression and elastic transform."""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+
+from pmt.corruptions.draws import Generators
+from pmt.corruptions.image_operations import Places, bilinear, ndimage, pillow
+from pmt.corruptions.noise import Images, Pixels
+from pmt.datasets.picture import to_picture, to_pixels
+
+
+def brightness(images: Images, increase: float, generators: Generators) -> Pixels:
+    """Add a constant to V of HSV, clipped at full scale.
+
+    With hue and saturation S fixed, the way to HSV and back has a closed form: a channel x is
+    V * (1 - S k), where k depends on the hue alone, so S k = (V - x) / V and the brighter channel
+    is V' * (1 - (V - x) / V). Black has no hue and becomes grey; a grey image gets V' itself.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C), C = 1 or 3.
+    increase
+        What is added to V, as a share of full scale.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    pixels = images / 255.0
+    value = pixels.max(axis=3, keepdims=True)
+    brighter = np.minimum(value + increase, 1.0)
+    lightest = np.where(value == 0.0, 1.0, value)
+    brightened: Pixels = brighter * (1.0 - (value - pixels) / lightest)
+    return brightened
+
+
+def contrast(images: Images, factor: float, generators: Generators) -> Pixels:
+    """Scale the distance of every value to the mean of its image and channel.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    factor
+        Share of the contrast that stays, 0 to 1.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    height, width = images.shape[1:3]
+    # An integer sum has no order: the mean of an image cannot depend on the batch it came in.
+    total = images.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
+    mean = total / (height * width) / 255.0
+    pulled: Pixels = (images / 255.0 - mean) * factor + mean
+    return pulled
+
+
+def saturate(
+    images: Images, scale_and_shift: tuple[float, float], generators: Generators
+) -> Pixels:
+    """Replace S of HSV by ``scale * S + shift``, clipped to 0..1; hue and value stay.
+
+    A channel x is V * (1 - S k), where k depends on the hue alone. A grey pixel has no hue; like
+    the published script, which gives it hue 0, a shift tints it red. Images of one channel have
+    no saturation and stay as they are.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C), C = 1 or 3.
+    scale_and_shift
+        Factor of the saturation, and what is added to it as a share of full saturation.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+    """
+    pixels = images / 255.0
+    if images.shape[3] == 1:
+        return pixels
+    scale, shift = scale_and_shift
+    value = pixels.max(axis=3, keepdims=True)
+    spread = value - pixels.min(axis=3, keepdims=True)
+    grey = spread == 0.0
+    saturation = spread / np.where(value == 0.0, 1.0, value)
+    hue = np.where(grey, (0.0, 1.0, 1.0), (value - pixels) / np.where(grey, 1.0, spread))
+    changed: Pixels = value * (1.0 - np.clip(saturation * scale + shift, 0.0, 1.0) * hue)
+    return changed
+
+
+def pixelate(images: Images, share: float, generators: Generators) -> Images:
+    """Shrink and enlarge again with Pillow's box filter.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C), C = 1 or 3.
+    share
+        Of the old sides that the shrunken image has, 0 to 1; truncated to whole pixels.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (N, H, W, C).
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Pillow is not installed.
+    """
+    module = pillow("pixelate")
+    height, width = images.shape[1:3]
+    size = (max(1, int(width * share)), max(1, int(height * share)))
+    result = np.empty(images.shape, np.uint8)
+    for target, image in zip(result, images, strict=True):
+        small = to_picture(module, image).resize(size, module.Resampling.BOX)
+        target[...] = to_pixels(small.resize((width, height), module.Resampling.BOX))
+    return result
+
+
+def jpeg_compression(images: Images, quality: int, generators: Generators) -> Images:
+    """Compress with Pillow, colour at half the resolution, and decompress.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C), C = 1 or 3.
+    quality
+        Of the JPEG encoder, 1 to 95.
+    generators
+        Not used: this corruption draws nothing.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8, shape (N, H, W, C).
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Pillow is not installed.
+
+    Notes
+    -----
+    Pixels may differ by a few grey levels between versions of the JPEG library.
+    """
+    module = pillow("jpeg_compression")
+    result = np.empty(images.shape, np.uint8)
+    for target, image in zip(result, images, strict=True):
+        buffer = io.BytesIO()
+        to_picture(module, image).save(buffer, "JPEG", quality=quality)
+        target[...] = to_pixels(module.open(buffer))
+    return result
+
+
+TRUNCATE = 3.0
+
+
+class Elastic(NamedTuple):
+    """Constants of a severity, all in pixels."""
+
+    strength: float
+    smoothness: float
+    affine: float
+
+
+def elastic_transform(images: Images, constants: Elastic, generators: Generators) -> Pixels:
+    """Map the image affinely, then bend it.
+
+    Three corners of a square in the middle, a third of the image from its centre, move by up to
+    `affine` in x and in y, and take the image with them. Then each pixel takes its value from a
+    place beside it; the displacement in x and that in y are uniform noise of -1 to 1, smoothed by
+    a Gaussian of deviation `smoothness`, times `strength`. Images of fewer than three pixels a
+    side get a square of one.
+
+    Parameters
+    ----------
+    images
+        uint8, shape (N, H, W, C).
+    constants
+        Of the severity. A strength of 0 leaves the affine map alone.
+    generators
+        One random generator an image.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (N, H, W, C), full scale 1.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        SciPy is not installed.
+
+    Notes
+    -----
+    The published script lets OpenCV map affinely, which rounds places to 1/32 pixel; this
+    function does not.
+    """
+    count, height, width = images.shape[:3]
+    jitter = np.empty((count, 3, 2))
+    field = np.empty((2, count, height, width))
+    for i, generator in enumerate(generators):
+        jitter[i] = generator.uniform(-constants.affine, constants.affine, (3, 2))
+        field[:, i] = generator.uniform(-1.0, 1.0, (2, height, width))
+    y, x = _affine_sources(height, width, jitter)
+    mapped = bilinear(images / 255.0, y, x, repeat_edge=False)
+    if constants.strength == 0.0:
+        return mapped
+    deviations = (0, 0, constants.smoothness, constants.smoothness)
+    smooth = ndimage("elastic_transform").gaussian_filter
+    field = smooth(field, deviations, mode="reflect", truncate=TRUNCATE) * constants.strength
+    rows, columns = np.mgrid[:height, :width]
+    return bilinear(mapped, rows + field[1], columns + field[0], repeat_edge=True)
+
+
+def _affine_sources(height: int, width: int, jitter: Places) -> tuple[Places, Places]:
+    """Where each pixel of the mapped images lies in the originals: y and x, (N, H, W) each."""
+    reach = max(1, min(height, width) // 3)
+    centre = np.array([width // 2, height // 2])
+    low_right, high_right, high_left = (
+        centre + np.array(corner) * reach + jitter[:, i]
+        for i, corner in enumerate(((1, 1), (1, -1), (-1, -1)))
+    )
+    # The map is linear from the high left corner on: one step in x and one in y of the original.
+    step_x = (high_right - high_left) / (2 * reach)
+    step_y = (low_right - high_right) / (2 * reach)
+    area = step_x[:, 0] * step_y[:, 1] - step_x[:, 1] * step_y[:, 0]
+    area = np.where(area == 0.0, 1.0, area)
+    rows, columns = np.mgrid[:height, :width]
+    right = columns - high_left[:, 0, None, None]
+    down = rows - high_left[:, 1, None, None]
+    in_x = (step_y[:, 1] / area, -step_y[:, 0] / area)
+    in_y = (-step_x[:, 1] / area, step_x[:, 0] / area)
+    x, y = (
+        right * of_right[:, None, None] + down * of_down[:, None, None]
+        for of_right, of_down in (in_x, in_y)
+    )
+    return y + (centre[1] - reach), x + (centre[0] - reach)

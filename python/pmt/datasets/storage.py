@@ -1,0 +1,89 @@
+"""Where data sets are kept: downloaded ones, and the one that comes with the package."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+
+from pmt.datasets.catalogue import CATALOGUE
+from pmt.datasets.checks import missing
+from pmt.datasets.class_names import FASHION_MNIST_CLASSES
+from pmt.datasets.dataset import Dataset
+from pmt.datasets.image_layouts import SPLITS
+from pmt.datasets.npz import read_npz_stream
+
+VARIABLE = "PMT_DATA"
+
+
+def data_folder() -> Path:
+    """Return the folder of downloaded data sets.
+
+    It is that of the environment variable PMT_DATA, or ``pmt`` in the cache folder of the
+    platform: XDG_CACHE_HOME or ~/.cache; ~/Library/Caches on macOS; LOCALAPPDATA on Windows.
+    """
+    own = os.environ.get(VARIABLE)
+    if own:
+        return Path(own).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "pmt"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "pmt"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pmt"
+
+
+def named(path: str | os.PathLike[str]) -> Path:
+    """Return the path itself, or the place of the downloaded data set that it names.
+
+    What exists under the path, seen from the working directory, goes before a name.
+    """
+    place = Path(path)
+    return data_folder() / place if str(path) in CATALOGUE and not place.exists() else place
+
+
+def located(path: str | os.PathLike[str]) -> Path:
+    """Return what :func:`named` does, or raise a FileNotFoundError where nothing is there."""
+    place = named(path)
+    if place.exists():
+        return place
+    if place.name in CATALOGUE and place.parent == data_folder():
+        remedy = f"fetch it with `pmt download {place.name}` or put it there"
+        raise missing(place, "no such data set has been downloaded", remedy)
+    raise missing(place, "no such file or folder", "check the path")
+
+
+def bundled(split: str = "train") -> Dataset:
+    """Read the bundled sample of Fashion-MNIST, 28 x 28 grey images in ten classes.
+
+    Parameters
+    ----------
+    split
+        "train" or "test".
+
+    Returns
+    -------
+    Dataset
+        About 1,000 images, uint8, shape (N, 28, 28, 1), with 0 as background.
+
+    Raises
+    ------
+    ValueError
+        Another `split`.
+    FileNotFoundError
+        The package was installed without its data.
+
+    Notes
+    -----
+    Source: H. Xiao, K. Rasul and R. Vollgraf, "Fashion-MNIST", 2017, MIT licence.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    resource = resources.files("pmt").joinpath("data", f"fashion_mnist_{split}.npz")
+    try:
+        with resource.open("rb") as file:
+            return read_npz_stream(file, f"fashion_mnist_{split}.npz", FASHION_MNIST_CLASSES)
+    except FileNotFoundError:
+        raise missing(
+            str(resource), "the bundled images are not installed", "install the package again"
+        ) from None

@@ -1,0 +1,268 @@
+"""Layers of other formats as this engine's: blocks, biases, dense kernels, limits of an image.
+
+Image ops cannot change a tensor's quantisation or add a constant; this layer does both. A weight of
+64 with scale ``|factor| / 64`` is exact where the factor is 1, since 64 is a power of two, and lets
+the int32 bias hold the offset to 1/64 of an input step.
+
+Image ops have neither groups nor dilation. The zeros cost multiplications, and training may change
+them as any other weight: a trained network is a dense one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.net.graph import Graph, Op, Tensor
+
+__all__ = [
+    "bounded_bias",
+    "channelwise_layer",
+    "check_limits",
+    "dense_kernel",
+    "input_formula",
+    "kernel_extent",
+    "spread_depthwise",
+]
+
+
+BLOCK_COUNT = 4
+
+
+def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
+    """Split layers into ``B1`` .. ``B4``: consecutive groups whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    layers : sequence of int
+        Op indices of the layers to split, ascending. The larger groups come first.
+
+    Returns
+    -------
+    dict of str to list of int
+        Only groups that are not empty: fewer than four layers give fewer than four blocks.
+    """
+    base, larger = divmod(len(layers), BLOCK_COUNT)
+    blocks: dict[str, list[int]] = {}
+    first = 0
+    for number in range(BLOCK_COUNT):
+        count = base + (number < larger)
+        if count:
+            blocks[f"B{number + 1}"] = list(layers[first : first + count])
+        first += count
+    return blocks
+
+
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+
+
+def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
+    """Return a layer's biases, moved only where accumulator plus bias could leave int32.
+
+    pmt adds the two in float32. Other engines add them in int32, where the bias of a dead channel,
+    at the end of the range, would wrap. The largest change is the largest sum that the channel's
+    weights can make.
+
+    Parameters
+    ----------
+    op : Op
+        The layer; without biases they are zeros.
+    source : Tensor
+        Its input.
+
+    Returns
+    -------
+    ndarray of int32, shape (out,)
+        The biases.
+    """
+    assert op.weights is not None
+    out = op.weights.shape[-1 if op.kind == "depthwise_conv2d" else 0]
+    bias = np.zeros(out, np.int64) if op.bias is None else op.bias.astype(np.int64)
+    axis = -1 if op.kind == "depthwise_conv2d" else 0
+    sizes = np.abs(np.moveaxis(op.weights, axis, 0).reshape(out, -1).astype(np.int64)).sum(axis=1)
+    reach = sizes * max(127 - source.zero_point, 128 + source.zero_point)
+    return np.clip(bias, _LOWEST + reach, _HIGHEST - reach).astype(np.int32)
+
+
+_WEIGHT = 64
+
+
+def channelwise_layer(
+    source: Tensor,
+    factor: float | npt.NDArray[np.float64] = 1.0,
+    offset: float | npt.NDArray[np.float64] = 0.0,
+) -> dict[str, Any]:
+    """Return weights, bias and weight scales of the layer.
+
+    Parameters
+    ----------
+    source : Tensor
+        What the layer reads.
+    factor, offset : float or ndarray of float64, shape (channels,)
+        In real units. Factor 1 and offset 0 requantise.
+
+    Returns
+    -------
+    dict
+        ``weights``, ``bias`` and ``weight_scales`` of a ``depthwise_conv2d`` op.
+
+    Raises
+    ------
+    ValueError
+        If an offset does not fit the int32 bias, or a factor is not finite.
+    """
+    factors = np.broadcast_to(np.asarray(factor, np.float64), (source.channels,))
+    offsets = np.broadcast_to(np.asarray(offset, np.float64), (source.channels,))
+    scales = np.where(factors == 0, 1.0, np.abs(factors)) / _WEIGHT
+    bias = np.rint(offsets / (np.float32(source.scale) * scales))
+    if not np.all(np.isfinite(scales)) or not np.all(np.abs(bias) < 2**31):
+        raise ValueError("factors must be finite, offsets below 2^31 steps of the layer's bias")
+    return {
+        "weights": (_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1),
+        "bias": bias.astype(np.int32),
+        "weight_scales": scales.astype(np.float32),
+    }
+
+
+Int8Array = npt.NDArray[np.int8]
+
+
+def kernel_extent(kernel: tuple[int, int], dilation: tuple[int, int]) -> tuple[int, int]:
+    """Return the height and width that a dilated kernel spans."""
+    return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
+
+
+def dense_kernel(
+    weights: npt.NDArray[Any], groups: int, dilation: tuple[int, int] = (1, 1)
+) -> Int8Array:
+    """Spread the weights of a convolution over all input channels and its dilation.
+
+    Parameters
+    ----------
+    weights : ndarray of int8, shape (out, height, width, in / groups)
+        The stored weights.
+    groups : int
+        Divides ``out``.
+    dilation : tuple of int
+        Steps between rows and between columns.
+
+    Returns
+    -------
+    ndarray of int8, shape (out, extent height, extent width, in)
+        A copy.
+    """
+    out, height, width, inner = weights.shape
+    if groups == 1 and dilation == (1, 1):
+        return weights.astype(np.int8)
+    extent = kernel_extent((height, width), dilation)
+    result = np.zeros((out, *extent, inner * groups), np.int8)
+    for group in range(groups):
+        outputs = slice(group * out // groups, (group + 1) * out // groups)
+        inputs = slice(group * inner, (group + 1) * inner)
+        result[outputs, :: dilation[0], :: dilation[1], inputs] = weights[outputs]
+    return result
+
+
+def spread_depthwise(weights: npt.NDArray[Any], dilation: tuple[int, int]) -> Int8Array:
+    """Spread depthwise weights (height, width, out) over their dilation; return a copy."""
+    height, width, out = weights.shape
+    result = np.zeros((*kernel_extent((height, width), dilation), out), np.int8)
+    result[:: dilation[0], :: dilation[1]] = weights
+    return result
+
+
+# The limit stands in cpp/core/image/model.hpp.
+_MOST_TENSORS = 2048
+_MOST_OPS = 1024
+_MOST_VALUES = 2**28
+_LARGEST_SIDE = 4096
+_MOST_CHANNELS = 65536
+_SHOWN = 6  # problems in one message
+_TENSOR_SCALES = (1e-12, 1e6)
+_WEIGHT_SCALES = (1e-30, 1e6)
+
+
+def check_limits(graph: Graph, source: str) -> None:
+    """Check a graph against the limits of the image format.
+
+    Parameters
+    ----------
+    graph : Graph
+        A consistent graph.
+    source : str
+        Where it comes from, for the error message.
+
+    Raises
+    ------
+    ValueError
+        With every limit that is passed.
+    """
+    problems = [
+        f"{len(values)} {what}, an image holds {limit}"
+        for what, values, limit in (
+            ("tensors", graph.tensors, _MOST_TENSORS),
+            ("ops", graph.ops, _MOST_OPS),
+        )
+        if len(values) > limit
+    ]
+    total = sum(tensor.elements for tensor in graph.tensors)
+    if total > _MOST_VALUES:
+        problems.append(f"activations of {total} values, an image holds {_MOST_VALUES}")
+    for tensor in graph.tensors:
+        if max(tensor.height, tensor.width) > _LARGEST_SIDE or tensor.channels > _MOST_CHANNELS:
+            problems.append(
+                f"tensor {tensor.name!r} of {tensor.height}x{tensor.width}x{tensor.channels}, at "
+                f"most {_LARGEST_SIDE}x{_LARGEST_SIDE}x{_MOST_CHANNELS}"
+            )
+        if not _TENSOR_SCALES[0] <= tensor.scale <= _TENSOR_SCALES[1]:
+            problems.append(f"tensor {tensor.name!r} has scale {tensor.scale}, not 1e-12 to 1e6")
+    for op in graph.ops:
+        scales = op.weight_scales
+        if scales is None:
+            continue
+        if not np.all((scales >= _WEIGHT_SCALES[0]) & (scales <= _WEIGHT_SCALES[1])):
+            problems.append(f"op {op.name!r} has weight scales outside of 1e-30 to 1e6")
+    if problems:
+        shown = "; ".join(problems[:_SHOWN])
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise ValueError(
+            f"{source}: beyond the limits of an image: {shown}{more}; use a smaller network or "
+            "calibrate again"
+        )
+
+
+def input_formula(graph: Graph) -> str:
+    """Return the formula with the graph's numbers.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+
+    Returns
+    -------
+    str
+        ``int8 = pixel - 128`` where it is just that, otherwise ``int8 =
+        round((pixel - mean) / std / scale) + zero_point`` with every number. Results are clipped
+        to -128..127; halves round to even.
+    """
+    tensor = graph.tensors[graph.input]
+    pairs = set(zip(graph.input_mean, graph.input_std, strict=True))
+    if len(pairs) == 1:
+        ((mean, std),) = pairs
+        offset = tensor.zero_point - mean
+        if abs(std * tensor.scale - 1) < 1e-6 and abs(offset - round(offset)) < 1e-6:
+            return f"int8 = pixel {_signed(round(offset))}"
+    means = ", ".join(f"{mean:.9g}" for mean in graph.input_mean)
+    stds = ", ".join(f"{std:.9g}" for std in graph.input_std)
+    return (
+        f"int8 = round((pixel - mean) / std / {tensor.scale:.9g}) {_signed(tensor.zero_point)}, "
+        f"mean ({means}), std ({stds}), of pixels 0..255 for each channel"
+    )
+
+
+def _signed(value: int) -> str:
+    return f"{'-' if value < 0 else '+'} {abs(value)}"

@@ -1,0 +1,128 @@
+"""The methods that zeroth-order training is compared with: back-propagation, and no adaptation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.threads import thread_count
+from pmt.baselines.backprop.options import PRESETS
+from pmt.baselines.engines.engine import CoreEngine
+from pmt.methods.method import Method
+from pmt.model import Model
+from pmt.train.cost import Cost
+from pmt.train.option_fields import Options
+from pmt.train.schedule import Schedule
+from pmt.train.stepper import Stepper, batch_figures
+from pmt.train.training_run import Trainer
+
+__all__ = [
+    "BACKPROP",
+    "NoAdaptation",
+    "NoAdaptationOptions",
+]
+
+
+_MCUTRAIN = "Lin et al. 2022, On-device training under 256KB memory (arXiv:2206.15472)"
+
+_SUMMARIES = {
+    "bp_fp32": ("all layers of the float network", "stochastic gradient descent"),
+    "bp_int8": (
+        "all layers in int8, with really rounded weights",
+        f"{_MCUTRAIN}, with the stored weights rounded",
+    ),
+    "bp_int8_shadow": ("all layers in int8, with float32 copies of the weights", _MCUTRAIN),
+    "bp_bias_only": ("biases alone", "Cai et al. 2020, TinyTL (arXiv:2007.11622)"),
+    "bp_last_layer": ("the last layer alone", "softmax regression on the features"),
+}
+
+BACKPROP: dict[str, Method] = {
+    **{
+        name: Method(f"back-propagation: {what}", source, "backprop", PRESETS[name])
+        for name, (what, source) in _SUMMARIES.items()
+    },
+    "mcutrain": Method(
+        "back-propagation: a fixed part of the network",
+        f"{_MCUTRAIN}: sparse update, 100 KB scheme",
+        "mcutrain",
+    ),
+    "tinytrain": Method(
+        "back-propagation: layers and channels that matter most to the data",
+        "Kwon et al. 2024, TinyTrain (arXiv:2307.09988)",
+        "tinytrain",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class NoAdaptationOptions(Options):
+    """Options that all trainers have; none of them does anything here."""
+
+    layers: str = "all"
+    epochs: int = 0
+    macs: int = 0
+    batch: int = 1
+    learning_rate: float = 0.0
+    final_learning_rate: float = 0.0
+    warmup_epochs: int = 0
+    seed: int = 1
+
+
+class NoAdaptation(Trainer):
+    """Measures the model on the held-out data and leaves it as it is.
+
+    Parameters
+    ----------
+    options : NoAdaptationOptions, optional
+        They do nothing; other methods' names are taken, so that methods can be swapped.
+    threads : int
+        Threads of the evaluation.
+    **changes
+        Options that differ.
+
+    Raises
+    ------
+    ValueError
+        If an option is unknown.
+    """
+
+    name = "no_adaptation"
+    options: NoAdaptationOptions
+
+    def __init__(
+        self, options: NoAdaptationOptions | None = None, *, threads: int = 0, **changes: Any
+    ) -> None:
+        self.options = (options or NoAdaptationOptions()).replace(**changes)
+        self.threads = thread_count(threads)
+
+    def cost(self, model: Model, *, samples: int | None = None) -> Cost:
+        """Return a cost of nothing."""
+        return Cost(forwards=0, macs=0)
+
+    def schedule(self, model: Model, samples: int) -> Schedule:
+        """Return a schedule of no steps, whatever the options say."""
+        none = self.options.replace(epochs=0, macs=0, batch=1, warmup_epochs=0)
+        return Schedule(none, samples)
+
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return what measures a batch and changes nothing; a run takes no such step."""
+        return _Unchanged(CoreEngine(model, threads=self.threads))
+
+
+class _Unchanged(Stepper):
+    def __init__(self, engine: CoreEngine) -> None:
+        self.engine = engine
+
+    def step(
+        self,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        learning_rate: float,
+    ) -> dict[str, Any]:
+        losses, correct = self.engine.losses(images, labels)
+        self.steps_taken += 1
+        return {**batch_figures(losses, correct), "changed": 0}

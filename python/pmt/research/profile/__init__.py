@@ -1,1 +1,0 @@
-"""Memory, MACs and latency of every method."""
