@@ -26,7 +26,7 @@ help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
 	@echo 'make test       everything below: lint, cpp-test, aarch64-test, cortex-m7, python-test'
 	@echo 'make lint       ruff, mypy, clang-format, clang-tidy'
-	@echo 'make cpp-test   C++ tests under the address and undefined-behaviour sanitizers'
+	@echo 'make cpp-test   C++ tests under the address and undefined-behavior sanitizers'
 	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'

@@ -3,7 +3,7 @@
     python benchmarks/update_rounding.py cifar10_mcunet --data cifar-10-batches-bin
 
 Gaussian noise of severity 5, seed 0; the first images of the training and of the test set. One line
-for each rounding and learning rate, as it ends; `float32` is the dequantised network itself, not
+for each rounding and learning rate, as it ends; `float32` is the dequantized network itself, not
 the int8 model that it is written back to.
 """
 

@@ -29,7 +29,7 @@ import pmt
 # ## The model
 #
 # The package brings a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
-# `.tflite` files with full integer quantisation, and `.pmt`, the format that models are saved in.
+# `.tflite` files with full integer quantization, and `.pmt`, the format that models are saved in.
 
 # %%
 model = pmt.load("fashion_mnist_dscnn")

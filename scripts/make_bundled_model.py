@@ -33,7 +33,7 @@ CALIBRATION_IMAGES = 512
 
 
 def main() -> None:
-    """Train, quantise, measure, and write the four files."""
+    """Train, quantize, measure, and write the four files."""
     options = _options()
     train_data = fashion_mnist.read_split("train", options.fashion_mnist)
     test_data = fashion_mnist.read_split("t10k", options.fashion_mnist)
@@ -42,15 +42,15 @@ def main() -> None:
 
     floating = float_graph(network)
     calibration = trained.images[:CALIBRATION_IMAGES]
-    quantised = quantize(floating, calibration)
-    noise = format_noise(signal_to_noise(floating, quantised, test_data.images[:100]))
+    quantized = quantize(floating, calibration)
+    noise = format_noise(signal_to_noise(floating, quantized, test_data.images[:100]))
     print(noise)
 
     held_out = train_data.subset(np.arange(TRAINED_IMAGES, TRAINED_IMAGES + BUNDLED_IMAGES))
     bundled_test = test_data.take(BUNDLED_IMAGES)
-    model = Model.from_graph(quantised)
+    model = Model.from_graph(quantized)
     accuracies = _accuracies(floating, model, test_data, bundled_test)
-    quantised.metadata = {
+    quantized.metadata = {
         "name": NAME,
         "class_names": list(train_data.class_names),
         "source": "Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), trained and quantised by "
@@ -61,14 +61,14 @@ def main() -> None:
         "seed": options.seed,
         **accuracies,
     }
-    _write(options.out, Model.from_graph(quantised), held_out, bundled_test)
+    _write(options.out, Model.from_graph(quantized), held_out, bundled_test)
     corrupted = measurements.corrupted_accuracies(model, bundled_test)
-    card.write(options.out, Model.from_graph(quantised), corrupted, noise)
+    card.write(options.out, Model.from_graph(quantized), corrupted, noise)
     print((options.out / "CARD.md").read_text(encoding="utf-8"))
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Train, quantise and write the bundled model.")
+    parser = argparse.ArgumentParser(description="Train, quantize and write the bundled model.")
     parser.add_argument("--epochs", type=int, default=14)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=DATA_FOLDER, help="folder to write to")

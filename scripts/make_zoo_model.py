@@ -1,4 +1,4 @@
-"""Make a network of the model zoo: train it in float, quantise it, measure it, write its card.
+"""Make a network of the model zoo: train it in float, quantize it, measure it, write its card.
 
     python scripts/make_zoo_model.py cifar10_mcunet --data DIR --archive mcunet-5fps.pkl
     python scripts/make_zoo_model.py cifar10_small --data DIR
@@ -146,7 +146,7 @@ def _make_head(options: argparse.Namespace) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Make a network of the model zoo: train, quantise, measure."
+        description="Make a network of the model zoo: train, quantize, measure."
     )
     parser.add_argument("model", choices=(*RECIPES, "head"))
     parser.add_argument("--data", type=Path, required=True, help="folder of the data set")

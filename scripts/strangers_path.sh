@@ -74,7 +74,7 @@ see 'make qemu'
 say 'After a reset it goes on from the newest checkpoint of the card; here nothing is left to do:'
 see 'make resume | tail -n 1'
 
-say '## What it has learnt'
+say '## What it has learned'
 say 'The card holds the trained network:'
 see 'pmt eval build/card.img --data bundled --corruption impulse_noise --severity 5' \
   'pmt convert build/card.img ../trained.pmt' \

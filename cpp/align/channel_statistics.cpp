@@ -38,13 +38,13 @@ Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t 
   const auto alignment = static_cast<size_t>(setup.kernels->alignment);
   bias_ = arena_.take<int32_t>(most_channels_, alignment);
   scales_ = arena_.take<float>(most_channels_, alignment);
-  centres_ = arena_.take<float>(most_channels_);
+  centers_ = arena_.take<float>(most_channels_);
   steps_ = arena_.take<float>(most_channels_);
   sums_ = arena_.take<ChannelSums>(static_cast<int64_t>(forwards_.workers()) * most_channels_);
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-// A requantisation that centres every channel on its guess. The centre moves by whole biases; what it
+// A requantization that centers every channel on its guess. The center moves by whole biases; what it
 // has become is kept.
 void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool first) {
   const Model& model = forwards_.model();
@@ -58,7 +58,7 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
     const int32_t bias = forwards_.network().parameters[index].bias[c];
     const int32_t shift = round_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
-    centres_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
+    centers_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
     // What is narrower than a step was rounded: its mean is known to a step, its deviation is not.
     const float resolved = first ? 0.0f : steps_[c] / narrowest_steps;
     const float least = resolved > scale ? resolved : scale;
@@ -106,7 +106,7 @@ void StatisticsMeter::conclude(int32_t index, int64_t values, ChannelStatistics*
     }
     const int64_t spread = values * total.squares - total.values * total.values;
     const float variance = to_float(spread) / (count * count) - 1.0f / 12.0f;
-    found[c].mean = centres_[c] + steps_[c] * (to_float(total.values) / count);
+    found[c].mean = centers_[c] + steps_[c] * (to_float(total.values) / count);
     found[c].deviation = variance > 0.0f ? steps_[c] * __builtin_sqrtf(variance) : 0.0f;
   }
 }

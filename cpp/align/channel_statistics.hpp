@@ -1,6 +1,6 @@
 // Mean and deviation of a layer's outputs, channel by channel, over the positions and the samples:
-// before the activation and the requantisation, in real units. Measured with the layer's own
-// kernels: a requantisation of their own makes the outputs small integers around a guess.
+// before the activation and the requantization, in real units. Measured with the layer's own
+// kernels: a requantization of their own makes the outputs small integers around a guess.
 #pragma once
 
 #include "align/layer_forwards.hpp"
@@ -43,9 +43,9 @@ class StatisticsMeter {
   Arena arena_;
   LayerForwards forwards_;
   int32_t most_channels_ = 0;
-  int32_t* bias_ = nullptr;      // of the requantisation
+  int32_t* bias_ = nullptr;      // of the requantization
   float* scales_ = nullptr;      // likewise
-  float* centres_ = nullptr;     // the real value of 0
+  float* centers_ = nullptr;     // the real value of 0
   float* steps_ = nullptr;       // the real value of 1
   ChannelSums* sums_ = nullptr;  // [worker][channel]
 };
@@ -58,7 +58,7 @@ struct AlignedLayer {
 };
 
 // Gives a layer's channels the reference's statistics where it has those found, by its weight scales
-// and biases alone: adaptive batch normalisation (Li et al. 2016, arXiv:1603.04779) of a network
+// and biases alone: adaptive batch normalization (Li et al. 2016, arXiv:1603.04779) of a network
 // whose batch norm is folded. A gain is at most 16, at least 1/16. Channels that are dead, or
 // constant in the reference or as found, stay as they are.
 void align_layer(const Model& model, int32_t index, const ChannelStatistics* reference, const ChannelStatistics* found,

@@ -28,7 +28,7 @@ Memory take_memory(Arena& arena, const WindowGroups& groups) {
 }
 
 // False where there is nothing to divide by.
-bool normalised_covariance(const WindowGroups& groups, const float* values, float* matrix) {
+bool normalized_covariance(const WindowGroups& groups, const float* values, float* matrix) {
   window_covariance(groups, values, matrix);
   const int32_t window = groups.window();
   float sum = 0.0f;
@@ -66,8 +66,8 @@ void align_windows(const Model& model, int32_t op, int32_t group, const WindowSt
   Arena arena(scratch, window_alignment_bytes(groups));
   const Memory memory = take_memory(arena, groups);
   const int64_t at = int64_t{group} * groups.values();
-  if (!normalised_covariance(groups, reference.values + at, memory.reference)) return;
-  if (!normalised_covariance(groups, found.values + at, memory.found)) return;
+  if (!normalized_covariance(groups, reference.values + at, memory.reference)) return;
+  if (!normalized_covariance(groups, found.values + at, memory.found)) return;
   transport_map(groups.window(), memory.reference, memory.found, memory.map, memory.transport);
   const int32_t outputs = model.output_of(record).channels / groups.count;
   for (int32_t c = group * outputs; c < (group + 1) * outputs; ++c) {

@@ -8,12 +8,12 @@ struct WindowMeter::Job {
   WindowMeter* meter;
   int32_t op;
   WindowGroups groups;
-  const float* centres;
+  const float* centers;
 };
 
 namespace {
 
-int32_t centre_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.0f)); }
+int32_t center_of(float mean) { return round_half_even(clamp(mean, -128.0f, 127.0f)); }
 
 }  // namespace
 
@@ -51,10 +51,10 @@ void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t 
   const Sums& sums = sums_[worker];
   const int32_t places = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
-    const int32_t centre = centre_of(job.centres[c]);
+    const int32_t center = center_of(job.centers[c]);
     int32_t sum = 0;
     for (int32_t p = 0; p < places; ++p) {
-      const int32_t value = input[p * in.channels + c] - centre;
+      const int32_t value = input[p * in.channels + c] - center;
       sums.map[p * in.channels + c] = static_cast<int16_t>(value);
       sum += value;
     }
@@ -63,7 +63,7 @@ void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t 
   add_products(job.groups, sums.map, in, sums.products);
 }
 
-// What the centres missed of a mean is a constant, whose products are in every sum.
+// What the centers missed of a mean is a constant, whose products are in every sum.
 void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float* values) const {
   const TensorRecord& in = forwards_.model().input_of(forwards_.model().op(job.op));
   const float count = to_float(int64_t{samples} * in.height * in.width);
@@ -89,10 +89,10 @@ void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float*
       values[index] = product - share * means[first] * means[second];
     }
   }
-  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(centre_of(job.centres[c]));
+  for (int32_t c = 0; c < in.channels; ++c) means[c] += to_float(center_of(job.centers[c]));
 }
 
-Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centres, float* means,
+Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                             float* values) {
   PMT_RETURN_IF_ERROR(forwards_.check(op));
   const Model& model = forwards_.model();
@@ -104,7 +104,7 @@ Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& sou
     for (int32_t c = 0; c < in.channels; ++c) sums_[w].channels[c] = 0;
     for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
   }
-  Job job = {this, op, groups, centres};
+  Job job = {this, op, groups, centers};
   const auto look = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
     j.meter->add_sample(j, memory, worker);

@@ -19,10 +19,10 @@ class WindowMeter {
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 
-  // Of layer `op`, which has windows. `centres`, one a channel, are near the means, in int8 steps:
+  // Of layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps:
   // products are taken of what is left, and the rest of the mean is taken off as if no place lay at a
   // border. `means` [channel] in int8 steps, `values` [group][groups.values()] in their squares.
-  Status measure(int32_t op, int32_t samples, const SampleSource& source, const float* centres, float* means,
+  Status measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                  float* values);
 
  private:

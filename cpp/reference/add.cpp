@@ -2,22 +2,22 @@
 
 #include <algorithm>
 
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 
 namespace pmt::reference {
 namespace {
 
-xt::xtensor<float, 3> real(const Quantised& tensor) {
+xt::xtensor<float, 3> real(const Quantized& tensor) {
   return xt::cast<float>(xt::cast<int32_t>(tensor.values) - tensor.zero_point) * tensor.scale;
 }
 
 }  // namespace
 
-Image add(const Quantised& first, const Quantised& second, float output_scale, const OutputRange& range) {
+Image add(const Quantized& first, const Quantized& second, float output_scale, const OutputRange& range) {
   const xt::xtensor<float, 3> sum = real(first) + real(second);
   const xt::xtensor<float, 3> steps = sum / output_scale;
   Image output = make_image(shape_of(first.values));
-  std::transform(steps.begin(), steps.end(), output.begin(), [&](float value) { return quantise(value, range); });
+  std::transform(steps.begin(), steps.end(), output.begin(), [&](float value) { return quantize(value, range); });
   return output;
 }
 

@@ -1,7 +1,7 @@
 #include "reference/conv2d.hpp"
 
 #include "reference/patch.hpp"
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 
 namespace pmt::reference {
 
@@ -21,8 +21,8 @@ Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weig
 }
 
 Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
-             const Requantisation& to, const Shape& out) {
-  return requantise(conv2d_sums(input, input_zero, weights, window, out), to);
+             const Requantization& to, const Shape& out) {
+  return requantize(conv2d_sums(input, input_zero, weights, window, out), to);
 }
 
 }  // namespace pmt::reference

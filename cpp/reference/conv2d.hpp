@@ -8,8 +8,8 @@ namespace pmt::reference {
 Sums conv2d_sums(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
                  const Shape& out);
 
-// requantise(accumulators).
+// requantize(accumulators).
 Image conv2d(const Image& input, int32_t input_zero, const ConvWeights& weights, const Window& window,
-             const Requantisation& to, const Shape& out);
+             const Requantization& to, const Shape& out);
 
 }  // namespace pmt::reference

@@ -1,7 +1,7 @@
 #include "reference/depthwise_conv2d.hpp"
 
 #include "reference/patch.hpp"
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 
 namespace pmt::reference {
 
@@ -23,8 +23,8 @@ Sums depthwise_conv2d_sums(const Image& input, int32_t input_zero, const Depthwi
 }
 
 Image depthwise_conv2d(const Image& input, int32_t input_zero, const DepthwiseWeights& weights, const Window& window,
-                       const Requantisation& to, const Shape& out) {
-  return requantise(depthwise_conv2d_sums(input, input_zero, weights, window, out), to);
+                       const Requantization& to, const Shape& out) {
+  return requantize(depthwise_conv2d_sums(input, input_zero, weights, window, out), to);
 }
 
 }  // namespace pmt::reference

@@ -1,6 +1,6 @@
 #include "reference/mean.hpp"
 
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 
 namespace pmt::reference {
 namespace {
@@ -18,7 +18,7 @@ Image mean(const Image& input, const OutputRange& range) {
   Image output = make_image({1, 1, shape_of(input).channels});
   // The stored integers average to a stored integer: there is no zero point to add.
   const OutputRange stored = {0, range.low, range.high};
-  for (size_t c = 0; c < means.size(); ++c) output(0, 0, c) = quantise(means(c), stored);
+  for (size_t c = 0; c < means.size(); ++c) output(0, 0, c) = quantize(means(c), stored);
   return output;
 }
 
@@ -26,7 +26,7 @@ Image rescaled_mean(const Image& input, int32_t input_zero, float ratio, const O
   const Vector<float> means = channel_means(input);
   Image output = make_image({1, 1, shape_of(input).channels});
   for (size_t c = 0; c < means.size(); ++c) {
-    output(0, 0, c) = quantise((means(c) - static_cast<float>(input_zero)) * ratio, range);
+    output(0, 0, c) = quantize((means(c) - static_cast<float>(input_zero)) * ratio, range);
   }
   return output;
 }

@@ -4,10 +4,10 @@
 
 namespace pmt::reference {
 
-// Mean over height and width where input and output are quantised alike.
+// Mean over height and width where input and output are quantized alike.
 Image mean(const Image& input, const OutputRange& range);
 
-// quantise((mean - input_zero) * ratio), ratio = s_x / s_y.
+// quantize((mean - input_zero) * ratio), ratio = s_x / s_y.
 Image rescaled_mean(const Image& input, int32_t input_zero, float ratio, const OutputRange& range);
 
 }  // namespace pmt::reference

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 
 namespace pmt::reference {
 namespace {
@@ -33,7 +33,7 @@ Image pool(const Image& input, const Window& window, const Shape& out, Reduce re
 Image average_pool(const Image& input, const Window& window, const Shape& out, const ClampBounds& bounds) {
   return pool(input, window, out, [&](const xt::xtensor<int32_t, 2>& values) {
     const int32_t sum = xt::sum(values)();
-    return quantise(static_cast<float>(sum) / static_cast<float>(values.size()), {0, bounds.low, bounds.high});
+    return quantize(static_cast<float>(sum) / static_cast<float>(values.size()), {0, bounds.low, bounds.high});
   });
 }
 

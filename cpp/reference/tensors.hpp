@@ -23,7 +23,7 @@ struct OutputRange {
 };
 
 // What turns the accumulators of a linear op into int8; one scale and bias per output channel.
-struct Requantisation {
+struct Requantization {
   Vector<int32_t> bias;
   Vector<float> scales;  // s_x * s_w / s_y
   OutputRange range;

@@ -5,7 +5,7 @@
 
 namespace pmt::reference {
 
-// learning_rate * gradient / scale^2: quantisation-aware scaling turns the gradient by the stored
+// learning_rate * gradient / scale^2: quantization-aware scaling turns the gradient by the stored
 // integer into a step of the stored integer.
 double scaled_update(double gradient, double learning_rate, double scale);
 

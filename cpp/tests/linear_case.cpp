@@ -17,9 +17,9 @@ namespace {
 
 int64_t taps(const LinearShape& shape) { return weight_count(shape) / shape.out_channels; }
 
-reference::Requantisation random_requantisation(RandomSource& random, const LinearShape& shape) {
+reference::Requantization random_requantization(RandomSource& random, const LinearShape& shape) {
   const auto channels = static_cast<size_t>(shape.out_channels);
-  reference::Requantisation to;
+  reference::Requantization to;
   to.bias = reference::Vector<int32_t>::from_shape({channels});
   to.scales = reference::Vector<float>::from_shape({channels});
   const double spread = 50.0 / (74.0 * 74.0 * std::sqrt(static_cast<double>(taps(shape))));
@@ -151,7 +151,7 @@ LinearCase random_linear_case(RandomSource& random, const LinearShape& shape) {
           random.integer(-128, 127),
           random.bytes(inputs),
           random.bytes(weight_count(shape)),
-          random_requantisation(random, shape)};
+          random_requantization(random, shape)};
 }
 
 reference::Image image_of(const int8_t* values, const Shape& shape) {

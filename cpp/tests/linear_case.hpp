@@ -23,7 +23,7 @@ struct LinearCase {
   Shape out;
   int32_t input_zero;
   std::vector<int8_t> input, weights;  // input: up to the last byte of the last image, no further
-  reference::Requantisation to;
+  reference::Requantization to;
   Batch batch = {1, 0, 0};
 };
 

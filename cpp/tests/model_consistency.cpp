@@ -41,7 +41,7 @@ bool data_is_consistent(const Model& model, const OpRecord& op, int64_t weights)
   return true;
 }
 
-bool same_quantisation(const TensorRecord& a, const TensorRecord& b) {
+bool same_quantization(const TensorRecord& a, const TensorRecord& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;
 }
 
@@ -59,13 +59,13 @@ bool op_is_consistent(const Model& model, const OpRecord& op) {
     case OpKind::add: return elements(in) == elements(out) && elements(model.input_of(op, 1)) == elements(out);
     case OpKind::average_pool:
     case OpKind::max_pool:
-      return window_is_consistent(op, in, out) && in.channels == out.channels && same_quantisation(in, out);
+      return window_is_consistent(op, in, out) && in.channels == out.channels && same_quantization(in, out);
     case OpKind::mean: return elements(out) == in.channels && out.channels == in.channels;
     case OpKind::pad:
       return out.height == in.height + op.pad_top + op.pad_bottom && out.channels == in.channels &&
              out.width == in.width + op.pad_left + op.pad_right && op.pad_top >= 0 && op.pad_left >= 0 &&
-             op.pad_bottom >= 0 && op.pad_right >= 0 && same_quantisation(in, out);
-    case OpKind::reshape: return elements(in) == elements(out) && same_quantisation(in, out);
+             op.pad_bottom >= 0 && op.pad_right >= 0 && same_quantization(in, out);
+    case OpKind::reshape: return elements(in) == elements(out) && same_quantization(in, out);
   }
   return false;
 }

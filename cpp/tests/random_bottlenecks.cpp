@@ -65,7 +65,7 @@ class BottleneckWriter {
     const Axis y = axis(in.height), x = axis(in.width);
     const Window window = {y.kernel, x.kernel, y.stride, x.stride, y.before, x.before};
     const Shape out = {y.size, x.size, in.channels};
-    if (random_.chance(4)) {  // pools keep the quantisation
+    if (random_.chance(4)) {  // pools keep the quantization
       const uint32_t output = builder_.add_tensor(out, builder_.tensor(now_).scale, builder_.tensor(now_).zero_point);
       const OpKind kind = random_.chance(2) ? OpKind::max_pool : OpKind::average_pool;
       builder_.add_op(window_op(kind, now_, output, window, y.after, x.after));

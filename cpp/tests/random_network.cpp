@@ -64,7 +64,7 @@ class NetworkWriter {
     now_ = op.output;
   }
 
-  // An op whose output is quantised as its input is.
+  // An op whose output is quantized as its input is.
   void add_copy(OpRecord op, const Shape& out) {
     op.output = builder_.add_tensor(out, builder_.tensor(now_).scale, builder_.tensor(now_).zero_point);
     builder_.add_op(op);

@@ -11,7 +11,7 @@ using namespace pmt::tests;
 
 namespace {
 
-std::vector<int8_t> kernel_add(const Kernels& kernels, const reference::Quantised& a, const reference::Quantised& b,
+std::vector<int8_t> kernel_add(const Kernels& kernels, const reference::Quantized& a, const reference::Quantized& b,
                                float output_scale, const reference::OutputRange& range) {
   std::vector<int8_t> output(a.values.size());
   kernels.add({{a.values.data(), b.values.data()},
@@ -30,7 +30,7 @@ std::vector<int8_t> kernel_add(const Kernels& kernels, const reference::Quantise
 }
 
 // Every table on these operands.
-void compare(const reference::Quantised& a, const reference::Quantised& b, float output_scale,
+void compare(const reference::Quantized& a, const reference::Quantized& b, float output_scale,
              const reference::OutputRange& range) {
   const std::vector<int8_t> expected = values_of(reference::add(a, b, output_scale, range));
   for (const Kernels* kernels : tests::tested_kernels()) {
@@ -52,10 +52,10 @@ TEST_CASE("add gives the bytes of its definition") {
     const Shape shape = {random.integer(1, 5), random.integer(1, 5), random.pick<int32_t>({1, 3, 8, 16, 17, 48})};
     const int64_t count = static_cast<int64_t>(shape.height) * shape.width * shape.channels;
     const auto operand = [&] {
-      return reference::Quantised{image_of(random.bytes(count), shape), random.integer(-128, 127),
+      return reference::Quantized{image_of(random.bytes(count), shape), random.integer(-128, 127),
                                   static_cast<float>(random.real(0.001, 0.2))};
     };
-    const reference::Quantised a = operand(), b = operand();
+    const reference::Quantized a = operand(), b = operand();
     compare(a, b, static_cast<float>(random.real(0.001, 0.3)), random_range(random));
   }
 }
@@ -66,10 +66,10 @@ TEST_CASE("add of every count of elements, with scales that make halves and with
   for (int32_t count = 1; count <= 100; ++count) {
     CAPTURE(count);
     const auto operand = [&] {
-      return reference::Quantised{image_of(random.bytes(count), {1, count, 1}), random.integer(-128, 127),
+      return reference::Quantized{image_of(random.bytes(count), {1, count, 1}), random.integer(-128, 127),
                                   random.pick(scales)};
     };
-    const reference::Quantised a = operand(), b = operand();
+    const reference::Quantized a = operand(), b = operand();
     compare(a, b, random.pick(scales), random_range(random));
   }
 }
@@ -94,8 +94,8 @@ TEST_CASE("add of images that lie apart, with an operand that all share") {
                   -128,
                   127});
     for (int32_t i = 0; i < images; ++i) {
-      const reference::Quantised a = {image_of(own.data() + i * stride, {1, count, 1}), 3, 0.11f};
-      const reference::Quantised b = {image_of(shared, {1, count, 1}), -7, 0.07f};
+      const reference::Quantized a = {image_of(own.data() + i * stride, {1, count, 1}), 3, 0.11f};
+      const reference::Quantized b = {image_of(shared, {1, count, 1}), -7, 0.07f};
       const auto begin = output.begin() + i * stride;
       CHECK(std::vector<int8_t>(begin, begin + count) == values_of(reference::add(a, b, 0.13f, {5, -128, 127})));
       if (i + 1 < images) CHECK(std::all_of(begin + count, begin + stride, [](int8_t value) { return value == 99; }));
@@ -107,8 +107,8 @@ TEST_CASE("add of literal numbers: halves go to even, large sums saturate") {
   const auto row = [](const std::vector<int8_t>& values) {
     return image_of(values, {1, static_cast<int32_t>(values.size()), 1});
   };
-  const reference::Quantised a = {row({1, 2, -1, 127, -128}), 0, 0.5f};
-  const reference::Quantised b = {row({10, 11, 10, 110, -10}), 10, 0.25f};
+  const reference::Quantized a = {row({1, 2, -1, 127, -128}), 0, 0.5f};
+  const reference::Quantized b = {row({10, 11, 10, 110, -10}), 10, 0.25f};
   // 0.5, 1.25, -0.5, 88.5, -69 in output steps of 1, plus 3.
   const std::vector<int8_t> expected = {3, 4, 3, 90, -66};
   CHECK(values_of(reference::add(a, b, 1.0f, {3, -128, 90})) == expected);

@@ -40,7 +40,7 @@ TEST_CASE("to_float rounds as a correctly rounded cast") {
   int64_t wrong = 0;
   const auto compare = [&](int64_t value) { wrong += to_float(value) != static_cast<float>(value); };
   for (int i = 0; i < 300000; ++i) compare(static_cast<int64_t>(random.bits()) >> random.integer(0, 63));
-  for (int shift = 1; shift < 40; ++shift) {  // 24 significant bits, then a tie and its neighbours
+  for (int shift = 1; shift < 40; ++shift) {  // 24 significant bits, then a tie and its neighbors
     for (int i = 0; i < 500; ++i) {
       const int64_t mantissa = random.integer(1 << 23, (1 << 24) - 1);
       const int64_t tie = (2 * mantissa + 1) << (shift - 1);

@@ -91,7 +91,7 @@ TEST_CASE("a permutation is that of its definition, and one of all numbers") {
   }
 }
 
-TEST_CASE("every weight, and every pair of neighbours, is active as often as chance has it") {
+TEST_CASE("every weight, and every pair of neighbors, is active as often as chance has it") {
   const int32_t count = 300, active = 90, draws = 4000;
   std::vector<int32_t> seen(count, 0), together(count - 1, 0);
   for (uint32_t draw = 0; draw < draws; ++draw) {

@@ -74,7 +74,7 @@ struct MeanCase {
   reference::OutputRange range;
 };
 
-std::vector<int8_t> run_mean(const Kernels& kernels, const MeanCase& mean, bool same_quantisation) {
+std::vector<int8_t> run_mean(const Kernels& kernels, const MeanCase& mean, bool same_quantization) {
   const Shape& in = mean.in;
   std::vector<int8_t> output(static_cast<size_t>(in.channels));
   kernels.mean({mean.input.data(),
@@ -85,7 +85,7 @@ std::vector<int8_t> run_mean(const Kernels& kernels, const MeanCase& mean, bool 
                 {1, 1, 1, 1, 0, 0},
                 mean.input_zero,
                 mean.range.zero_point,
-                same_quantisation,
+                same_quantization,
                 mean.ratio,
                 mean.range.low,
                 mean.range.high});

@@ -127,7 +127,7 @@ TEST_CASE("stochastic rounding is exact in the mean over its 2^16 random numbers
   }
 }
 
-TEST_CASE("stochastic rounding gives one of the two neighbours") {
+TEST_CASE("stochastic rounding gives one of the two neighbors") {
   RandomSource random(24);
   for (int i = 0; i < 20000; ++i) {
     const auto update = static_cast<float>(random.real(-140.0, 140.0));

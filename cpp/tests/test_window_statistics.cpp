@@ -24,12 +24,12 @@ struct Windows {
 };
 
 Windows measure(WindowMeter& meter, const Model& model, int32_t op, const Samples& samples,
-                const std::vector<float>& centres) {
+                const std::vector<float>& centers) {
   const WindowGroups groups = window_groups(model, op);
-  Windows found = {std::vector<float>(centres.size()),
+  Windows found = {std::vector<float>(centers.size()),
                    std::vector<float>(static_cast<size_t>(groups.count * groups.values()))};
   REQUIRE(
-      meter.measure(op, samples.count(), source_of(samples), centres.data(), found.means.data(), found.values.data())
+      meter.measure(op, samples.count(), source_of(samples), centers.data(), found.means.data(), found.values.data())
           .ok());
   return found;
 }

@@ -1,4 +1,4 @@
-// Every buffer of a workspace is as large as its users write. The buffers are neighbours in one
+// Every buffer of a workspace is as large as its users write. The buffers are neighbors in one
 // arena, so neither a guard around it nor the address sanitizer sees one run into the next. Behind
 // the last one, the logits, the memory ends.
 #include <doctest/doctest.h>

@@ -57,7 +57,7 @@ enum class CardStatus : int32_t {
   failed,           // anything else the card or the controller reports
 };
 
-// Finds and initialises the card. `blocks` is its size.
+// Finds and initializes the card. `blocks` is its size.
 CardStatus open_card(uint32_t* blocks);
 // One transfer; `bytes` is 4-byte aligned. No retries: who calls decides about them.
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes);

@@ -54,7 +54,7 @@ TEMPLATE = """\
 
 ## Model: `fashion_mnist_dscnn.pmt`
 
-A depthwise-separable int8 network for 28 x 28 grey images of clothes in ten classes: {layers}
+A depthwise-separable int8 network for 28 x 28 gray images of clothes in ten classes: {layers}
 layers with weights, {weights:,} weights, {macs:,} multiply-accumulates an image. The int8 input is
 the pixel - 128. Its purpose is to show training on a device; it is too small and too narrow in
 what it has seen for any use beyond that.
@@ -64,7 +64,7 @@ what it has seen for any use beyond that.
 {blocks}
 
 Trained in float32 on the first 59,000 Fashion-MNIST training images (random shifts of up to two
-pixels, mirror images, AdamW with one learning-rate cycle), batch norm folded, quantised with
+pixels, mirror images, AdamW with one learning-rate cycle), batch norm folded, quantized with
 `pmt.quantization.quantize`: weights per output channel, activations by minimum and maximum over the
 first 512 of these images. No corruption was shown at any point.
 
@@ -101,11 +101,11 @@ was neither trained nor calibrated on them: they are what a device meets later.
 | --- | --- |
 {sizes}
 
-## Source and licence
+## Source and license
 
 H. Xiao, K. Rasul, R. Vollgraf: "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine
 Learning Algorithms", 2017, arXiv:1708.07747, https://github.com/zalandoresearch/fashion-mnist.
-The images carry the licence below; the model is under the same terms.
+The images carry the license below; the model is under the same terms.
 
 The MIT License (MIT)
 

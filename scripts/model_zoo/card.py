@@ -27,15 +27,15 @@ DESCRIPTIONS = {
 }
 ORIGINS = {
     "cifar10_mcunet": "Starts from the int8 weights that the tiny-training project publishes under "
-    "the MIT licence (https://github.com/mit-han-lab/tiny-training; Lin, Zhu, Chen, Wang, Gan, "
-    "Han: On-Device Training Under 256KB Memory, NeurIPS 2022), dequantised; the head is new.",
+    "the MIT license (https://github.com/mit-han-lab/tiny-training; Lin, Zhu, Chen, Wang, Gan, "
+    "Han: On-Device Training Under 256KB Memory, NeurIPS 2022), dequantized; the head is new.",
     "cifar10_small": "Starts from random weights.",
 }
 DATA = (
     "CIFAR-10 (A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009). Its "
-    "authors state no licence; only weights are stored here, no image."
+    "authors state no license; only weights are stored here, no image."
 )
-LICENCE = "MIT"
+LICENSE = "MIT"
 WIDTH = 100
 
 
@@ -48,7 +48,7 @@ def metadata(
         "class_names": list(class_names),
         "source": f"{DESCRIPTIONS[name]} {ORIGINS[name]}",
         "data": DATA,
-        "licence": LICENCE,
+        "licence": LICENSE,
         "command": COMMANDS[name],
         "recipes": [asdict(recipe) for recipe in recipes],
         "float_accuracy": accuracies.float_test,
@@ -72,7 +72,7 @@ def write(
             name=name,
             description=textwrap.fill(description, WIDTH),
             origin=textwrap.fill(ORIGINS[name], WIDTH, break_on_hyphens=False),
-            data=textwrap.fill(f"{DATA} The weights are under the MIT licence.", WIDTH),
+            data=textwrap.fill(f"{DATA} The weights are under the MIT license.", WIDTH),
             recipes="\n".join(f"- `{json.dumps(asdict(recipe))}`" for recipe in recipes),
             command=COMMANDS[name],
             corrupted="\n".join(
@@ -94,7 +94,7 @@ TEMPLATE = """\
 
 Trained in float32 on the first 45,000 CIFAR-10 training images (shifts of up to four pixels and
 mirror images; SGD with Nesterov momentum, a cosine cycle for each recipe below; a recipe with crops
-enlarges parts of the images instead of shifting them), batch norm folded, quantised with
+enlarges parts of the images instead of shifting them), batch norm folded, quantized with
 `pmt.quantization.quantize` (minimum and maximum, bias correction) on the first 512 of the last
 5,000 training images, which also show how training goes. No corruption was shown at any point. The
 test images chose no setting (that MCUNet wanted crops was first seen on corrupted ones).

@@ -1,4 +1,4 @@
-"""A linear head on the frozen int8 features of a network, fitted in float and quantised."""
+"""A linear head on the frozen int8 features of a network, fitted in float and quantized."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 #include <climits>
 
 #include "core/kernels/requantise.hpp"
-#include "reference/requantise.hpp"
+#include "reference/requantize.hpp"
 #include "tests/random_source.hpp"
 
 using namespace pmt;
 
-TEST_CASE("requantise rounds halves to even and clamps after the zero point") {
+TEST_CASE("requantize rounds halves to even and clamps after the zero point") {
   CHECK(requantise(5, 0, 0.5f, 0, -128, 127) == 2);
   CHECK(requantise(7, 0, 0.5f, 0, -128, 127) == 4);
   CHECK(requantise(-5, 0, 0.5f, 0, -128, 127) == -2);
@@ -30,7 +30,7 @@ TEST_CASE("accumulator and bias become floats one by one, then are added") {
   CHECK(requantise(16777217, 1, 2.5f / 16777216.0f, 0, -128, 127) == 2);
 }
 
-TEST_CASE("requantise gives the bytes of its definition") {
+TEST_CASE("requantize gives the bytes of its definition") {
   tests::RandomSource random(6);
   int32_t different = 0;
   for (int i = 0; i < 200000; ++i) {
@@ -40,9 +40,9 @@ TEST_CASE("requantise gives the bytes of its definition") {
     const auto scale = static_cast<float>(100.0 * (1 << shift) / 2147483648.0 * random.real(0.001, 8.0));
     const int32_t low = random.integer(-128, 126), zero_point = random.integer(-128, 127);
     const int32_t high = random.integer(low + 1, 127);
-    const reference::Requantisation to = {{bias}, {scale}, {zero_point, low, high}};
+    const reference::Requantization to = {{bias}, {scale}, {zero_point, low, high}};
     different +=
-        requantise(accumulator, bias, scale, zero_point, low, high) != reference::requantise(accumulator, to, 0);
+        requantise(accumulator, bias, scale, zero_point, low, high) != reference::requantize(accumulator, to, 0);
   }
   CHECK(different == 0);
 }
