@@ -16,7 +16,7 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wild
 export PYTHON
 export CMAKE_GENERATOR := Ninja
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-# Where ccache is installed, what was compiled is not compiled again, also in another folder.
+# With ccache nothing is compiled twice, not even in another folder.
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
 export CCACHE_BASEDIR := $(CURDIR)/cpp
 

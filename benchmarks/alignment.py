@@ -1,4 +1,4 @@
-"""What alignment alone brings on corrupted images, beside the paper's adapted MCUNet.
+"""Measure the accuracy of alignment alone on corrupted images, beside the paper's adapted MCUNet.
 
     python benchmarks/alignment.py cifar10_mcunet --data cifar-10-batches-bin
 

@@ -1,4 +1,4 @@
-"""How many images a second, on one core, each corruption makes.
+"""Measure how many images a second, on one core, each corruption makes.
 
     python benchmarks/corruption_speed.py [--data DIR] [--side 32] [--constants cifar10]
 
@@ -43,7 +43,7 @@ def images(data: str | None, count: int, side: int) -> np.ndarray:
 
 
 def images_a_second(a: argparse.Namespace, pixels: np.ndarray, name: str, severity: int) -> float:
-    """Of processor time, so that other loads of the machine count little."""
+    """Measure in processor time, so that other loads of the machine count little."""
     seconds = []
     for _ in range(a.repeats):
         start = time.process_time()

@@ -62,7 +62,7 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What a row's firmware takes, in bytes; ``problems`` is empty where all is as it should be."""
+    """Bytes that a row's firmware takes; ``problems`` is empty where all is as it should be."""
 
     report: ExportReport
     linked: LinkedSizes

@@ -25,7 +25,7 @@ from pmt.protocol import ImagePool, split, wilson_interval
 from pmt.train.run_folder import RunFolder
 
 FIRST = 48_256
-# Of the corruption; those of a sweep are 0 and 1.
+# The seed of the corruption; those of a sweep are 0 and 1.
 SEED = 2
 
 

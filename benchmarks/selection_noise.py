@@ -1,4 +1,4 @@
-"""How often a selection on few held-out images is right, by loss and by accuracy.
+"""Measure how often a selection on few held-out images is right, by loss and by accuracy.
 
     python benchmarks/selection_noise.py fashion_mnist_dscnn --data bundled
 

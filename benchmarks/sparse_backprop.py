@@ -1,4 +1,4 @@
-r"""What sparse back-propagation reaches: published schemes, contribution analysis, TinyTrain.
+r"""Measure sparse back-propagation: published schemes, contribution analysis, TinyTrain.
 
     python benchmarks/sparse_backprop.py cifar10_mcunet --data cifar-10-batches-bin --schemes 99KB
     python benchmarks/sparse_backprop.py fashion_mnist_dscnn --data bundled --memory 12K \\

@@ -1,4 +1,4 @@
-"""What the rounding of int8 updates does to training with exact gradients.
+"""Measure the effect of rounding int8 updates on training with exact gradients.
 
     python benchmarks/update_rounding.py cifar10_mcunet --data cifar-10-batches-bin
 

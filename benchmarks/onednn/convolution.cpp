@@ -17,7 +17,7 @@ memory::dims weight_dims(const Layer& l) {
 
 Tag plain_weights(const Layer& l) { return l.depthwise ? Tag::goihw : Tag::oihw; }
 
-// What makes the last window end where it does; less than 0 where the stride leaves rows out.
+// Padding that makes the last window end where it does; less than 0 where the stride leaves rows out.
 memory::dim end_padding(int in, int out, int kernel, int stride, int begin) {
   return (out - 1) * stride + kernel - in - begin;
 }

@@ -10,9 +10,9 @@ struct Span {
 // Columns x for which x and x + dx lie in the map.
 Span columns_of(int32_t width, int32_t dx) { return {dx < 0 ? -dx : 0, dx > 0 ? width - dx : width}; }
 
-// Channels apart: one row of the map, 64 channels at a time.
-void add_row_apart(const int16_t* first, const int16_t* second, int32_t places, int32_t channels, int32_t lag_stride,
-                   int64_t* sums) {
+// One row of the map, each channel with itself; 64 channels at a time.
+void add_row_per_channel(const int16_t* first, const int16_t* second, int32_t places, int32_t channels,
+                         int32_t lag_stride, int64_t* sums) {
   constexpr int32_t block = 64;
   for (int32_t begin = 0; begin < channels; begin += block) {
     const int32_t count = channels - begin < block ? channels - begin : block;
@@ -26,7 +26,9 @@ void add_row_apart(const int16_t* first, const int16_t* second, int32_t places, 
   }
 }
 
-void add_row_together(const int16_t* first, const int16_t* second, int32_t places, int32_t channels, int64_t* sums) {
+// One row of the map, every channel with every other.
+void add_row_across_channels(const int16_t* first, const int16_t* second, int32_t places, int32_t channels,
+                             int64_t* sums) {
   for (int32_t p = 0; p < places; ++p) {
     const int16_t* a = first + p * channels;
     const int16_t* b = second + p * channels;
@@ -70,9 +72,9 @@ void add_products(const WindowGroups& groups, const int16_t* map, const TensorRe
       const int16_t* second = map + ((y + lag.dy) * shape.width + columns.begin + lag.dx) * channels;
       const int32_t places = columns.end - columns.begin;
       if (groups.channels == 1) {
-        add_row_apart(first, second, places, channels, groups.lags(), sums + index);
+        add_row_per_channel(first, second, places, channels, groups.lags(), sums + index);
       } else {
-        add_row_together(first, second, places, channels, sums + index * channels * channels);
+        add_row_across_channels(first, second, places, channels, sums + index * channels * channels);
       }
     }
   }
@@ -88,14 +90,14 @@ void window_covariance(const WindowGroups& groups, const float* values, float* m
       const int32_t to = b / channels;
       int32_t dy = to / groups.kernel_w - from / groups.kernel_w;
       int32_t dx = to % groups.kernel_w - from % groups.kernel_w;
-      const bool turned = dy < 0 || (dy == 0 && dx < 0);
-      if (turned) {
+      const bool transposed = dy < 0 || (dy == 0 && dx < 0);
+      if (transposed) {
         dy = -dy;
         dx = -dx;
       }
       const int32_t lag = dy == 0 ? dx : groups.kernel_w + (dy - 1) * columns + dx + groups.kernel_w - 1;
-      const int32_t i = turned ? b % channels : a % channels;
-      const int32_t j = turned ? a % channels : b % channels;
+      const int32_t i = transposed ? b % channels : a % channels;
+      const int32_t j = transposed ? a % channels : b % channels;
       matrix[a * window + b] = values[(lag * channels + i) * channels + j];
     }
   }

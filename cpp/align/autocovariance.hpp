@@ -1,6 +1,6 @@
-// How the values in a layer's windows go together: their covariances at every distance inside the
-// window. Channels that a layer mixes form a group: all of a convolution's, each for itself of a
-// depthwise one's.
+// Autocovariances of a layer's input: the covariance of two places, for every distance inside the layer's
+// window. Channels that a layer mixes form a group: all channels of a convolution, each single channel of a
+// depthwise one.
 #pragma once
 
 #include "core/image/model.hpp"
@@ -8,24 +8,24 @@
 namespace pmt {
 
 struct WindowGroups {
-  int32_t count;     // 0: the layer has no windows to look at
+  int32_t count;     // 0: the layer has no windows
   int32_t channels;  // of a group
   int32_t kernel_h, kernel_w;
 
   int32_t window() const { return channels * kernel_h * kernel_w; }
-  // Distances: one of every pair (dy, dx), (-dy, -dx). (0, 0) is the first.
+  // Distances: (dy, dx) stands for (-dy, -dx), too. (0, 0) is the first.
   int32_t lags() const { return kernel_w + (kernel_h - 1) * (2 * kernel_w - 1); }
   // Values of a group: [lag][channel][channel of the second place].
   int32_t values() const { return lags() * channels * channels; }
 };
 
-// Of more values a window is left alone: its matrices would be large, and take long.
+// Larger windows stay as they are: their matrices would take much memory and time.
 constexpr int32_t largest_window = 160;
 
-// None for a pointwise or fully connected layer, one whose window is too large, and the last layer.
+// Returns a count of 0 for a pointwise or fully connected layer, one whose window is too large, and the last.
 WindowGroups window_groups(const Model& model, int32_t op);
 
-// A place in the input that is `lag` away.
+// The distance from one place of the input to another.
 struct Lag {
   int32_t dy, dx;
 };

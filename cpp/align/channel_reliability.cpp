@@ -96,11 +96,11 @@ Status ReliabilityMeter::measure(int32_t op, int32_t samples, const SampleSource
     for (int32_t c = 0; c < in.channels; ++c) pairs_[w].sums[c] = {};
   }
   Job job = {this, op};
-  const auto look = [](void* context, const Activations& memory, int32_t worker) {
+  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
     j.meter->add_sample(j.op, memory, worker);
   };
-  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job, 2));
+  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job, 2));
   conclude(in, values, found);
   return {};
 }

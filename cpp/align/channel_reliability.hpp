@@ -1,14 +1,14 @@
-// How far a layer's input channels can be relied on: each one's correlation with itself (the test-retest
-// reliability of statistics) when the images are disturbed. A channel that a disturbance changes much
-// carries little through noise, and has less weight in the layer than it had on clean images.
+// The test-retest reliability of a layer's input channels: each one's correlation with itself on images with
+// and without added noise, the noise probe. A channel that the probe changes much carries little signal through
+// noise, and gets less weight in the layer than it has on clean images.
 #pragma once
 
 #include "align/channel_statistics.hpp"
 
 namespace pmt {
 
-// Of one input channel: its mean on the undisturbed images, in int8 steps, and its correlation with itself,
-// 0..1; 1 for a constant channel.
+// One input channel's mean on the images without the probe, in int8 steps, and its correlation with itself on
+// those with it, 0..1; 1 for a constant channel.
 struct ChannelReliability {
   float mean, correlation;
 };
@@ -29,8 +29,8 @@ class ReliabilityMeter {
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 
-  // Of layer `op`, which mixes channels; one result an input channel. Samples are pairs: an image, then the
-  // same image disturbed.
+  // Measures layer `op`, which mixes channels; one result an input channel. Samples are pairs: an image, then
+  // the same image with the noise probe.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, ChannelReliability* found);
 
  private:
@@ -38,10 +38,10 @@ class ReliabilityMeter {
   struct PairSums {
     int64_t first, second, first_squares, second_squares, products;
   };
-  // Of one worker.
+  // One worker's state.
   struct Pair {
-    int8_t* first;  // the undisturbed image's activations; of a pair whose second one is awaited
-    bool awaited;
+    int8_t* first;   // activations of the image without the probe
+    bool awaited;    // the pair's second image is still to come
     PairSums* sums;  // [channel]
   };
 
@@ -53,7 +53,7 @@ class ReliabilityMeter {
   Pair* pairs_ = nullptr;  // [worker]
 };
 
-// Floats of scratch.
+// Floats of scratch that weigh_channels() takes.
 int32_t weighing_floats(const Model& model, int32_t op);
 
 // Multiplies the weights of layer `op`, which mixes channels, by 1 - strength * (1 - correlation) of their input

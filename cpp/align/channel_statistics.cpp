@@ -11,7 +11,7 @@ struct StatisticsMeter::Job {
 
 namespace {
 
-constexpr float steps_a_deviation = 8.0f;
+constexpr float steps_per_deviation = 8.0f;
 constexpr float narrowest_steps = 4.0f;  // the next deviation is at least this share of a step
 constexpr float largest_gain = 16.0f;
 
@@ -44,9 +44,9 @@ Status StatisticsMeter::open(const StatisticsSetup& setup, void* memory, size_t 
   return arena_.fits() ? Status{} : Status{Code::arena_too_small};
 }
 
-// A requantization that centers every channel on its guess. The center moves by whole biases; what it
-// has become is kept.
-void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool first) {
+// Centers the requantization of every channel on its guess. The center moves by whole biases; the one that
+// results is kept.
+void StatisticsMeter::center_on(int32_t index, const ChannelStatistics* guess, bool first) {
   const Model& model = forwards_.model();
   const OpRecord& op = model.op(index);
   const int32_t channels = model.output_of(op).channels;
@@ -59,11 +59,11 @@ void StatisticsMeter::aim(int32_t index, const ChannelStatistics* guess, bool fi
     const int32_t shift = round_bias(guess[c].mean / scale);
     bias_[c] = saturated(int64_t{bias} - shift);
     centers_[c] = to_float(int64_t{bias} - bias_[c]) * scale;
-    // What is narrower than a step was rounded: its mean is known to a step, its deviation is not.
+    // Rounding hid a deviation below a step: the mean is known to a step, the deviation is not.
     const float resolved = first ? 0.0f : steps_[c] / narrowest_steps;
     const float least = resolved > scale ? resolved : scale;
     const float deviation = guess[c].deviation;
-    steps_[c] = (is_finite(deviation) && deviation > least ? deviation : least) / steps_a_deviation;
+    steps_[c] = (is_finite(deviation) && deviation > least ? deviation : least) / steps_per_deviation;
     scales_[c] = scale / steps_[c];
   }
 }
@@ -119,14 +119,14 @@ Status StatisticsMeter::measure(int32_t op, int32_t samples, const SampleSource&
   const int64_t values = int64_t{samples} * out.height * out.width;
   if (samples < 1 || rounds < 1 || values > most_values) return {Code::batch_size, op};
   Job job = {this, op};
-  const auto look = [](void* context, const Activations& memory, int32_t worker) {
+  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
     j.meter->add_sample(j.op, memory, worker);
   };
   for (int32_t round = 0; round < rounds; ++round) {
-    aim(op, round == 0 ? guess : found, round == 0);
+    center_on(op, round == 0 ? guess : found, round == 0);
     for (int64_t i = 0; i < int64_t{forwards_.workers()} * most_channels_; ++i) sums_[i] = {0, 0};
-    PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
+    PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
     conclude(op, values, found);
   }
   return {};

@@ -1,6 +1,6 @@
 // Mean and deviation of a layer's outputs, channel by channel, over the positions and the samples:
-// before the activation and the requantization, in real units. Measured with the layer's own
-// kernels: a requantization of their own makes the outputs small integers around a guess.
+// before the activation and the requantization, in real units. The layer's own kernels measure them, with
+// another requantization that makes the outputs small integers around a guess.
 #pragma once
 
 #include "align/layer_forwards.hpp"
@@ -23,9 +23,9 @@ class StatisticsMeter {
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 
-  // Statistics of layer `op`. In every round its outputs are looked at in steps of an eighth of the
-  // guessed deviation, up to 15.9 deviations from the guessed mean; what a round finds is the next
-  // one's guess, at most 32 times as narrow. `guess` may be `found`. Dead channels have none: 0, 0.
+  // Measures layer `op`. Every round resolves its outputs in steps of an eighth of the guessed deviation, up to
+  // 15.9 deviations from the guessed mean; its result is the next round's guess, at most 32 times as narrow.
+  // `guess` may be `found`. Dead channels have none: 0, 0.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, int32_t rounds,
                  const ChannelStatistics* guess, ChannelStatistics* found);
 
@@ -35,7 +35,7 @@ class StatisticsMeter {
     int64_t values, squares;
   };
 
-  void aim(int32_t index, const ChannelStatistics* guess, bool first);
+  void center_on(int32_t index, const ChannelStatistics* guess, bool first);
   void add_sample(int32_t index, const Activations& memory, int32_t worker);
   void conclude(int32_t index, int64_t values, ChannelStatistics* found) const;
   ChannelSums* sums_of(int32_t worker) const { return sums_ + static_cast<int64_t>(worker) * most_channels_; }
@@ -50,14 +50,14 @@ class StatisticsMeter {
   ChannelSums* sums_ = nullptr;  // [worker][channel]
 };
 
-// Where the aligned parameters of a layer live.
+// The parameters of a layer that alignment writes.
 struct AlignedLayer {
   int8_t* weights;
   int32_t* bias;
   float* weight_scales;
 };
 
-// Gives a layer's channels the reference's statistics where it has those found, by its weight scales
+// Gives a layer's channels the reference's statistics in place of those found, by its weight scales
 // and biases alone: adaptive batch normalization (Li et al. 2016, arXiv:1603.04779) of a network
 // whose batch norm is folded. A gain is at most 16, at least 1/16. Channels that are dead, or
 // constant in the reference or as found, stay as they are.

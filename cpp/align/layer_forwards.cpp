@@ -3,8 +3,8 @@
 namespace pmt {
 namespace {
 
-// Calls visit(tensor, bytes) for what is alive before an op. `uses` is the model, which searches, or a plan,
-// which has them in a table.
+// Calls visit(tensor, bytes) for every tensor that is alive before an op. `uses` is the model, which searches, or
+// a plan, which has them in a table.
 template <typename Uses, typename Visit>
 void for_alive(const Model& model, const Uses& uses, int32_t op, Visit visit) {
   for (int32_t i = 0; i < model.tensor_count(); ++i) {
@@ -30,9 +30,9 @@ struct LayerForwards::Job {
   LayerForwards* forwards;
   const SampleSource* source;
   int32_t op;
-  Look look;
+  Visitor visit;
   void* context;
-  int32_t in_turn;
+  int32_t consecutive;
 };
 
 size_t LayerForwards::table_bytes(const Model& model) {
@@ -68,9 +68,9 @@ Status LayerForwards::check(int32_t op) const {
   return {};
 }
 
-void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
+void LayerForwards::visit_sample(const Job& job, int32_t sample, int32_t worker) {
   const Activations& memory = activations_[worker];
-  const int32_t begin = goes_on(job.op) ? kept_->op : 0;
+  const int32_t begin = resumes_at(job.op) ? kept_->op : 0;
   const auto place = [&](uint32_t tensor) { return memory.tensor(plan_, Pass::main, tensor); };
   int32_t label = 0;
   if (begin > 0) {
@@ -91,22 +91,22 @@ void LayerForwards::look_at(const Job& job, int32_t sample, int32_t worker) {
       to += bytes;
     });
   }
-  job.look(job.context, memory, worker);
+  job.visit(job.context, memory, worker);
 }
 
-Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context,
-                          int32_t in_turn) {
-  if (samples % in_turn != 0) return {Code::batch_size, op};
+Status LayerForwards::run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,
+                          int32_t consecutive) {
+  if (samples % consecutive != 0) return {Code::batch_size, op};
   if (kept_ != nullptr && samples != kept_->samples) return {Code::batch_size, op};
   for (int32_t w = 0; w < workers(); ++w) statuses_[w] = {};
-  Job job = {this, &source, op, look, context, in_turn};
-  const auto task = [](void* argument, int32_t turn, int32_t worker) {
+  Job job = {this, &source, op, visit, context, consecutive};
+  const auto task = [](void* argument, int32_t group, int32_t worker) {
     const Job& j = *static_cast<Job*>(argument);
-    for (int32_t i = 0; i < j.in_turn && j.forwards->statuses_[worker].ok(); ++i) {
-      j.forwards->look_at(j, turn * j.in_turn + i, worker);
+    for (int32_t i = 0; i < j.consecutive && j.forwards->statuses_[worker].ok(); ++i) {
+      j.forwards->visit_sample(j, group * j.consecutive + i, worker);
     }
   };
-  const bool complete = executor_.run(executor_.context, samples / in_turn, task, &job, true);
+  const bool complete = executor_.run(executor_.context, samples / consecutive, task, &job, true);
   const Status status = complete ? first_error(statuses_, workers()) : Status{Code::cancelled};
   // Where it failed, some samples have come further than others.
   if (kept_ != nullptr) kept_->op = status.ok() ? op : 0;

@@ -1,5 +1,5 @@
-// Forward passes up to the input of one layer, sample by sample: what the meters of statistics look at.
-// With memory for the activations of all samples, each forward goes on from where the last one stopped.
+// Forward passes up to the input of one layer, sample by sample, for the meters of statistics. With memory
+// for the activations of all samples, each forward goes on from where the last one stopped.
 #pragma once
 
 #include "core/base/executor.hpp"
@@ -8,8 +8,8 @@
 
 namespace pmt {
 
-// What is alive before op `op`, of every sample. Whoever changes an op before that one, or the samples,
-// sets `op` to 0 again.
+// Every sample's activations that are alive before op `op`. Whoever changes an op before that one, or the
+// samples, sets `op` to 0 again.
 struct KeptActivations {
   int8_t* values;  // samples x kept_bytes()
   int32_t samples;
@@ -30,19 +30,21 @@ struct StatisticsSetup {
 
 class LayerForwards {
  public:
-  // Looks at one sample's activations, of which the layer's input is there; may overwrite its output.
-  using Look = void (*)(void* context, const Activations& memory, int32_t worker);
+  // Reads the layer's input from one sample's activations; may overwrite its output.
+  using Visitor = void (*)(void* context, const Activations& memory, int32_t worker);
 
   // Enough memory for open() to tell the exact need through the arena.
   static size_t table_bytes(const Model& model);
 
-  // Takes what it needs from `arena`, whose memory must outlive it. A part of what follows must still be
-  // taken where the arena proves too small, so that its need is counted: ask the arena whether it fits.
+  // Takes what it needs from `arena`, whose memory must outlive it. Succeeds where
+  // the arena holds no more than the tables, so that the caller can count the whole need: ask the arena whether
+  // it fits.
   Status open(const StatisticsSetup& setup, Arena& arena);
 
-  // `look` runs once a sample, on any worker of 0..workers()-1. `in_turn` samples after another, of which
-  // `samples` is a multiple, are looked at by one worker in their order.
-  Status run(int32_t op, int32_t samples, const SampleSource& source, Look look, void* context, int32_t in_turn = 1);
+  // Calls `visit` once a sample, on any worker of 0..workers()-1. One worker visits each group of `consecutive`
+  // samples in their order; `samples` is a multiple of it.
+  Status run(int32_t op, int32_t samples, const SampleSource& source, Visitor visit, void* context,
+             int32_t consecutive = 1);
 
   // Whether `op` is a layer.
   Status check(int32_t op) const;
@@ -55,8 +57,8 @@ class LayerForwards {
  private:
   struct Job;
 
-  void look_at(const Job& job, int32_t sample, int32_t worker);
-  bool goes_on(int32_t op) const { return kept_ != nullptr && kept_->op > 0 && kept_->op <= op; }
+  void visit_sample(const Job& job, int32_t sample, int32_t worker);
+  bool resumes_at(int32_t op) const { return kept_ != nullptr && kept_->op > 0 && kept_->op <= op; }
   int8_t* kept_of(int32_t sample) const { return kept_->values + int64_t{sample} * kept_bytes_; }
 
   Executor executor_ = {};

@@ -1,4 +1,4 @@
-// Writes weights anew that a linear map of the inputs has gone into.
+// Writes weights that a linear map of the inputs was multiplied into.
 #pragma once
 
 #include "align/channel_statistics.hpp"
@@ -13,8 +13,8 @@ struct MappedWeights {
   int32_t channels;
 };
 
-// Weights, weight scale and bias of an output channel: int8 weights fill their range, and what the map takes
-// from the mean output goes into the bias. Stays as it is where the scale would leave its range.
+// Writes weights, weight scale and bias of an output channel: int8 weights fill their range, and what the map takes
+// from the mean output goes into the bias. The channel stays as it is where the scale would leave its range.
 void write_mapped_channel(const Model& model, const OpRecord& op, int32_t channel, const MappedWeights& mapped,
                           const AlignedLayer& layer);
 

@@ -6,13 +6,13 @@ namespace pmt {
 namespace {
 
 // product = a * b, or a * b^T; all n x n.
-void multiply(int32_t n, const float* a, const float* b, bool turned, float* product) {
+void multiply(int32_t n, const float* a, const float* b, bool transposed, float* product) {
   for (int32_t i = 0; i < n; ++i) {
     float* row = product + i * n;
     for (int32_t j = 0; j < n; ++j) row[j] = 0.0f;
     for (int32_t k = 0; k < n; ++k) {
       const float factor = a[i * n + k];
-      for (int32_t j = 0; j < n; ++j) row[j] += factor * (turned ? b[j * n + k] : b[k * n + j]);
+      for (int32_t j = 0; j < n; ++j) row[j] += factor * (transposed ? b[j * n + k] : b[k * n + j]);
     }
   }
 }

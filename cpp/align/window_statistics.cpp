@@ -63,7 +63,7 @@ void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t 
   add_products(job.groups, sums.map, in, sums.products);
 }
 
-// What the centers missed of a mean is a constant, whose products are in every sum.
+// The difference of a mean and its center is a constant, whose products are in every sum.
 void WindowMeter::conclude(const Job& job, int32_t samples, float* means, float* values) const {
   const TensorRecord& in = forwards_.model().input_of(forwards_.model().op(job.op));
   const float count = to_float(int64_t{samples} * in.height * in.width);
@@ -105,11 +105,11 @@ Status WindowMeter::measure(int32_t op, int32_t samples, const SampleSource& sou
     for (int64_t i = 0; i < int64_t{groups.count} * groups.values(); ++i) sums_[w].products[i] = 0;
   }
   Job job = {this, op, groups, centers};
-  const auto look = [](void* context, const Activations& memory, int32_t worker) {
+  const auto visit = [](void* context, const Activations& memory, int32_t worker) {
     const Job& j = *static_cast<Job*>(context);
     j.meter->add_sample(j, memory, worker);
   };
-  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, look, &job));
+  PMT_RETURN_IF_ERROR(forwards_.run(op, samples, source, visit, &job));
   conclude(job, samples, means, values);
   return {};
 }

@@ -1,4 +1,4 @@
-// What a layer's windows hold, over the places and the samples: the mean of every channel, and the
+// Statistics of a layer's windows over the places and the samples: the mean of every channel, and the
 // autocovariances of every group (see autocovariance.hpp). Exact integer sums of the int8 inputs.
 #pragma once
 
@@ -19,15 +19,15 @@ class WindowMeter {
   Status open(const StatisticsSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
 
-  // Of layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps:
-  // products are taken of what is left, and the rest of the mean is taken off as if no place lay at a
+  // Measures layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps. They
+  // are subtracted before values are multiplied; the rest of the mean is subtracted as if no place lay at a
   // border. `means` [channel] in int8 steps, `values` [group][groups.values()] in their squares.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                  float* values);
 
  private:
   struct Job;
-  // Of one worker.
+  // One worker's sums.
   struct Sums {
     int64_t* channels;
     int64_t* products;

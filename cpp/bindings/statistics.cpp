@@ -134,13 +134,13 @@ py::tuple measure_windows(Statistics& statistics, int32_t op, const py::object& 
   return py::make_tuple(means, values);
 }
 
-void align_windows(Statistics& statistics, int32_t op, const py::tuple& reference, const py::tuple& found) {
+void align_covariances(Statistics& statistics, int32_t op, const py::tuple& reference, const py::tuple& found) {
   HostStatistics& host = statistics.host;
   const WindowGroups groups = checked_groups(host, op);
   const HostStatistics::Windows wanted = checked_windows(host, op, groups, reference, "reference");
   const HostStatistics::Windows measured = checked_windows(host, op, groups, found, "found");
   const py::gil_scoped_release release;
-  host.align_windows(op, wanted, measured);
+  host.align_covariances(op, wanted, measured);
 }
 
 const OpRecord& mixing_layer(const Model& model, int32_t op) {
@@ -204,7 +204,7 @@ void register_statistics(py::module_& m) {
       .def("measure", &measure, py::arg("op"), py::arg("guess"), py::arg("rounds"))
       .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"))
       .def("measure_windows", &measure_windows, py::arg("op"), py::arg("centres"))
-      .def("align_windows", &align_windows, py::arg("op"), py::arg("reference"), py::arg("found"))
+      .def("align_covariances", &align_covariances, py::arg("op"), py::arg("reference"), py::arg("found"))
       .def("measure_reliability", &measure_reliability, py::arg("op"))
       .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));
   m.def("window_shape", &window_shape, py::arg("model"), py::arg("op"));

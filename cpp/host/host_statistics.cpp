@@ -82,7 +82,7 @@ HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::v
   return found;
 }
 
-void HostStatistics::align_windows(int32_t op, const Windows& reference, const Windows& found) {
+void HostStatistics::align_covariances(int32_t op, const Windows& reference, const Windows& found) {
   const Access::Exclusive use(model_->access());
   struct Job {
     const Model& model;
@@ -94,7 +94,7 @@ void HostStatistics::align_windows(int32_t op, const Windows& reference, const W
   };
   const WindowGroups groups = window_groups(model(), op);
   const Executor executor = team_->executor();
-  const size_t chunks = window_alignment_bytes(groups) / sizeof(Chunk) + 1;
+  const size_t chunks = covariance_alignment_bytes(groups) / sizeof(Chunk) + 1;
   Job job = {model(),
              op,
              {reference.means.data(), reference.values.data()},
@@ -105,7 +105,7 @@ void HostStatistics::align_windows(int32_t op, const Windows& reference, const W
   const auto task = [](void* argument, int32_t group, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
     Chunk* scratch = j.scratch.data() + j.chunks * static_cast<size_t>(worker);
-    pmt::align_windows(j.model, j.op, group, j.reference, j.found, j.layer, scratch);
+    pmt::align_covariances(j.model, j.op, group, j.reference, j.found, j.layer, scratch);
   };
   executor.run(executor.context, groups.count, task, &job, false);
   model_->rescale(op);

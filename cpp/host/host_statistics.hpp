@@ -8,7 +8,7 @@
 
 #include "align/channel_reliability.hpp"
 #include "align/channel_statistics.hpp"
-#include "align/window_alignment.hpp"
+#include "align/covariance_alignment.hpp"
 #include "align/window_statistics.hpp"
 #include "host/host_model.hpp"
 #include "host/team.hpp"
@@ -34,7 +34,7 @@ class HostStatistics {
 
   // Of the windows of layer `op`, which has some; one centre a channel of its input.
   Windows measure_windows(int32_t op, const std::vector<float>& centres, std::function<bool()> should_stop);
-  void align_windows(int32_t op, const Windows& reference, const Windows& found);
+  void align_covariances(int32_t op, const Windows& reference, const Windows& found);
 
   // Of the input channels of layer `op`, which mixes channels. The images are pairs: one, then the same disturbed.
   std::vector<ChannelReliability> measure_reliability(int32_t op, std::function<bool()> should_stop);

@@ -1,4 +1,4 @@
-// How two channels go together at a distance, from its definition.
+// The covariance of two channels at a distance, from its definition.
 #pragma once
 
 #include <vector>

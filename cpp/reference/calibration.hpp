@@ -1,4 +1,4 @@
-// What decides a layer's queries, mu and estimator, in double.
+// The measurements that decide a layer's queries, mu and estimator, in double.
 #pragma once
 
 #include "reference/tensors.hpp"

@@ -11,7 +11,7 @@ struct MeanAndDeviation {
   double mean, deviation;
 };
 
-// Of (accumulator + bias) * scale in one channel, over all positions of all images; `scale` is
+// Statistics of (accumulator + bias) * scale in one channel, over all positions of all images; `scale` is
 // s_x * s_w.
 MeanAndDeviation channel_statistics(const std::vector<Sums>& images, int32_t channel, int32_t bias, double scale);
 

@@ -1,4 +1,4 @@
-// What a convolution sees at one output position.
+// The inputs of a convolution at one output position.
 #pragma once
 
 #include "reference/tensors.hpp"

@@ -22,7 +22,7 @@ struct OutputRange {
   int32_t zero_point, low, high;
 };
 
-// What turns the accumulators of a linear op into int8; one scale and bias per output channel.
+// The parameters that turn the accumulators of a linear op into int8; one scale and bias per output channel.
 struct Requantization {
   Vector<int32_t> bias;
   Vector<float> scales;  // s_x * s_w / s_y

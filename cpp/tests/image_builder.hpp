@@ -35,7 +35,7 @@ class ImageBuilder {
   int32_t add_op(OpRecord op, const LinearData& data);
   void add_block(const std::vector<uint32_t>& layers, uint32_t name = 0);
 
-  // Where the name is, for a record's `name`; records that set none are called "x".
+  // Adds a name and returns its offset, for a record's `name`; records that set none are called "x".
   uint32_t add_name(const std::string& name);
   void name_tensor(uint32_t index, const std::string& name) { tensors_[index].name = add_name(name); }
   void set_metadata(const std::string& json) { metadata_ = json; }

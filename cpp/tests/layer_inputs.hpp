@@ -1,4 +1,4 @@
-// What a layer reads of samples, as the definitions compute it.
+// The inputs of a layer for samples, as the definitions compute them.
 #pragma once
 
 #include <vector>

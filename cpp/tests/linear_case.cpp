@@ -71,14 +71,14 @@ AlignedBytes padded(const Kernels& kernels, const Values& values) {
   return bytes;
 }
 
-// What a kernel is called with: arguments and the memory behind them.
+// The arguments of a kernel's call and the memory behind them.
 class Call {
  public:
   Call(const Kernels& kernels, const LinearCase& linear)
       : bias_(padded<int32_t>(kernels, linear.to.bias)),
         scales_(padded<float>(kernels, linear.to.scales)),
         packed_(packed_weights(kernels, linear, nullptr, 0)),
-        scratch_(static_cast<size_t>(kernels.scratch_bytes(op_shape(linear))), 0x5A) {  // what an earlier op may leave
+        scratch_(static_cast<size_t>(kernels.scratch_bytes(op_shape(linear))), 0x5A) {  // as an earlier op may leave it
     args = {linear.input.data(),
             nullptr,
             linear.batch,

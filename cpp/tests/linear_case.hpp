@@ -38,7 +38,7 @@ bool has_dead_channel(const LinearCase& linear);
 
 // The same with other, random images.
 LinearCase with_images(RandomSource& random, LinearCase linear, const Batch& batch);
-// Whose inputs and outputs lie `apart` bytes apart.
+// Several images of a case, whose inputs and outputs lie `apart` bytes apart.
 LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t images, int32_t apart);
 
 // The same with several images, which may lie apart or (a stride of 0) share their input.
@@ -64,7 +64,7 @@ OpShape op_shape(const LinearCase& linear);
 // In an exactly sized buffer of the kernels' alignment.
 AlignedBytes packed_weights(const Kernels& kernels, const LinearCase& linear, const int8_t* signs, int32_t mu);
 
-// That weights perturbed while they are packed are those perturbed before, by all tested kernels; some are left alone.
+// Checks for all tested kernels that weights perturbed while packing are those perturbed before; some stay as they are.
 void check_perturbed(RandomSource& random, const LinearCase& linear);
 
 // Values in row-major order under a shape.

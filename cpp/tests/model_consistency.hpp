@@ -1,4 +1,4 @@
-// What must hold of a model that open() accepted, checked in another way than open() does.
+// The conditions that a model accepted by open() must meet, checked in another way than open() does.
 #pragma once
 
 #include "core/image/model.hpp"

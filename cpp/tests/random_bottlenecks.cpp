@@ -48,7 +48,7 @@ class BottleneckWriter {
     now_ = op.output;
   }
 
-  // Of one axis: a window, its stride, and the padding before and after; what comes out.
+  // One axis: a window, its stride, the padding before and after, and the size of the output.
   struct Axis {
     int32_t kernel, stride, before, after, size;
   };

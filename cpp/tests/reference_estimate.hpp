@@ -43,7 +43,7 @@ class ReferenceEstimate {
   // The sums without those of weights that are left out.
   Sums active(int32_t layer, const Sums& sums) const;
 
-  // What Trainer::estimate leaves in its sums: queries, baseline, and the sum over the batch.
+  // The sums that Trainer::estimate leaves: queries, baseline, and the sum over the batch.
   Sums sums(int32_t layer) const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace {
 
-// What SIMDe 0.7 lacks.
+// Functions that SIMDe 0.7 lacks.
 simde__m512 simulated_cvtepi32_ps(simde__m512i values) {
   int32_t from[16];
   float to[16];

@@ -1,5 +1,5 @@
-// What directions are for: on a function that is linear, squares of an estimate's norm and error are
-// those of the theory, and complete sets of directions give the gradient exactly.
+// Directions against theory: on a linear function the squares of an estimate's norm and error are those of the
+// theory, and complete sets of directions give the gradient exactly.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -91,8 +91,8 @@ TrainerOptions with(Directions directions, int32_t queries) {
   return options;
 }
 
-// Of estimate / queries, over many steps: the squared norm and the squared error by the gradient's
-// own squared norm, with the standard errors of their means.
+// The squared norm and squared error of estimate / queries over many steps, relative to the gradient's own
+// squared norm, with the standard errors of their means.
 struct Norms {
   double squared, squared_error, error, error_error;
 };

@@ -1,4 +1,4 @@
-// Which shapes an op may join, by example.
+// Shapes that an op may join, by example.
 #include <doctest/doctest.h>
 
 #include "tests/engine.hpp"

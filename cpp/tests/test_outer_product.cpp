@@ -60,7 +60,7 @@ void compare(const OuterCase& outer) {
   }
 }
 
-// Where the halves of a gradient change sign or size.
+// Gradients at which their halves change sign or size.
 const std::vector<int32_t> common = {0,      1,     -1,     32767,      32768,     -32768,
                                      -32769, 65535, -65536, 0x7FFF7FFF, INT32_MIN, INT32_MIN + 1};
 

@@ -138,7 +138,7 @@ class StampedPass {
   bool whole_ = true;
 };
 
-// Where the tensors of the main pass and of queries are.
+// Offsets of the tensors of the main pass and of queries.
 std::vector<int32_t> offsets(const Model& model, const Plan& plan) {
   std::vector<int32_t> offsets;
   for (const Pass pass : {Pass::main, Pass::query}) {

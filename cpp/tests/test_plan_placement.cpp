@@ -1,4 +1,4 @@
-// Where compact plans put their buffers, against the rule applied to every pair of buffers.
+// The offsets of compact plans, against the rule applied to every pair of buffers.
 #include <doctest/doctest.h>
 
 #include <algorithm>

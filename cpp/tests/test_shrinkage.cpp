@@ -45,7 +45,7 @@ bool is_live(const Model& model, const Layer& layer, size_t channel) {
   return !channel_is_dead(model.weight_scales(model.op(layer.op))[channel]);
 }
 
-// What is trained in the live channels.
+// The sums of the parameters that are trained in the live channels.
 reference::Vector<double> live_sums(const Setting& setting, const Layer& layer, const Sums& sums) {
   std::vector<double> live;
   const OpRecord& op = setting.model.op(layer.op);
@@ -61,8 +61,8 @@ reference::Vector<double> live_sums(const Setting& setting, const Layer& layer, 
   return tensor_of<reference::Vector<double>>(live, {live.size()});
 }
 
-// Of one sample: what node gradients of 1 add to the squares of the live sums, over all the nodes whose
-// gradient is not lost at a clamp.
+// The amount that node gradients of 1 add to the squares of the live sums for one sample, over all the nodes
+// whose gradient is not lost at a clamp.
 double node_freedom(const Setting& setting, const ReferenceEstimate& reference, const Layer& layer, int32_t index,
                     uint32_t sample) {
   if (setting.options.train_weights != 0) return reference.free_input_squares(index, sample);
@@ -239,7 +239,7 @@ TEST_CASE("on a linear loss the noise is what is expected") {
   RandomSource random(66);
   const LinearLoss independent(random, 24, 6, Directions::rademacher);
   CHECK(independent.expected == doctest::Approx(independent.noise).epsilon(0.03));
-  // Which makes the factor that of independent queries, Q / (Q + d - 1).
+  // So the factor is that of independent queries, Q / (Q + d - 1).
   CHECK(1.0 - independent.noise / independent.norm == doctest::Approx(6.0 / (6.0 + 24.0 - 1.0)).epsilon(0.1));
   for (const size_t elements : {16, 24, 40}) {
     for (const size_t queries : {4, 6, 16, 24}) {

@@ -28,7 +28,7 @@ Matrix product(int32_t n, const Matrix& a, const Matrix& b) {
   return c;
 }
 
-// Of `rank` random vectors, mean variance 1.
+// The covariance of `rank` random vectors, mean variance 1.
 Matrix random_covariance(RandomSource& random, int32_t n, int32_t rank) {
   std::vector<double> sum(static_cast<size_t>(n * n));
   for (int32_t r = 0; r < rank; ++r) {

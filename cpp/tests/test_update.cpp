@@ -65,7 +65,7 @@ struct LayerCase {
   Layer layer = {};
 };
 
-// What the differences of the losses are divided by, from the options' definitions.
+// The divisor of the losses' differences, from the options' definitions.
 double sum_divisor(const LayerCase& one, const UpdateInput& input) {
   const int32_t queries = one.layer.queries - (one.options.baseline == Baseline::leave_one_out ? 1 : 0);
   return 1048576.0 * queries * input.sample_sums;

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "align/covariance_alignment.hpp"
 #include "align/transport.hpp"
-#include "align/window_alignment.hpp"
 #include "align/window_statistics.hpp"
 #include "reference/autocovariance.hpp"
 #include "tests/layer_inputs.hpp"
@@ -34,7 +34,7 @@ Windows measure(WindowMeter& meter, const Model& model, int32_t op, const Sample
   return found;
 }
 
-// Twice: the first look finds the means.
+// Twice: the first measurement finds the means.
 Windows measure(WindowMeter& meter, const Model& model, int32_t op, const Samples& samples) {
   const auto channels = static_cast<size_t>(model.input_of(model.op(op)).channels);
   const Windows first = measure(meter, model, op, samples, std::vector<float>(channels, 0.0f));
@@ -61,11 +61,11 @@ class LayerCopy {
   }
 
   void align(const WindowGroups& groups, const Windows& wanted, const Windows& found) {
-    AlignedBytes scratch(window_alignment_bytes(groups));
+    AlignedBytes scratch(covariance_alignment_bytes(groups));
     for (int32_t group = 0; group < groups.count; ++group) {
-      align_windows(*model_, op_, group, {wanted.means.data(), wanted.values.data()},
-                    {found.means.data(), found.values.data()}, {weights_.data(), bias_.data(), scales_.data()},
-                    scratch.data());
+      align_covariances(*model_, op_, group, {wanted.means.data(), wanted.values.data()},
+                        {found.means.data(), found.values.data()}, {weights_.data(), bias_.data(), scales_.data()},
+                        scratch.data());
     }
   }
 
@@ -79,7 +79,7 @@ class LayerCopy {
     return real;
   }
 
-  // Of a channel's output with `weights`, on windows of these covariances and a mean variance of 1,
+  // The variance of a channel's output with `weights`, on windows of these covariances, a mean variance of 1
   // and the transport's ridge.
   float variance(const WindowGroups& groups, const Windows& windows, int32_t channel, const LayerCopy& weights) const {
     const int32_t group = groups.count > 1 ? channel / (model_->output_of(model_->op(op_)).channels / groups.count) : 0;

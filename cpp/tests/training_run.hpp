@@ -20,7 +20,7 @@ Samples random_samples(RandomSource& random, const Model& model, int32_t count);
 
 SampleSource source_of(const Samples& samples);
 
-// What a step runs on; none of it may change a byte.
+// The machine that a step runs on; none of it may change a byte.
 struct Machine {
   Machine() = default;
   Machine(const Executor& team) : executor(team) {}
@@ -32,7 +32,7 @@ struct Machine {
   int32_t sum_bytes = 0;
 };
 
-// What a plan lets stream.
+// The ops that a plan lets stream.
 std::vector<StreamedOps> streams_of(const Plan& plan, const Model& model);
 
 class TrainingRun {

@@ -8,7 +8,7 @@ namespace pmt::firmware {
 bool BlockSelection::fail(const char* what, const char* why) {
   Line line;
   line.text("error: ");
-  if (storage_.fault().why != nullptr) {  // what the rest follows from
+  if (storage_.fault().why != nullptr) {  // the cause of every later failure
     line.text("card: ");
     storage_.fault().describe(line);
   } else {

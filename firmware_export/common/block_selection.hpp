@@ -1,5 +1,5 @@
-// Which block to train, found on the board: each candidate is trained for the card's steps from the weights in
-// flash, scored on samples of the card that the steps do not use, and compared with what the host found.
+// Selection of the block to train, on the board: each candidate is trained for the card's steps from the weights
+// in flash, scored on samples of the card that the steps do not use, and compared with the host's score.
 #pragma once
 
 #include "common/card.hpp"
@@ -30,7 +30,7 @@ class BlockSelection {
   bool open(const ModelImage& image, const board::Memory& arena, const SelectionTask& task);
 
   bool finished() const { return next_ >= task_->count; }
-  // Trains and scores the next candidate; all that is left of it is its score.
+  // Trains and scores the next candidate; only its score is kept.
   bool try_next();
 
   // The candidate with the smallest loss, the first of equals; false where it or a score is not the host's.

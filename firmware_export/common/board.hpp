@@ -1,4 +1,4 @@
-// The seam between the application and a board. A new board is a folder beside
+// The interface between the application and a board. A new board is a folder beside
 // boards/qemu-mps2-an500 that defines these functions; application and common code stay as they are.
 #pragma once
 

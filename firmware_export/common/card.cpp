@@ -70,7 +70,7 @@ Problem Card::check_sections() const {
       {h.activations, 4 * int64_t{h.inferences} * h.ops},
       {h.results, int64_t{sizeof(ResultRecord)} * h.steps},
       {h.parameters, int64_t{sizeof(ParameterRecord)} * h.steps * h.layers},
-      {h.memories, h.memories.bytes},  // the trainer knows how many
+      {h.optimizer_state, h.optimizer_state.bytes},  // the trainer knows how many
       {h.model, h.model.bytes},
   };
   for (const auto& entry : expected) {
@@ -128,7 +128,9 @@ bool Card::stream(int32_t index, StreamedOps* stream) const {
   return read(header_.streams, int64_t{sizeof *stream} * index, stream, sizeof *stream);
 }
 
-bool Card::memories(float* values) const { return read(header_.memories, 0, values, header_.memories.bytes); }
+bool Card::optimizer_state(float* values) const {
+  return read(header_.optimizer_state, 0, values, header_.optimizer_state.bytes);
+}
 
 bool Card::step(int32_t step, StepRecord* record) const {
   return read(header_.step_list, step_bytes() * step, record, sizeof *record);

@@ -1,4 +1,4 @@
-// What stands on the card: `card.img`, written by `pmt export`. Little-endian.
+// The content of the card: `card.img`, written by `pmt export`. Little-endian.
 //
 // The card is a row of blocks of 512 bytes: 508 of payload and their checksum. So a block says by
 // itself whether it is whole, a reader needs no table and no second block to check the first, and a
@@ -45,22 +45,22 @@ struct CardHeader {
   int32_t steps;
   int32_t layers;
   int32_t ops;
-  int32_t inferences;       // samples 0 .. inferences-1 have expected activations
-  int32_t save_interval;    // steps from one checkpoint to the next; there is one after the last, too
-  int32_t memory_values;    // Trainer::optimizer_state(): floats at the end of a checkpoint
-  uint32_t slot_blocks;     // of each of the two slots
-  uint32_t first_slot;      // block; the second slot stands behind the first
-  CardSection options;      // TrainerOptions
-  CardSection layer_list;   // int32 op index [layers]
-  CardSection settings;     // LayerSettings [layers]
-  CardSection streams;      // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
-  CardSection step_list;    // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;  // int32 label and the image, padded to 4 bytes, for each sample
-  CardSection activations;  // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
-  CardSection results;      // expected ResultRecord [steps]
-  CardSection parameters;   // expected ParameterRecord [steps][layers], after the step
-  CardSection memories;     // float32 of Trainer::optimizer_state() before the first step; empty: all 0
-  CardSection model;        // the .pmt image; for the host alone, which reads the trained model back
+  int32_t inferences;           // samples 0 .. inferences-1 have expected activations
+  int32_t save_interval;        // steps from one checkpoint to the next; there is one after the last, too
+  int32_t optimizer_values;     // Trainer::optimizer_state(): floats at the end of a checkpoint
+  uint32_t slot_blocks;         // of each of the two slots
+  uint32_t first_slot;          // block; the second slot stands behind the first
+  CardSection options;          // TrainerOptions
+  CardSection layer_list;       // int32 op index [layers]
+  CardSection settings;         // LayerSettings [layers]
+  CardSection streams;          // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
+  CardSection step_list;        // StepRecord and int32 sample index [batch], for each step
+  CardSection sample_list;      // int32 label and the image, padded to 4 bytes, for each sample
+  CardSection activations;      // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
+  CardSection results;          // expected ResultRecord [steps]
+  CardSection parameters;       // expected ParameterRecord [steps][layers], after the step
+  CardSection optimizer_state;  // float32 of Trainer::optimizer_state() before the first step; empty: all 0
+  CardSection model;            // the .pmt image; for the host alone, which reads the trained model back
 };
 static_assert(sizeof(CardHeader) == 152, "the header is part of the file format");
 

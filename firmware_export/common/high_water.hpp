@@ -1,4 +1,4 @@
-// How far memory was written: it is painted at the start; where the paint is gone, something was written.
+// High-water mark of memory: it is painted at the start; where the paint is gone, something was written.
 #pragma once
 
 #include <cstddef>

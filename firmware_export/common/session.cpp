@@ -17,7 +17,7 @@ bool Session::fail(const char* what, const char* why, int32_t op) {
   board::set_led(false);
   Line line;
   line.text("error: ");
-  if (storage_.fault().why != nullptr) {  // what the rest follows from
+  if (storage_.fault().why != nullptr) {  // the cause of every later failure
     verify_.failed(storage_.fault());
     line.text("card: ");
     storage_.fault().describe(line);
@@ -75,7 +75,7 @@ bool Session::open_trainer(const board::Memory& arena) {
   return fail("trainer", status);
 }
 
-// What the card says of the training. Where the memory does not suffice, nothing is read into it.
+// Reads the setup of the training from the card. Where the memory does not suffice, nothing is read into it.
 bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
   const int32_t count = card_.header().layers;
   auto* layers = memory.take<int32_t>(count);
@@ -100,11 +100,11 @@ bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
 // The optimizer state after the steps before the card's first.
 bool Session::read_optimizer_state() {
   const OptimizerState state = trainer_.optimizer_state();
-  const uint32_t bytes = card_.header().memories.bytes;
-  if (state.count != card_.header().memory_values) return fail("memories", {Code::optimizer_state});
+  const uint32_t bytes = card_.header().optimizer_state.bytes;
+  if (state.count != card_.header().optimizer_values) return fail("memories", {Code::optimizer_state});
   if (bytes == 0) return true;
   if (bytes != static_cast<uint64_t>(state.count) * sizeof(float)) return fail("memories", {Code::optimizer_state});
-  if (!card_.memories(state.values)) return fail("memories", {Code::sample_unreadable});
+  if (!card_.optimizer_state(state.values)) return fail("memories", {Code::sample_unreadable});
   const Status status = state.check();
   return status.ok() || fail("memories", status);
 }

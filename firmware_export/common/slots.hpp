@@ -12,7 +12,7 @@ struct CheckpointPart {
   size_t count;
 };
 
-// What a checkpoint is made of, in order. Loading writes to the same memory.
+// The parts of a checkpoint, in order. Loading writes to the same memory.
 struct CheckpointParts {
   const void* context;
   int32_t count;

@@ -18,7 +18,7 @@ const char* text_of(CardStatus status) {
   }
 }
 
-// What the same request will answer the next time, too.
+// Whether the same request fails the next time, too.
 bool is_final(CardStatus status) { return status == CardStatus::write_protected || status == CardStatus::out_of_range; }
 
 uint32_t checksum(const Block& block, uint32_t number, uint32_t generation) {
@@ -86,7 +86,7 @@ const uint8_t* Storage::read(uint32_t block, uint32_t generation) {
   return holds_ ? block_.payload : nullptr;
 }
 
-// How many of the blocks, from the first on, the card holds as they were written.
+// Counts the blocks, from the first on, that the card holds as they were written.
 uint32_t Storage::read_back(uint32_t first, const Block* blocks, uint32_t count, CardStatus* status) {
   for (uint32_t i = 0; i < count; ++i) {
     *status = read_block(first + i, &block_);

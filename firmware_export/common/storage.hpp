@@ -15,7 +15,7 @@ constexpr uint32_t most_blocks_at_once = 16;
 
 struct CardFault {
   const char* why = nullptr;   // nullptr: none
-  const char* verb = nullptr;  // what the block could not be; nullptr: the card does not open
+  const char* verb = nullptr;  // the failed operation; nullptr: the card does not open
   uint32_t block = 0;          // the first of them
   uint32_t blocks = 1;
   int32_t tries = 0;
@@ -47,7 +47,7 @@ class Storage {
   bool gives_up(const CardFault& fault, board::CardStatus status);
 
   Block block_ = {};
-  // Of what block_ holds.
+  // The block in block_: its number and generation.
   uint32_t held_ = 0;
   uint32_t held_generation_ = 0;
   bool holds_ = false;

@@ -1,4 +1,4 @@
-// What common/ needs of a board: the console and the end, by semihosting.
+// The functions of a board that common/ needs: the console and the end, by semihosting.
 #include "common/board.hpp"
 
 #include "common/semihosting.hpp"

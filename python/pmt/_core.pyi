@@ -160,7 +160,7 @@ class Statistics:
     def measure_windows(
         self, op: int, centres: npt.NDArray[np.float32]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
-    def align_windows(
+    def align_covariances(
         self,
         op: int,
         reference: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],

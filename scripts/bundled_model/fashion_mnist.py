@@ -12,7 +12,7 @@ from pmt.datasets import FASHION_MNIST_CLASSES, Dataset
 
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 DOWNLOAD_ADDRESS = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-# Of the decompressed bytes: the package and the download differ in their gzip headers.
+# Checksums of the decompressed bytes: the package and the download differ in their gzip headers.
 SHA256 = {
     "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
     "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",

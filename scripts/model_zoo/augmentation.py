@@ -1,4 +1,4 @@
-"""What training does to its images: shift, crop, mirror, and nothing that a corruption does.
+"""Augmentation of training images: shift, crop, mirror, and nothing that a corruption does.
 
 No noise, blur, contrast or brightness is ever shown: these are the shifts that a user adapts the
 model to, so they must be new to it. Crops are the exception that proves how much this matters:

@@ -42,7 +42,7 @@ WIDTH = 100
 def metadata(
     name: str, class_names: Sequence[str], recipes: Sequence[Recipe], accuracies: Accuracies
 ) -> dict[str, Any]:
-    """What the model says of itself."""
+    """The metadata of the model."""
     return {
         "name": name,
         "class_names": list(class_names),

@@ -22,7 +22,7 @@ EVALUATION_BATCH = 100
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained; a checkpoint of another recipe is refused."""
+    """The recipe of a training; a checkpoint of another recipe is refused."""
 
     epochs: int
     batch: int

@@ -54,7 +54,7 @@ def with_checkpoint(card: bytes, slot: int, sequence: int, steps: int) -> bytes:
     payload = b"".join(
         model.core.weights(op).tobytes() + model.core.bias(op).tobytes() for op in layers
     )
-    payload += bytes(4 * header.memory_values)
+    payload += bytes(4 * header.optimizer_values)
     first = header.first_slot + slot * header.slot_blocks
     crc = IMAGE_CRC.unpack_from(model.image())[0]
     head = SlotHeader(SLOT_MAGIC, sequence, steps, len(payload), header.model_crc32, crc)
@@ -84,7 +84,7 @@ def test_the_header_is_what_was_exported(exported: bytes) -> None:
     trained = [model.layers[i] for i in (-2, -1)]
     assert [layer.name for layer in trained] == ["down", "head"]
     core = [(model.core.weights(x.index).size, model.core.bias(x.index).size) for x in trained]
-    assert header.memory_values == 1 + sum(map(sum, core))
+    assert header.optimizer_values == 1 + sum(map(sum, core))
     assert header.sections["options"] == (1, len(pmt._core.Options().pack()))
     assert header.sections["layer_list"] == (2, 8)
 

@@ -39,7 +39,7 @@ def test_it_trains_what_the_host_trains(folder: Path) -> None:
 
 
 def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None:
-    """What the library does not define is the seam, and what any C++ compiler calls."""
+    """The library leaves undefined the functions of a board, and those any C++ compiler calls."""
 
     command = ["nm", "-C", "--format=posix", "--undefined-only", folder / "build" / "libpmt.a"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

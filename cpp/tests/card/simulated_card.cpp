@@ -19,7 +19,7 @@ void SimulatedCard::reset(uint32_t blocks) {
 
 void SimulatedCard::power_on() {
   cut_after_ = -1;
-  misdeed_ = Misdeed::none;
+  fault_ = TransferFault::none;
   present = true;
   write_protected = false;
   led = false;
@@ -32,9 +32,9 @@ void SimulatedCard::cut_power(int64_t after, Torn torn, RandomSource* random) {
   random_ = random;
 }
 
-void SimulatedCard::misbehave(Misdeed misdeed, int64_t count) {
-  misdeed_ = misdeed;
-  misdeeds_left_ = count;
+void SimulatedCard::inject(TransferFault fault, int64_t count) {
+  fault_ = fault;
+  faults_left_ = count;
 }
 
 void SimulatedCard::take_time(uint32_t blocks) {
@@ -42,12 +42,12 @@ void SimulatedCard::take_time(uint32_t blocks) {
   longest_unfed = std::max(longest_unfed, unfed_milliseconds);
 }
 
-Misdeed SimulatedCard::next_misdeed(bool writing) {
-  if (misdeed_ == Misdeed::none || misdeeds_left_ == 0) return Misdeed::none;
-  const bool of_writes = misdeed_ == Misdeed::lost_write || misdeed_ == Misdeed::short_write;
-  if (writing ? misdeed_ == Misdeed::flipped_read : of_writes) return Misdeed::none;
-  if (misdeeds_left_ > 0) --misdeeds_left_;
-  return misdeed_;
+TransferFault SimulatedCard::next_fault(bool writing) {
+  if (fault_ == TransferFault::none || faults_left_ == 0) return TransferFault::none;
+  const bool of_writes = fault_ == TransferFault::lost_write || fault_ == TransferFault::short_write;
+  if (writing ? fault_ == TransferFault::flipped_read : of_writes) return TransferFault::none;
+  if (faults_left_ > 0) --faults_left_;
+  return fault_;
 }
 
 bool SimulatedCard::is_inside(uint32_t first, uint32_t count) const {
@@ -64,11 +64,11 @@ CardStatus SimulatedCard::read(uint32_t first, uint32_t count, uint8_t* to) {
   take_time(count);
   if (!present) return CardStatus::absent;
   if (!is_inside(first, count)) return CardStatus::out_of_range;
-  const Misdeed misdeed = next_misdeed(false);
-  if (misdeed == Misdeed::bad_transfer) return CardStatus::checksum;
-  if (misdeed == Misdeed::no_answer) return CardStatus::timeout;
+  const TransferFault fault = next_fault(false);
+  if (fault == TransferFault::bad_transfer) return CardStatus::checksum;
+  if (fault == TransferFault::no_answer) return CardStatus::timeout;
   std::copy_n(bytes.data() + size_t{first} * block_bytes, size_t{count} * block_bytes, to);
-  if (misdeed == Misdeed::flipped_read) to[100] ^= 0x10;
+  if (fault == TransferFault::flipped_read) to[100] ^= 0x10;
   return CardStatus::ok;
 }
 
@@ -88,8 +88,8 @@ CardStatus SimulatedCard::write(uint32_t first, uint32_t count, const uint8_t* f
   uint8_t* to = bytes.data() + size_t{first} * block_bytes;
   take_time(count);
   ++write_transfers;
-  const Misdeed misdeed = next_misdeed(true);
-  if (misdeed == Misdeed::no_answer) return CardStatus::timeout;
+  const TransferFault fault = next_fault(true);
+  if (fault == TransferFault::no_answer) return CardStatus::timeout;
   for (uint32_t i = 0; i < count; ++i, to += block_bytes, from += block_bytes) {
     if (cut_after_ == 0) {
       tear(to, from);
@@ -98,9 +98,9 @@ CardStatus SimulatedCard::write(uint32_t first, uint32_t count, const uint8_t* f
     if (cut_after_ > 0) --cut_after_;
     ++writes;
     const bool last = i + 1 == count;
-    if (last && misdeed == Misdeed::bad_transfer) return CardStatus::checksum;
-    if (misdeed == Misdeed::lost_write) continue;
-    std::copy_n(from, last && misdeed == Misdeed::short_write ? block_bytes / 4 : block_bytes, to);
+    if (last && fault == TransferFault::bad_transfer) return CardStatus::checksum;
+    if (fault == TransferFault::lost_write) continue;
+    std::copy_n(from, last && fault == TransferFault::short_write ? block_bytes / 4 : block_bytes, to);
   }
   return CardStatus::ok;
 }

@@ -13,11 +13,11 @@ namespace pmt::tests {
 // Thrown out of the firmware where its power goes.
 struct PowerCut {};
 
-// What is left of the block that was being written.
+// The content of a block after a power cut in its write.
 enum class Torn { old_block, new_block, first_part, noise };
 
-// What a card does wrong with one transfer, or, once it is stuck, with all.
-enum class Misdeed {
+// A fault of a card in one transfer or, once it is stuck, in all.
+enum class TransferFault {
   none,
   bad_transfer,  // reports a wrong CRC
   no_answer,     // reports a timeout
@@ -51,7 +51,7 @@ class SimulatedCard {
   // The power goes in the write that begins after `after` more whole ones.
   void cut_power(int64_t after, Torn torn, RandomSource* random);
   // The next transfers misbehave, `count` of them; count < 0: all, the card is stuck.
-  void misbehave(Misdeed misdeed, int64_t count);
+  void inject(TransferFault fault, int64_t count);
 
   board::CardStatus open(uint32_t* blocks) const;
   board::CardStatus read(uint32_t first, uint32_t count, uint8_t* to);
@@ -59,15 +59,15 @@ class SimulatedCard {
 
  private:
   void take_time(uint32_t blocks);
-  Misdeed next_misdeed(bool writing);
+  TransferFault next_fault(bool writing);
   void tear(uint8_t* block, const uint8_t* from);
   bool is_inside(uint32_t first, uint32_t count) const;
 
   int64_t cut_after_ = -1;
   Torn torn_ = Torn::old_block;
   RandomSource* random_ = nullptr;
-  Misdeed misdeed_ = Misdeed::none;
-  int64_t misdeeds_left_ = 0;
+  TransferFault fault_ = TransferFault::none;
+  int64_t faults_left_ = 0;
 };
 
 }  // namespace pmt::tests

@@ -38,7 +38,7 @@ struct Board {
     SimulatedCard::instance().bytes = training.blocks;
   }
 
-  // What main does; the exit status.
+  // Runs as main does; the exit status.
   int run() {
     session = std::make_unique<firmware::Session>();
     bool running = session->open({image.data(), image.size()}, {memory.data(), memory.size()});
@@ -112,7 +112,7 @@ TEST_CASE("training that power cuts interrupt ends with the bytes of one that no
       Board board(some_options(optimizer, weights));
       REQUIRE(board.run() == 0);
       CHECK(board.parameters() == board.training.expected);
-      const int64_t writes = SimulatedCard::instance().writes;  // of the undisturbed training
+      const int64_t writes = SimulatedCard::instance().writes;  // of the training without interruption
       REQUIRE(writes >= 10);
       int32_t cuts = 0;
       for (int64_t first = 0; first < writes; first += 1 + writes / 12) {
@@ -137,12 +137,12 @@ TEST_CASE("so does the training of the bundled network") {
 
 TEST_CASE("a card that fails for a while costs tries and nothing else") {
   Board board(some_options(Optimizer::adam, true));
-  for (const Misdeed misdeed :
-       {Misdeed::bad_transfer, Misdeed::no_answer, Misdeed::flipped_read, Misdeed::lost_write, Misdeed::short_write}) {
+  for (const TransferFault fault : {TransferFault::bad_transfer, TransferFault::no_answer, TransferFault::flipped_read,
+                                    TransferFault::lost_write, TransferFault::short_write}) {
     SimulatedCard& card = SimulatedCard::instance();
     card.reset(0);
     card.bytes = board.training.blocks;
-    card.misbehave(misdeed, 3);
+    card.inject(fault, 3);
     CHECK(board.run() == 0);
     CHECK(board.parameters() == board.training.expected);
     CHECK(card.log.find("card: 3 retries\n") != std::string::npos);
@@ -157,7 +157,7 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
   REQUIRE(session.resume());
   for (int i = 0; i < 5; ++i) REQUIRE(session.step());
   const std::vector<uint8_t> good = card.bytes;
-  card.misbehave(Misdeed::no_answer, -1);
+  card.inject(TransferFault::no_answer, -1);
   CHECK(!session.step());
   CHECK(!card.led);
   CHECK(session.report() == 1);

@@ -66,7 +66,7 @@ TEST_CASE("which of several blocks cannot be written is told") {
   CountingRun run(16);
   REQUIRE(run.start());
   SUBCASE("as far as the card tells") {
-    card.misbehave(Misdeed::bad_transfer, -1);
+    card.inject(TransferFault::bad_transfer, -1);
     CHECK(!run.run_to(1));
     Line line;
     run.storage().fault().describe(line);
@@ -74,7 +74,7 @@ TEST_CASE("which of several blocks cannot be written is told") {
     CHECK(card.log == "blocks 1 to 4 cannot be written: the checksum of the transfer is wrong (4 tries)\n");
   }
   SUBCASE("the one that reads back as another") {
-    card.misbehave(Misdeed::short_write, -1);
+    card.inject(TransferFault::short_write, -1);
     CHECK(!run.run_to(1));
     Line line;
     run.storage().fault().describe(line);

@@ -1,5 +1,5 @@
 // A card for a training of random data, as `pmt export` writes it, made from the format's words alone;
-// what the host expects comes from a trainer of the core.
+// the host's results come from a trainer of the core.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,7 @@
 
 namespace pmt::cortex_m {
 
-// What board::arena() returns for the section .arena, which link.ld places last. The RAM behind it is painted
+// The result of board::arena() for the section .arena, which link.ld places last. The RAM behind it is painted
 // too, so that a write beyond the arena shows.
 board::Memory arena(uint8_t* memory, size_t bytes);
 

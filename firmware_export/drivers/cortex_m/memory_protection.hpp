@@ -7,7 +7,7 @@
 
 namespace pmt::cortex_m {
 
-// What MPU_RBAR and MPU_RASR take for one region.
+// The values of MPU_RBAR and MPU_RASR for one region.
 struct ProtectionRegion {
   uint32_t base;
   uint32_t attributes;

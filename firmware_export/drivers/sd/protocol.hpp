@@ -1,4 +1,4 @@
-// What cards and hosts say to each other: SD Specifications, Part 1, Physical Layer Simplified.
+// The protocol of cards and hosts: SD Specifications, Part 1, Physical Layer Simplified.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace pmt::sd {
 
-// What the card hangs on.
+// The SPI bus of the card.
 struct SpiBus {
   uint8_t (*exchange)(uint8_t byte);
   void (*select)(bool on);

@@ -1,4 +1,4 @@
-// What an STM32 board is, for the functions of common/board.hpp that board.cpp defines once for all.
+// The description of an STM32 board, for the functions of common/board.hpp that board.cpp defines once for all.
 #pragma once
 
 #include "drivers/stm32/gpio.hpp"

@@ -16,12 +16,12 @@ constexpr uint32_t USART_CR1_TE = 1u << 3;
 constexpr uint32_t USART_ISR_TC = 1u << 6;
 constexpr uint32_t USART_ISR_TXE = 1u << 7;
 constexpr uint32_t USART_CR1_sends = USART_CR1_UE | USART_CR1_TE;
-constexpr uint32_t patience = 200'000;  // reads: several milliseconds; a character takes 87 us
+constexpr uint32_t most_polls = 200'000;  // reads: several milliseconds; a character takes 87 us
 
 bool is_open(uint32_t base) { return (io::read(base + USART_CR1) & USART_CR1_sends) == USART_CR1_sends; }
 
 bool put(uint32_t base, char character) {
-  if (!io::wait_for(base + USART_ISR, USART_ISR_TXE, USART_ISR_TXE, patience)) return false;
+  if (!io::wait_for(base + USART_ISR, USART_ISR_TXE, USART_ISR_TXE, most_polls)) return false;
   io::write(base + USART_TDR, static_cast<uint8_t>(character));
   return true;
 }
@@ -45,7 +45,7 @@ void send(uint32_t base, const char* text) {
 }
 
 void flush_usart(uint32_t base) {
-  if (is_open(base)) io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, patience);
+  if (is_open(base)) io::wait_for(base + USART_ISR, USART_ISR_TC, USART_ISR_TC, most_polls);
 }
 
 }  // namespace pmt::stm32

@@ -15,7 +15,7 @@ constexpr uint32_t key_feed = 0xAAAA;
 constexpr uint32_t divide_by_256 = 6;
 constexpr uint32_t counts_per_second = 125;  // 32 kHz / 256
 constexpr uint32_t busy = 3;                 // PVU, RVU
-constexpr uint32_t patience = 2'000'000;     // reads: 0.1 s and more
+constexpr uint32_t most_polls = 2'000'000;   // reads: 0.1 s and more
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void start_watchdog(const Watchdog& watchdog, uint32_t seconds) {
   io::write(watchdog.base + IWDG_KR, key_access);
   io::write(watchdog.base + IWDG_PR, divide_by_256);
   io::write(watchdog.base + IWDG_RLR, seconds * counts_per_second - 1);
-  io::wait_for(watchdog.base + IWDG_SR, busy, 0, patience);
+  io::wait_for(watchdog.base + IWDG_SR, busy, 0, most_polls);
   feed_watchdog(watchdog);
 }
 

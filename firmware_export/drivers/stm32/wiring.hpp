@@ -1,4 +1,4 @@
-// How a board is wired, as far as its chip must be told: model/wiring.hpp says it, from the target's file.
+// The wiring of a board, as far as its chip must be told: model/wiring.hpp defines it, from the target's file.
 #pragma once
 
 #include <cstdint>

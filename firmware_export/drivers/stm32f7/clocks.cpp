@@ -6,12 +6,12 @@
 namespace pmt::stm32f7 {
 namespace {
 
-constexpr uint32_t patience = 1'000'000;  // reads of a flag: at 16 MHz more than 100 ms
-constexpr uint32_t multiplier = 432;      // of 1 MHz; the VCO's limit is 432 MHz
+constexpr uint32_t most_polls = 1'000'000;  // reads of a flag: at 16 MHz more than 100 ms
+constexpr uint32_t multiplier = 432;        // of 1 MHz; the VCO's limit is 432 MHz
 constexpr uint32_t sdmmc_divider = 9;
 constexpr uint32_t wait_states = 7;
 
-bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, flag, flag, patience); }
+bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, flag, flag, most_polls); }
 
 }  // namespace
 
@@ -34,12 +34,12 @@ bool start_216_mhz(uint32_t crystal_hz) {
   if (!wait_for(PWR_CSR1, PWR_CSR1_ODSWRDY)) return false;
 
   io::write(FLASH_ACR, wait_states | FLASH_ACR_PRFTEN | FLASH_ACR_ARTEN);
-  if (!io::wait_for(FLASH_ACR, FLASH_ACR_LATENCY, wait_states, patience)) return false;
+  if (!io::wait_for(FLASH_ACR, FLASH_ACR_LATENCY, wait_states, most_polls)) return false;
   io::replace_bits(RCC_CFGR, RCC_CFGR_HPRE | RCC_CFGR_PPRE1 | RCC_CFGR_PPRE2,
                    RCC_CFGR_PPRE1_DIV4 | RCC_CFGR_PPRE2_DIV2);
   if (!wait_for(RCC_CR, RCC_CR_PLLRDY)) return false;
   io::replace_bits(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL);
-  return io::wait_for(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SWS_PLL, patience);
+  return io::wait_for(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SWS_PLL, most_polls);
 }
 
 }  // namespace pmt::stm32f7

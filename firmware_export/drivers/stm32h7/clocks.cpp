@@ -6,13 +6,13 @@
 namespace pmt::stm32h7 {
 namespace {
 
-constexpr uint32_t patience = 4'000'000;  // reads of a flag: at 64 MHz more than 100 ms
-constexpr uint32_t multiplier = 280;      // of 2 MHz
+constexpr uint32_t most_polls = 4'000'000;  // reads of a flag: at 64 MHz more than 100 ms
+constexpr uint32_t multiplier = 280;        // of 2 MHz
 constexpr uint32_t core_divider = 2;
 constexpr uint32_t sdmmc_divider = 12;
 constexpr uint32_t wait_states = 6;
 
-bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, flag, flag, patience); }
+bool wait_for(uint32_t address, uint32_t flag) { return io::wait_for(address, flag, flag, most_polls); }
 
 uint32_t supply_bits(stm32::Supply supply) {
   switch (supply) {
@@ -56,13 +56,13 @@ bool start_280_mhz(const stm32::Wiring& wiring) {
 
   constexpr uint32_t latency = wait_states | FLASH_ACR_WRHIGHFREQ;
   io::write(FLASH_ACR, latency);
-  if (!io::wait_for(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, latency, patience)) return false;
+  if (!io::wait_for(FLASH_ACR, FLASH_ACR_LATENCY | FLASH_ACR_WRHIGHFREQ, latency, most_polls)) return false;
   io::write(RCC_CDCFGR1, RCC_CDCFGR1_CDPPRE_DIV2);
   io::write(RCC_CDCFGR2, RCC_CDCFGR2_CDPPRE1_DIV2 | RCC_CDCFGR2_CDPPRE2_DIV2);
   io::write(RCC_SRDCFGR, RCC_SRDCFGR_SRDPPRE_DIV2);
   io::replace_bits(RCC_CDCCIPR, RCC_CDCCIPR_SDMMCSEL, 0);
   io::replace_bits(RCC_CFGR, RCC_CFGR_SW, RCC_CFGR_SW_PLL1);
-  return io::wait_for(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SWS_PLL1, patience);
+  return io::wait_for(RCC_CFGR, RCC_CFGR_SWS, RCC_CFGR_SWS_PLL1, most_polls);
 }
 
 }  // namespace pmt::stm32h7

@@ -1,4 +1,4 @@
-// What a sketch includes: the session of training, and the functions of the board.
+// The header that a sketch includes: the session of training, and the functions of the board.
 #pragma once
 
 #include "common/board.hpp"

@@ -98,7 +98,7 @@ class CardHeader(NamedTuple):
     ops: int
     inferences: int
     save_interval: int
-    memory_values: int
+    optimizer_values: int
     slot_blocks: int
     first_slot: int
     sections: dict[str, Section]

@@ -127,7 +127,7 @@ def align(
         if windows and name in known.windows:
             clean = known.windows[name]
             found = core.measure_windows(index, clean.means)
-            core.align_windows(index, clean, found)
+            core.align_covariances(index, clean, found)
             if noise is not None:
                 noise.look_at(index, clean.covariances, found[1])
         if noise is not None:

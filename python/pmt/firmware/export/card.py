@@ -190,7 +190,7 @@ def build_card(
         "step_list": b"".join(_pack_step(step, batch) for step in steps),
         "sample_list": _pack_samples(images, labels),
         **_compared(expected),
-        "memories": b"" if memories is None else memories.astype("<f4").tobytes(),
+        "optimizer_state": b"" if memories is None else memories.astype("<f4").tobytes(),
         "model": image,
     }
     sections, end = _lay_out(contents)
@@ -210,7 +210,7 @@ def build_card(
         ops=model.op_count,
         inferences=len(expected.activations),
         save_interval=save_interval,
-        memory_values=remembered,
+        optimizer_values=remembered,
         slot_blocks=slot_blocks,
         first_slot=end,
         sections=sections,

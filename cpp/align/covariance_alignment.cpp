@@ -1,4 +1,4 @@
-#include "align/window_alignment.hpp"
+#include "align/covariance_alignment.hpp"
 
 #include "align/mapped_weights.hpp"
 #include "align/transport.hpp"
@@ -53,17 +53,17 @@ void map_channel(const Model& model, const OpRecord& op, int32_t channel, const 
 
 }  // namespace
 
-size_t window_alignment_bytes(const WindowGroups& groups) {
+size_t covariance_alignment_bytes(const WindowGroups& groups) {
   Arena measure;
   take_memory(measure, groups);
   return measure.used();
 }
 
-void align_windows(const Model& model, int32_t op, int32_t group, const WindowStatistics& reference,
-                   const WindowStatistics& found, const AlignedLayer& layer, void* scratch) {
+void align_covariances(const Model& model, int32_t op, int32_t group, const WindowStatistics& reference,
+                       const WindowStatistics& found, const AlignedLayer& layer, void* scratch) {
   const OpRecord& record = model.op(op);
   const WindowGroups groups = window_groups(model, op);
-  Arena arena(scratch, window_alignment_bytes(groups));
+  Arena arena(scratch, covariance_alignment_bytes(groups));
   const Memory memory = take_memory(arena, groups);
   const int64_t at = int64_t{group} * groups.values();
   if (!normalized_covariance(groups, reference.values + at, memory.reference)) return;
