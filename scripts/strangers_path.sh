@@ -40,6 +40,8 @@ see!() {
 cat << 'PAGE'
 # A stranger's path
 
+For firmware engineers who want to see the whole way before they go it.
+
 From an empty folder to a board that learns, as `scripts/strangers_path.sh` goes it and prints it; milliseconds
 differ from run to run, sizes from compiler to compiler. The machine has `python3`, `make`, `arm-none-eabi-g++` and
 `qemu-system-arm` (Debian: `apt-get install python3-venv make gcc-arm-none-eabi qemu-system-arm`).

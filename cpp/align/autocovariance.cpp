@@ -11,13 +11,13 @@ struct Span {
 Span columns_of(int32_t width, int32_t dx) { return {dx < 0 ? -dx : 0, dx > 0 ? width - dx : width}; }
 
 // One row of the map, each channel with itself; 64 channels at a time.
-void add_row_per_channel(const int16_t* first, const int16_t* second, int32_t places, int32_t channels,
+void add_row_per_channel(const int16_t* first, const int16_t* second, int32_t positions, int32_t channels,
                          int32_t lag_stride, int64_t* sums) {
   constexpr int32_t block = 64;
   for (int32_t begin = 0; begin < channels; begin += block) {
     const int32_t count = channels - begin < block ? channels - begin : block;
     int32_t row[block] = {};
-    for (int32_t p = 0; p < places; ++p) {
+    for (int32_t p = 0; p < positions; ++p) {
       const int16_t* a = first + p * channels + begin;
       const int16_t* b = second + p * channels + begin;
       for (int32_t c = 0; c < count; ++c) row[c] += a[c] * b[c];
@@ -27,9 +27,9 @@ void add_row_per_channel(const int16_t* first, const int16_t* second, int32_t pl
 }
 
 // One row of the map, every channel with every other.
-void add_row_across_channels(const int16_t* first, const int16_t* second, int32_t places, int32_t channels,
+void add_row_across_channels(const int16_t* first, const int16_t* second, int32_t positions, int32_t channels,
                              int64_t* sums) {
-  for (int32_t p = 0; p < places; ++p) {
+  for (int32_t p = 0; p < positions; ++p) {
     const int16_t* a = first + p * channels;
     const int16_t* b = second + p * channels;
     for (int32_t i = 0; i < channels; ++i) {
@@ -70,11 +70,11 @@ void add_products(const WindowGroups& groups, const int16_t* map, const TensorRe
     for (int32_t y = 0; y + lag.dy < shape.height; ++y) {
       const int16_t* first = map + (y * shape.width + columns.begin) * channels;
       const int16_t* second = map + ((y + lag.dy) * shape.width + columns.begin + lag.dx) * channels;
-      const int32_t places = columns.end - columns.begin;
+      const int32_t positions = columns.end - columns.begin;
       if (groups.channels == 1) {
-        add_row_per_channel(first, second, places, channels, groups.lags(), sums + index);
+        add_row_per_channel(first, second, positions, channels, groups.lags(), sums + index);
       } else {
-        add_row_across_channels(first, second, places, channels, sums + index * channels * channels);
+        add_row_across_channels(first, second, positions, channels, sums + index * channels * channels);
       }
     }
   }

@@ -49,11 +49,11 @@ void WindowMeter::add_sample(const Job& job, const Activations& memory, int32_t 
   const TensorRecord& in = model.input_of(op);
   const int8_t* input = memory.tensor(forwards_.plan(), Pass::main, op.input[0]);
   const Sums& sums = sums_[worker];
-  const int32_t places = in.height * in.width;
+  const int32_t positions = in.height * in.width;
   for (int32_t c = 0; c < in.channels; ++c) {
     const int32_t center = center_of(job.centers[c]);
     int32_t sum = 0;
-    for (int32_t p = 0; p < places; ++p) {
+    for (int32_t p = 0; p < positions; ++p) {
       const int32_t value = input[p * in.channels + c] - center;
       sums.map[p * in.channels + c] = static_cast<int16_t>(value);
       sum += value;

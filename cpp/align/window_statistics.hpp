@@ -1,4 +1,4 @@
-// Statistics of a layer's windows over the places and the samples: the mean of every channel, and the
+// Statistics of a layer's windows over the positions and the samples: the mean of every channel, and the
 // autocovariances of every group (see autocovariance.hpp). Exact integer sums of the int8 inputs.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace pmt {
 
 class WindowMeter {
  public:
-  // Places times samples of a measurement: their sums stay inside 64 bits.
+  // Positions times samples of a measurement: their sums stay inside 64 bits.
   static constexpr int64_t most_values = int64_t{1} << 30;
 
   // Enough memory for open() to tell the exact need through bytes_needed().
@@ -20,7 +20,7 @@ class WindowMeter {
   size_t bytes_needed() const { return arena_.used(); }
 
   // Measures layer `op`, which has windows. `centers`, one a channel, are near the means, in int8 steps. They
-  // are subtracted before values are multiplied; the rest of the mean is subtracted as if no place lay at a
+  // are subtracted before values are multiplied; the rest of the mean is subtracted as if no position lay at a
   // border. `means` [channel] in int8 steps, `values` [group][groups.values()] in their squares.
   Status measure(int32_t op, int32_t samples, const SampleSource& source, const float* centers, float* means,
                  float* values);

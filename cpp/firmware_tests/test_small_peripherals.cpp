@@ -55,14 +55,14 @@ TEST_CASE("what hangs between the supply and a pin is on when the pin is low") {
   SimulatedBus bus;
   RegisterModel pins(port);
   bus.attach(port, 0x400, &pins);
-  const Pin lamp = {port, 11, Active::low};
-  make_output(lamp);
+  const Pin led = {port, 11, Active::low};
+  make_output(led);
   CHECK(pins.at(port + 0x18) == 1u << 11);  // off
-  set(lamp, true);
+  set(led, true);
   CHECK(pins.at(port + 0x18) == 1u << 27);
-  CHECK(is_on(lamp));
+  CHECK(is_on(led));
   pins.at(port + 0x10) = 1u << 11;
-  CHECK_FALSE(is_on(lamp));
+  CHECK_FALSE(is_on(led));
 }
 
 TEST_CASE("the serial line runs at 115200 baud and ends lines as terminals do") {

@@ -17,18 +17,18 @@ double autocovariance(const std::vector<Image>& images, int32_t a, int32_t b, in
   const double mean_a = mean_of(images, a);
   const double mean_b = mean_of(images, b);
   double sum = 0;
-  double places = 0;
+  double positions = 0;
   for (const Image& image : images) {
     const Shape shape = shape_of(image);
     for (int32_t y = 0; y < shape.height; ++y) {
       for (int32_t x = 0; x < shape.width; ++x) {
-        places += 1;
+        positions += 1;
         const bool inside = y + dy >= 0 && y + dy < shape.height && x + dx >= 0 && x + dx < shape.width;
         if (inside) sum += (image(y, x, a) - mean_a) * (image(y + dy, x + dx, b) - mean_b);
       }
     }
   }
-  return sum / places;
+  return sum / positions;
 }
 
 }  // namespace pmt::reference

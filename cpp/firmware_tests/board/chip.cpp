@@ -21,7 +21,7 @@ Chip::Chip(uint32_t reset_flags) : debug_(description.watchdog.freeze) {
   bus().attach(description.usart, 0x400, &usart_);
   bus().attach(description.watchdog.base, 0x400, &watchdog_);
   bus().attach(description.watchdog.freeze, 4, &debug_);
-  bus().attach(description.led.port, 0x400, &lamp_);
+  bus().attach(description.led.port, 0x400, &led_);
 }
 
 // A feed every 8 ms of the counter: 256 / 32 kHz.
@@ -53,10 +53,10 @@ void Chip::Watchdog::write(uint32_t offset, uint32_t value) {
   RegisterModel::write(offset, value);
 }
 
-void Chip::Lamp::write(uint32_t offset, uint32_t value) {
+void Chip::Led::write(uint32_t offset, uint32_t value) {
   if (offset == 0x18 && value != level) {
     level = value;
-    ++chip.lamp_changes;
+    ++chip.led_changes;
   }
   RegisterModel::write(offset, value);
 }

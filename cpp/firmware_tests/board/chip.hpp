@@ -1,4 +1,4 @@
-// The chip of the board under test: clocks, serial line, lamp, watchdog and SysTick, whose interrupt is never
+// The chip of the board under test: clocks, serial line, LED, watchdog and SysTick, whose interrupt is never
 // taken.
 #pragma once
 
@@ -20,8 +20,8 @@ class Chip {
   explicit Chip(uint32_t reset_flags);
 
   std::string sent;  // over the serial line
-  int32_t lamp_changes = 0;
-  uint32_t lamp() { return lamp_.level; }  // as written to BSRR
+  int32_t led_changes = 0;
+  uint32_t led() { return led_.level; }  // as written to BSRR
   void insert_card(bool is_in) {
     const stm32::Pin& detect = stm32::description.card_detect;
     chip().at(detect.port + 0x10) = is_in ? 0 : 1u << detect.number;
@@ -53,8 +53,8 @@ class Chip {
     bool runs = false;
     uint32_t fed = 0;  // milliseconds
   };
-  struct Lamp : RegisterModel {
-    explicit Lamp(Chip& chip) : RegisterModel(0), chip(chip) {}
+  struct Led : RegisterModel {
+    explicit Led(Chip& chip) : RegisterModel(0), chip(chip) {}
     void write(uint32_t offset, uint32_t value) override;
     Chip& chip;
     uint32_t level = 0;
@@ -69,7 +69,7 @@ class Chip {
   SysTick systick_{*this};
   Usart usart_{*this};
   Watchdog watchdog_{*this};
-  Lamp lamp_{*this};
+  Led led_{*this};
   uint32_t end_ = 0xFFFFFFFF;
 };
 

@@ -51,17 +51,17 @@ TEST_CASE("after power-on the watchdog runs, and stands still under a debugger")
   CHECK((chip.reset_flags() & (is_f7() ? 1u << 24 : 1u << 16)) != 0);  // the flags are cleared
 }
 
-TEST_CASE("after a fault the lamp blinks fast without an interrupt, and the watchdog resets the board") {
+TEST_CASE("after a fault the LED blinks fast without an interrupt, and the watchdog resets the board") {
   Chip chip(power_on());
   board::init();
   chip.sent.clear();
-  chip.lamp_changes = 0;
+  chip.led_changes = 0;
   const uint32_t before = chip.milliseconds();
   fail(bus_fault);
   CHECK(chip.sent == "error: " + described);
   CHECK(chip.milliseconds() - before > 4900);
   CHECK(chip.milliseconds() - before < 5300);
-  CHECK(chip.lamp_changes >= 48);
+  CHECK(chip.led_changes >= 48);
 }
 
 TEST_CASE("the next start tells of the fault, once") {
@@ -89,7 +89,7 @@ TEST_CASE("faults end: after three restarts the board blinks, is not trained on,
                            "error: the watchdog had to restart the board 3 times: press its reset button to try "
                            "again\r\nexit: 1\r\n");
     CHECK(!chip.watchdog_runs());
-    CHECK(chip.lamp_changes >= 500);
+    CHECK(chip.led_changes >= 500);
   }
   Chip chip(by_button());
   board::init();
@@ -109,12 +109,12 @@ TEST_CASE("a fault before anything runs is kept, and resets the board as soon") 
   CHECK(chip.sent == banner("the watchdog") + "last run: " + described);
 }
 
-TEST_CASE("the lamp is off after the start, and its level is the board's") {
+TEST_CASE("the LED is off after the start, and its level is the board's") {
   Chip chip(power_on());
   board::init();
-  CHECK(chip.lamp() == (is_f7() ? 1u << 17 : 1u << 11));
+  CHECK(chip.led() == (is_f7() ? 1u << 17 : 1u << 11));
   board::set_led(true);
-  CHECK(chip.lamp() == (is_f7() ? 1u << 1 : 1u << 27));
+  CHECK(chip.led() == (is_f7() ? 1u << 1 : 1u << 27));
 }
 
 TEST_CASE("opening a card ends where the clock's interrupt is never taken") {

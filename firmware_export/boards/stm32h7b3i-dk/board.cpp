@@ -1,4 +1,4 @@
-// STM32H7B3I-DK: pins from UM2569; the lamp as ST's stm32h7b3i_discovery.c drives it.
+// STM32H7B3I-DK: pins from UM2569; the LED as ST's stm32h7b3i_discovery.c drives it.
 #include "drivers/stm32/board.hpp"
 
 #include "drivers/io.hpp"

@@ -18,7 +18,7 @@ constexpr uint32_t baud = 115200;
 constexpr uint32_t settle_milliseconds = 10;  // of the card's switch
 constexpr uint32_t most_restarts = 3;         // by the watchdog, since power-on or the reset button
 constexpr uint32_t seconds_after_fault = 5;
-constexpr uint32_t fast = 100, slow = 1000;  // half a period of the lamp, in milliseconds
+constexpr uint32_t fast = 100, slow = 1000;  // half a period of the LED, in milliseconds
 
 // Not zeroed at the start: a computation that reads what it did not write shows in the comparison.
 alignas(16) __attribute__((section(".arena"))) uint8_t memory[exported::arena_bytes];
@@ -70,7 +70,7 @@ void init() {
 
 void print(const char* text) { stm32::send(description.usart, text); }
 
-// A microcontroller has nowhere to go: the lamp blinks fast after a failure and slowly otherwise.
+// A microcontroller has nowhere to go: the LED blinks fast after a failure and slowly otherwise.
 void exit(int status) {
   firmware::Line().text("exit: ").number(status).print();
   stm32::flush_usart(description.usart);
