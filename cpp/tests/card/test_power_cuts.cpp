@@ -76,9 +76,9 @@ TEST_CASE("a thousand power cuts in one training lose no checkpoint") {
 
 TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got over") {
   constexpr int32_t faults = 1000;
-  const std::vector<TransferFault> faults = {TransferFault::bad_transfer, TransferFault::no_answer,
-                                             TransferFault::lost_write, TransferFault::short_write,
-                                             TransferFault::flipped_read};
+  const std::vector<TransferFault> kinds = {TransferFault::bad_transfer, TransferFault::no_answer,
+                                            TransferFault::lost_write, TransferFault::short_write,
+                                            TransferFault::flipped_read};
   RandomSource random(9);
   CountingRun::format();
   SimulatedCard& card = SimulatedCard::instance();
@@ -93,7 +93,7 @@ TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got ov
     REQUIRE(run.steps() >= safe);
     REQUIRE(run.run_to(run.steps() + static_cast<uint32_t>(random.integer(0, 2))));
     const bool stuck = random.chance(4);
-    card.inject(random.pick(faults), stuck ? -1 : random.integer(1, 3));
+    card.inject(random.pick(kinds), stuck ? -1 : random.integer(1, 3));
     const bool done = run.run_to(run.steps() + 2);
     CHECK(done != stuck);
     if (!done) {
