@@ -33,15 +33,15 @@ TARGET = "qemu-mps2-an500"
 MODEL = "cifar10_mcunet"
 STEPS = 3
 QUERIES = 50  # the paper's
-# Rounds the arena's end up; what is used last need not be a multiple of it.
+# Rounds the arena's end up; the last byte in use need not be a multiple of it.
 ALIGNMENT = 16
-# Compiled once: what does not know the row.
+# Compiled once: files that do not depend on the row.
 SHARED = ("core", "common", "drivers")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A training; ``target`` is what all of its RAM may take, in KB of 1024 bytes."""
+    """A training; ``target`` is the limit of all of its RAM, in KB of 1024 bytes."""
 
     name: str
     layers: str
@@ -153,7 +153,7 @@ def measure(row: Row, model: Model, data: Dataset, out: Path, queries: int) -> M
 
 def share_objects(objects: Path, folder: Path) -> None:
     if objects.is_dir():
-        # Not copy2: what is older than its source is compiled again.
+        # Not copy2: a file older than its source is compiled again.
         shutil.copytree(
             objects, folder / "build", dirs_exist_ok=True, copy_function=shutil.copyfile
         )

@@ -1,4 +1,4 @@
-r"""Trains layers of a network by two engines, from the same seed, and says how far they agree.
+r"""Train layers of a network by two engines, from the same seed, and say how far they agree.
 
     python benchmarks/second_engine.py fashion_mnist_dscnn --data bundled --layers B1
     python benchmarks/second_engine.py resnet8_cifar10_int8.tflite --data cifar-10-batches-bin \\

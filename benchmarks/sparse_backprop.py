@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def schemes(a: argparse.Namespace, model: pmt.Model, parts: Split) -> dict[str, UpdateScheme]:
-    """Return what each method updates."""
+    """Return the scheme of each method."""
     layers = [layer.index for layer in model.layers]
     found = {"all layers": UpdateScheme.whole(layers, model), "biases": biases(layers, model)}
     head = head_layer(model)
@@ -134,7 +134,7 @@ def row(a: argparse.Namespace, model: pmt.Model, parts: Split, name: str, s: Upd
 def trainer_of(
     a: argparse.Namespace, model: pmt.Model, scheme: UpdateScheme, rate: float
 ) -> BackpropTrainer:
-    """Return what trains a scheme."""
+    """Return the trainer of a scheme."""
     return MCUTrainTrainer(
         scheme=scheme.text(model),
         epochs=a.epochs,

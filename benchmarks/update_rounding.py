@@ -55,7 +55,7 @@ def main() -> None:
 
 
 class Watched(BackpropTrainer):
-    """Keeps the stepper of its run, which measures the network that was trained."""
+    """A trainer that keeps the stepper of its run, which measures the network that was trained."""
 
     def stepper(self, model: pmt.Model, samples: int) -> Stepper:
         """Make it once."""

@@ -10,25 +10,25 @@ constexpr uint32_t programming = 7;
 
 }  // namespace
 
-CardModel::Answer CardModel::short_answer(uint32_t word, uint32_t index) {
-  return {Answer::Kind::ok, {word, 0, 0, 0}, index};
+CardModel::Response CardModel::short_response(uint32_t word, uint32_t index) {
+  return {Response::Kind::ok, {word, 0, 0, 0}, index};
 }
 
-CardModel::Answer CardModel::status(uint32_t index, uint32_t errors) {
+CardModel::Response CardModel::status(uint32_t index, uint32_t errors) {
   const bool busy = faults.always_busy && written_;
   const uint32_t state = busy ? programming : static_cast<uint32_t>(state_);
   const uint32_t word = errors | late_errors_ | state << 9 | (busy ? 0 : ready_for_data);
   late_errors_ = 0;
-  return short_answer(word, index);
+  return short_response(word, index);
 }
 
-CardModel::Answer CardModel::command(uint32_t index, uint32_t argument) {
+CardModel::Response CardModel::command(uint32_t index, uint32_t argument) {
   log += (application_ ? "A" : "") + std::to_string(index) + " ";
   if (faults.absent || index == faults.silent_command) return {};
-  Answer answer;
+  Response response;
   if (application_) {
     application_ = false;
-    answer = application_command(index, argument);
+    response = application_command(index, argument);
   } else {
     switch (index) {
       case 0:
@@ -37,47 +37,47 @@ CardModel::Answer CardModel::command(uint32_t index, uint32_t argument) {
         polls_ = 0;
         break;
       case 8:
-        if (version2_) answer = short_answer(argument, index);
+        if (version2_) response = short_response(argument, index);
         break;
       case 55:
         application_ = true;
-        answer = status(index);
+        response = status(index);
         break;
       case 2:
         state_ = State::identification;
-        answer = {Answer::Kind::ok, {1, 2, 3, 4}, 63};
+        response = {Response::Kind::ok, {1, 2, 3, 4}, 63};
         break;
       case 3:
         state_ = State::standby;
-        answer = short_answer(relative_address, index);
+        response = short_response(relative_address, index);
         break;
       case 9:
-        if (argument == relative_address) answer = {Answer::Kind::ok, csd(), 63};
+        if (argument == relative_address) response = {Response::Kind::ok, csd(), 63};
         break;
       case 7:
         state_ = State::transfer;
-        answer = status(index);
+        response = status(index);
         break;
       case 12: {
         const bool at_the_end = state_ == State::sending && position_ >= blocks_;
         state_ = State::transfer;
-        answer = status(index, at_the_end ? out_of_range : 0);
+        response = status(index, at_the_end ? out_of_range : 0);
         break;
       }
-      case 13: answer = status(index); break;
-      case 16: answer = status(index, argument == 512 ? 0 : illegal_command); break;
+      case 13: response = status(index); break;
+      case 16: response = status(index, argument == 512 ? 0 : illegal_command); break;
       case 17:
       case 18:
       case 24:
-      case 25: answer = start_blocks(index, argument); break;
+      case 25: response = start_blocks(index, argument); break;
       default: break;
     }
   }
-  if (index == faults.damaged_command && answer.kind == Answer::Kind::ok) answer.kind = Answer::Kind::damaged;
-  return answer;
+  if (index == faults.damaged_command && response.kind == Response::Kind::ok) response.kind = Response::Kind::damaged;
+  return response;
 }
 
-CardModel::Answer CardModel::application_command(uint32_t index, uint32_t argument) {
+CardModel::Response CardModel::application_command(uint32_t index, uint32_t argument) {
   if (index == 6 && argument == 2) {
     wide_ = true;
     return status(index);
@@ -86,17 +86,17 @@ CardModel::Answer CardModel::application_command(uint32_t index, uint32_t argume
   const bool ready = faults.power_up_polls >= 0 && polls_++ >= faults.power_up_polls;
   if (ready) state_ = State::ready;
   const bool large = high_capacity_ && (argument & 1u << 30) != 0;
-  return short_answer(0x00FF8000u | (ready ? 1u << 31 | (large ? 1u << 30 : 0) : 0), 63);
+  return short_response(0x00FF8000u | (ready ? 1u << 31 | (large ? 1u << 30 : 0) : 0), 63);
 }
 
-CardModel::Answer CardModel::start_blocks(uint32_t index, uint32_t argument) {
+CardModel::Response CardModel::start_blocks(uint32_t index, uint32_t argument) {
   position_ = high_capacity_ ? argument : argument / 512;
   if (state_ != State::transfer) return {};
   if (position_ >= blocks_) return status(index, out_of_range);
   single_ = index == 17 || index == 24;
-  const Answer answer = status(index);
+  const Response response = status(index);
   state_ = index < 24 ? State::sending : State::receiving;
-  return answer;
+  return response;
 }
 
 void CardModel::block_sent() {

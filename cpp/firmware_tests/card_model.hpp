@@ -1,4 +1,4 @@
-// An SD card as its host sees it: commands, answers, blocks (Physical Layer Simplified Specification).
+// An SD card as its host sees it: commands, responses, blocks (Physical Layer Simplified Specification).
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ using Block = std::array<uint8_t, 512>;
 
 struct CardFaults {
   bool absent = false;
-  int32_t power_up_polls = 2;           // answers of ACMD41 until the card is ready; < 0: never
-  uint32_t silent_command = 1000;       // gets no answer
-  uint32_t damaged_command = 1000;      // is answered with a wrong checksum
+  int32_t power_up_polls = 2;           // responses of ACMD41 until the card is ready; < 0: never
+  uint32_t silent_command = 1000;       // gets no response
+  uint32_t damaged_command = 1000;      // gets a response with a wrong checksum
   std::set<uint32_t> damaged_blocks;    // their checksum is wrong, on either way
   std::set<uint32_t> missing_blocks;    // the card never sends them, or never says that it took them
   std::set<uint32_t> protected_blocks;  // the card refuses to write them
   bool always_busy = false;             // after a write
-  uint32_t busy_looks = 0;              // after each block of a write, before the next is taken
+  uint32_t busy_polls = 0;              // after each block of a write, before the next is taken
   bool write_protected = false;         // in the CSD
 };
 
@@ -32,12 +32,12 @@ class CardModel {
   CardModel(bool version2, bool high_capacity, uint32_t blocks)
       : version2_(version2), high_capacity_(high_capacity), blocks_(blocks) {}
 
-  struct Answer {
+  struct Response {
     enum class Kind { none, ok, damaged } kind = Kind::none;
-    std::array<uint32_t, 4> words = {};  // a short answer is the first one
+    std::array<uint32_t, 4> words = {};  // a short response is the first one
     uint32_t index = 0;                  // what RESPCMD shows
   };
-  Answer command(uint32_t index, uint32_t argument);
+  Response command(uint32_t index, uint32_t argument);
 
   // For the controller's data path.
   bool is_sending() const { return state_ == State::sending; }
@@ -54,10 +54,10 @@ class CardModel {
   std::string log;  // the commands, in order
 
  private:
-  Answer application_command(uint32_t index, uint32_t argument);
-  Answer start_blocks(uint32_t index, uint32_t argument);
-  Answer status(uint32_t index, uint32_t errors = 0);
-  Answer short_answer(uint32_t word, uint32_t index);
+  Response application_command(uint32_t index, uint32_t argument);
+  Response start_blocks(uint32_t index, uint32_t argument);
+  Response status(uint32_t index, uint32_t errors = 0);
+  Response short_response(uint32_t word, uint32_t index);
   std::array<uint32_t, 4> csd() const;
 
   bool version2_, high_capacity_;

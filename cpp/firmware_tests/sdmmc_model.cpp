@@ -81,31 +81,31 @@ void SdmmcModel::start_command(uint32_t value) {
   if ((flags_ & (SDMMC_STA_CMDREND | SDMMC_STA_CMDSENT)) != 0) note("flags of the last command are there");
   const uint32_t index = value & 0x3F;
   if (!is_f7() && index == 12 && (value & H7_CMD_CMDSTOP) == 0) note("CMD12 without CMDSTOP");
-  const CardModel::Answer answer = card_->command(index, registers_[SDMMC_ARG / 4]);
-  answer_arrives(index, is_f7() ? value >> 6 & 3 : value >> 8 & 3, answer);
+  const CardModel::Response response = card_->command(index, registers_[SDMMC_ARG / 4]);
+  response_arrives(index, is_f7() ? value >> 6 & 3 : value >> 8 & 3, response);
   if (index == 12) data_active_ = false;
-  const bool moves = answer.kind == CardModel::Answer::Kind::ok && (card_->is_sending() || card_->is_receiving());
+  const bool moves = response.kind == CardModel::Response::Kind::ok && (card_->is_sending() || card_->is_receiving());
   if (!is_f7() && (value & H7_CMD_CMDTRANS) != 0 && moves) start_data();
   if (card_->is_sending() && !data_active_) note("the card sends and the data path is off");
 }
 
 // F7: 1 short, 3 long. H7: 1 short, 2 short without checksum, 3 long. 0: none.
-void SdmmcModel::answer_arrives(uint32_t index, uint32_t waits, const CardModel::Answer& answer) {
-  using Kind = CardModel::Answer::Kind;
+void SdmmcModel::response_arrives(uint32_t index, uint32_t waits, const CardModel::Response& response) {
+  using Kind = CardModel::Response::Kind;
   later_ = 3;
   if (waits == 0) {
     later_flags_ = SDMMC_STA_CMDSENT;
     return;
   }
-  if (answer.kind == Kind::none) {
+  if (response.kind == Kind::none) {
     later_flags_ = SDMMC_STA_CTIMEOUT;
     return;
   }
   if ((waits == 3) != (index == 2 || index == 9)) note("the wrong length of answer");
-  registers_[SDMMC_RESPCMD / 4] = answer.index;
-  for (uint32_t i = 0; i < 4; ++i) registers_[SDMMC_RESP1 / 4 + i] = answer.words[i];
+  registers_[SDMMC_RESPCMD / 4] = response.index;
+  for (uint32_t i = 0; i < 4; ++i) registers_[SDMMC_RESP1 / 4 + i] = response.words[i];
   const bool unchecked = index == 41 && !(waits == 2);
-  later_flags_ = answer.kind == Kind::damaged || unchecked ? SDMMC_STA_CCRCFAIL : SDMMC_STA_CMDREND;
+  later_flags_ = response.kind == Kind::damaged || unchecked ? SDMMC_STA_CCRCFAIL : SDMMC_STA_CMDREND;
 }
 
 void SdmmcModel::start_data() {
@@ -138,7 +138,7 @@ void SdmmcModel::move_data() {
   if ((flags_ & (SDMMC_STA_DCRCFAIL | SDMMC_STA_DTIMEOUT)) != 0) data_active_ = false;
 }
 
-// Eight words of the card's block with every look.
+// Eight words of the card's block with every poll.
 void SdmmcModel::send_block() {
   if (fifo_.size() + half_fifo > fifo_words()) return;
   const Block& block = card_->sent_block();
@@ -172,7 +172,7 @@ void SdmmcModel::take_block() {
     return;
   }
   card_->receive_block(block);
-  busy_ = card_->faults.busy_looks;
+  busy_ = card_->faults.busy_polls;
   remaining_ -= 512;
 }
 

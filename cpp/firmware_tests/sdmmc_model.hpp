@@ -25,7 +25,7 @@ class SdmmcModel : public Peripheral {
   bool is_f7() const { return setup_.generation == stm32::SdmmcGeneration::f7; }
   bool is_wide() const;
   void start_command(uint32_t value);
-  void answer_arrives(uint32_t index, uint32_t waits, const CardModel::Answer& answer);
+  void response_arrives(uint32_t index, uint32_t waits, const CardModel::Response& response);
   void start_data();
   void move_data();
   void send_block();
@@ -37,13 +37,13 @@ class SdmmcModel : public Peripheral {
   CardModel* card_;
   uint32_t registers_[64] = {};
   uint32_t flags_ = 0;        // of STA, those that stay
-  uint32_t later_flags_ = 0;  // arrive with the next look but one
+  uint32_t later_flags_ = 0;  // arrive with the next poll but one
   int32_t later_ = 0;
   bool data_active_ = false;
   uint32_t remaining_ = 0;   // bytes between card and controller
-  uint32_t silence_ = 0;     // looks without data
+  uint32_t silence_ = 0;     // polls without data
   uint32_t sent_words_ = 0;  // of the card's block
-  uint32_t busy_ = 0;        // looks until the card takes the next block
+  uint32_t busy_ = 0;        // polls until the card takes the next block
   std::deque<uint32_t> fifo_;
 };
 

@@ -124,7 +124,7 @@ TEST_CASE("an absent card, and one that never powers up") {
   }
 }
 
-TEST_CASE("a card that falls silent at any command is a timeout, a damaged answer a checksum") {
+TEST_CASE("a card that falls silent at any command is a timeout, a damaged response a checksum") {
   for (const auto& setup : {f7, h7}) {
     for (const uint32_t command : {2u, 3u, 9u, 7u, 6u, 16u}) {
       Slot silent(setup);
@@ -206,7 +206,7 @@ TEST_CASE("many blocks at once take a slow card longer than one may, and are wri
   for (const auto& setup : {f7, h7}) {
     Slot slot(setup);
     REQUIRE(slot.open() == CardStatus::ok);
-    slot.card.faults.busy_looks = 100'000;
+    slot.card.faults.busy_polls = 100'000;
     const auto words = numbered(16);
     const uint32_t before = slot.bus.milliseconds();
     CHECK(slot.driver.write(5, 16, words.data()) == CardStatus::ok);

@@ -1,4 +1,4 @@
-// Writes some small sound images into a folder: fuzz_seeds FOLDER
+// Writes some small valid images into a folder: fuzz_seeds FOLDER
 #include <cstdio>
 #include <string>
 

@@ -19,13 +19,13 @@ class ShuffledExecutor {
 
   Executor executor() { return {workers_, this, run, stopping}; }
 
-  // Stop at the n-th question, counted from now; the first is 0, and -1 is never.
-  void stop_at(int32_t question) {
-    stop_at_ = question;
-    questions_ = 0;
+  // Stop at the n-th check for a stop, counted from now; the first is 0, and -1 is never.
+  void stop_at(int32_t check) {
+    stop_at_ = check;
+    checks_ = 0;
     stopped_ = false;
   }
-  int32_t questions() const { return questions_; }
+  int32_t checks() const { return checks_; }
 
  private:
   static bool run(void* context, int32_t count, Executor::Task task, void* argument, bool may_stop) {
@@ -40,7 +40,7 @@ class ShuffledExecutor {
 
   static bool stopping(void* context, int32_t) {
     auto& self = *static_cast<ShuffledExecutor*>(context);
-    if (self.questions_++ == self.stop_at_) self.stopped_ = true;
+    if (self.checks_++ == self.stop_at_) self.stopped_ = true;
     return self.stopped_;
   }
 
@@ -58,7 +58,7 @@ class ShuffledExecutor {
   int32_t workers_;
   TaskOrder order_;
   int32_t stop_at_ = -1;
-  int32_t questions_ = 0;
+  int32_t checks_ = 0;
   bool stopped_ = false;
 };
 

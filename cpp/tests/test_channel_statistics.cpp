@@ -113,7 +113,7 @@ TEST_CASE("measured statistics are those of the exact outputs") {
         const double scale = double{c.model.input_of(c.model.op(op)).scale} * double{weight_scale};
         const auto expected =
             reference::channel_statistics(sums, static_cast<int32_t>(k), c.model.bias(c.model.op(op))[k], scale);
-        // An output is seen to a sixteenth of a deviation, and there are at least a dozen.
+        // An output is resolved to a sixteenth of a deviation, and there are at least a dozen.
         CHECK(std::abs(found[k].mean - expected.mean) <= 0.06 * expected.deviation + scale);
         CHECK(std::abs(found[k].deviation - expected.deviation) <= 0.06 * expected.deviation + scale);
       }

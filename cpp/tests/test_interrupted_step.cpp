@@ -48,7 +48,7 @@ struct FailingSource {
 
 }  // namespace
 
-TEST_CASE("a step cancelled at any question leaves every weight as it was, and runs again as if never begun") {
+TEST_CASE("a step canceled at any check for a stop leaves every weight as it was, and runs again as if never begun") {
   for (const Scope scope : {Scope::layer_wise, Scope::model_wise}) {
     for (const int32_t workers : {1, 3}) {
       CAPTURE(workers);
@@ -62,8 +62,8 @@ TEST_CASE("a step cancelled at any question leaves every weight as it was, and r
 
       ShuffledExecutor executor(2, workers);
       TrainingRun run = setting.run(executor.executor());
-      for (int32_t question = 0; question < counting.questions(); ++question) {
-        executor.stop_at(question);
+      for (int32_t check = 0; check < counting.checks(); ++check) {
+        executor.stop_at(check);
         CHECK(run.train(setting.samples, 1, 0.7f).code == Code::cancelled);
         CHECK(run.parameters() == before);
       }
@@ -74,7 +74,7 @@ TEST_CASE("a step cancelled at any question leaves every weight as it was, and r
   }
 }
 
-TEST_CASE("a step whose tasks stopped halfway is cancelled, though every task was begun") {
+TEST_CASE("a step whose tasks stopped halfway is canceled, though every task was begun") {
   const Setting setting(43);
   Executor executor = sequential_executor();
   executor.run = [](void*, int32_t count, Executor::Task task, void* argument, bool) {

@@ -50,7 +50,7 @@ struct Setting {
   TrainerOptions options;
 };
 
-// Calls check(setting, trial) for every kind of memory.
+// Calls check(setting, trial) for every kind of optimizer state.
 template <typename Check>
 void for_all_kinds(uint64_t seed, const Check& check) {
   RandomSource random(seed);
@@ -144,7 +144,7 @@ TEST_CASE("training goes on from its optimizer state as if it had never stopped"
   CHECK(kept == 10);
 }
 
-TEST_CASE("every kind of memory gives the same bytes in any order, on any kernels") {
+TEST_CASE("every kind of optimizer state gives the same bytes in any order, on any kernels") {
   int32_t learned = 0;
   for_all_kinds(62, [&](const Setting& setting) {
     const auto trained = [&](const Machine& machine) {

@@ -144,7 +144,7 @@ Measured measure(const Setting& setting, const ReferenceEstimate& reference, con
 
 }  // namespace
 
-TEST_CASE("the share of noise is the definition's, and fades from step to step") {
+TEST_CASE("the share of noise is the definition's, averaged over the steps with exponential weights") {
   RandomSource random(65);
   int32_t compared[2] = {0, 0};
   for (int i = 0; i < 40; ++i) {

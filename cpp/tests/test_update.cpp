@@ -227,7 +227,7 @@ TEST_CASE("biases stay where they are not trained, and inside int32 where they a
   CHECK(one.bias[0] == INT_MIN);
 }
 
-TEST_CASE("a normalised update has the root mean square that was asked for") {
+TEST_CASE("a normalized update has the root mean square that was asked for") {
   RandomSource random(28);
   LayerCase one(random, OpKind::conv2d);
   one.options.step = Step::normalised;
@@ -362,7 +362,7 @@ TEST_CASE("Adam's first step is the learning rate against the sign of the gradie
   }
 }
 
-TEST_CASE("the shrinkage is a factor of the step, normalised or not") {
+TEST_CASE("the shrinkage is a factor of the step, normalized or not") {
   for (const Step step : {Step::gradient, Step::normalised}) {
     RandomSource random(33);
     LayerCase one(random, OpKind::conv2d);

@@ -178,9 +178,9 @@ TEST_CASE("distances and the covariance matrix of a window") {
   for (int32_t i = 0; i < groups.values(); ++i) values.push_back(static_cast<float>(i));
   std::vector<float> matrix(64);
   window_covariance(groups, values.data(), matrix.data());
-  // Place (0, 0) channel 0 with place (1, 1) channel 1: lag 4, pair (0, 1).
+  // Position (0, 0) channel 0 with position (1, 1) channel 1: lag 4, pair (0, 1).
   CHECK(matrix[0 * 8 + 7] == 17.0f);
-  // Place (1, 0) channel 1 with place (0, 1) channel 0: the other way round it is lag (1, -1), pair (0, 1).
+  // Position (1, 0) channel 1 with position (0, 1) channel 0: the other way round it is lag (1, -1), pair (0, 1).
   CHECK(matrix[5 * 8 + 2] == 9.0f);
   CHECK(matrix[2 * 8 + 5] == 9.0f);
 }

@@ -49,8 +49,8 @@ constexpr uint32_t block_bytes = 512;
 
 enum class CardStatus : int32_t {
   ok = 0,
-  absent,           // no card answers
-  timeout,          // a card that answered does not any more
+  absent,           // no card responds
+  timeout,          // a card that responded does not any more
   checksum,         // the transfer's CRC is wrong
   write_protected,  // or the card refuses the write
   out_of_range,     // beyond the card's last block

@@ -15,7 +15,7 @@ SEVERITY = 5
 
 
 def float_accuracy(graph: FloatGraph, data: Dataset) -> float:
-    """Fraction 0..1 of images that the float network classifies rightly."""
+    """Fraction 0..1 of images that the float network classifies correctly."""
     right = 0
     for first in range(0, len(data), BATCH):
         inputs = normalise(graph, data.images[first : first + BATCH])
@@ -26,7 +26,7 @@ def float_accuracy(graph: FloatGraph, data: Dataset) -> float:
 
 
 def int8_accuracy(model: Model, data: Dataset) -> float:
-    """Fraction 0..1 of images that the int8 network classifies rightly."""
+    """Fraction 0..1 of images that the int8 network classifies correctly."""
     return model.evaluate(data, threads=1).accuracy
 
 

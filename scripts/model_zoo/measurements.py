@@ -16,7 +16,7 @@ SEVERITY = 5
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Shares 0..1 of images classified rightly, before any adaptation."""
+    """Shares 0..1 of images classified correctly, before any adaptation."""
 
     float_held_out: float
     float_test: float

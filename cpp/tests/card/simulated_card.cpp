@@ -66,7 +66,7 @@ CardStatus SimulatedCard::read(uint32_t first, uint32_t count, uint8_t* to) {
   if (!is_inside(first, count)) return CardStatus::out_of_range;
   const TransferFault fault = next_fault(false);
   if (fault == TransferFault::bad_transfer) return CardStatus::checksum;
-  if (fault == TransferFault::no_answer) return CardStatus::timeout;
+  if (fault == TransferFault::no_response) return CardStatus::timeout;
   std::copy_n(bytes.data() + size_t{first} * block_bytes, size_t{count} * block_bytes, to);
   if (fault == TransferFault::flipped_read) to[100] ^= 0x10;
   return CardStatus::ok;
@@ -89,7 +89,7 @@ CardStatus SimulatedCard::write(uint32_t first, uint32_t count, const uint8_t* f
   take_time(count);
   ++write_transfers;
   const TransferFault fault = next_fault(true);
-  if (fault == TransferFault::no_answer) return CardStatus::timeout;
+  if (fault == TransferFault::no_response) return CardStatus::timeout;
   for (uint32_t i = 0; i < count; ++i, to += block_bytes, from += block_bytes) {
     if (cut_after_ == 0) {
       tear(to, from);

@@ -20,7 +20,7 @@ enum class Torn { old_block, new_block, first_part, noise };
 enum class TransferFault {
   none,
   bad_transfer,  // reports a wrong CRC
-  no_answer,     // reports a timeout
+  no_response,   // reports a timeout
   lost_write,    // says it is written, and nothing is
   short_write,   // says it is written, and only the first part of the last block is
   flipped_read,  // delivers a wrong byte and reports nothing

@@ -137,8 +137,9 @@ TEST_CASE("so does the training of the bundled network") {
 
 TEST_CASE("a card that fails for a while costs tries and nothing else") {
   Board board(some_options(Optimizer::adam, true));
-  for (const TransferFault fault : {TransferFault::bad_transfer, TransferFault::no_answer, TransferFault::flipped_read,
-                                    TransferFault::lost_write, TransferFault::short_write}) {
+  for (const TransferFault fault :
+       {TransferFault::bad_transfer, TransferFault::no_response, TransferFault::flipped_read, TransferFault::lost_write,
+        TransferFault::short_write}) {
     SimulatedCard& card = SimulatedCard::instance();
     card.reset(0);
     card.bytes = board.training.blocks;
@@ -157,7 +158,7 @@ TEST_CASE("a card that gets stuck stops training in a safe state, and the next s
   REQUIRE(session.resume());
   for (int i = 0; i < 5; ++i) REQUIRE(session.step());
   const std::vector<uint8_t> good = card.bytes;
-  card.inject(TransferFault::no_answer, -1);
+  card.inject(TransferFault::no_response, -1);
   CHECK(!session.step());
   CHECK(!card.led);
   CHECK(session.report() == 1);

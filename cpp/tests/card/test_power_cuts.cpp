@@ -76,7 +76,7 @@ TEST_CASE("a thousand power cuts in one training lose no checkpoint") {
 
 TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got over") {
   constexpr int32_t faults = 1000;
-  const std::vector<TransferFault> kinds = {TransferFault::bad_transfer, TransferFault::no_answer,
+  const std::vector<TransferFault> kinds = {TransferFault::bad_transfer, TransferFault::no_response,
                                             TransferFault::lost_write, TransferFault::short_write,
                                             TransferFault::flipped_read};
   RandomSource random(9);
@@ -107,7 +107,7 @@ TEST_CASE("a thousand faults of the card lose no checkpoint, and most are got ov
   CHECK(stopped < 300);
 }
 
-TEST_CASE("a checkpoint that rots on the card is replaced from the one before") {
+TEST_CASE("a checkpoint that is corrupted on the card is replaced from the one before") {
   RandomSource random(10);
   for (int32_t round = 0; round < 50; ++round) {
     CountingRun::format();
@@ -126,7 +126,7 @@ TEST_CASE("a checkpoint that rots on the card is replaced from the one before") 
   }
 }
 
-TEST_CASE("the rest of a rotten checkpoint does not pass for a part of the one that replaces it") {
+TEST_CASE("the rest of a corrupt checkpoint does not pass for a part of the one that replaces it") {
   RandomSource random(11);
   for (int64_t writes = 1; writes < 4; ++writes) {
     CountingRun::format();
@@ -138,7 +138,7 @@ TEST_CASE("the rest of a rotten checkpoint does not pass for a part of the one t
     CountingRun next;
     REQUIRE(next.start());
     card.cut_power(writes, Torn::old_block, &random);
-    CHECK_THROWS_AS(next.run_to(6, 2), PowerCut);  // the block that was rotten is good again
+    CHECK_THROWS_AS(next.run_to(6, 2), PowerCut);  // the block that was corrupt is good again
     card.power_on();
     CountingRun last;
     REQUIRE(last.start());

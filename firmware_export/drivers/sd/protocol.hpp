@@ -30,7 +30,7 @@ enum Command : uint32_t {
 
 constexpr uint32_t check_pattern = 0x1AA;         // send_if_cond: 2.7 to 3.6 V, and a pattern to echo
 constexpr uint32_t all_voltages = 0x00FF8000;     // 2.7 to 3.6 V
-constexpr uint32_t high_capacity = 1u << 30;      // HCS in the argument, CCS in the answer
+constexpr uint32_t high_capacity = 1u << 30;      // HCS in the argument, CCS in the response
 constexpr uint32_t powered_up = 1u << 31;         // of the OCR
 constexpr uint32_t start_up_milliseconds = 1000;  // the longest that a card may take
 constexpr uint32_t program_milliseconds = 1000;   // 500 ms at most for the largest cards
@@ -39,7 +39,7 @@ constexpr uint32_t program_milliseconds = 1000;   // 500 ms at most for the larg
 constexpr uint32_t status_out_of_range = 1u << 31;
 constexpr uint32_t status_address_error = 1u << 30;
 constexpr uint32_t status_write_protected = 1u << 26 | 1u << 15;  // WP_VIOLATION, WP_ERASE_SKIP
-// Without COM_CRC_ERROR and ILLEGAL_COMMAND: they tell of the command before, which got no answer.
+// Without COM_CRC_ERROR and ILLEGAL_COMMAND: they tell of the command before, which got no response.
 constexpr uint32_t status_any_error = 0xFD398008;
 constexpr uint32_t status_ready_for_data = 1u << 8;
 constexpr uint32_t status_state = 15u << 9;

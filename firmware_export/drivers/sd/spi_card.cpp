@@ -11,14 +11,14 @@ constexpr uint8_t in_idle_state = 0x01;  // of R1
 constexpr uint8_t illegal_command = 0x04;
 constexpr uint8_t bad_address = 0x60;  // address and parameter error
 constexpr uint8_t bad_checksum = 0x08;
-constexpr uint8_t no_answer = 0xFF;
+constexpr uint8_t no_response = 0xFF;
 constexpr uint8_t start_token = 0xFE;
-constexpr uint32_t looks_for_answer = 10;
+constexpr uint32_t most_response_polls = 10;
 constexpr uint32_t crc_on_off = 59;
 constexpr uint32_t data_milliseconds = 500;
 
-CardStatus status_of_answer(uint8_t r1) {
-  if (r1 == no_answer) return CardStatus::timeout;
+CardStatus status_of_response(uint8_t r1) {
+  if (r1 == no_response) return CardStatus::timeout;
   if ((r1 & bad_checksum) != 0) return CardStatus::checksum;
   if ((r1 & bad_address) != 0) return CardStatus::out_of_range;
   return r1 == 0 ? CardStatus::ok : CardStatus::failed;
@@ -67,23 +67,23 @@ CardStatus SpiCard::power_up() {
   if (command(go_idle_state, 0) != in_idle_state) return CardStatus::absent;
   const uint8_t condition = command(send_if_cond, check_pattern);
   const bool version2 = (condition & illegal_command) == 0;
-  if (version2 && (answer_word() & 0xFFF) != check_pattern) return CardStatus::failed;
+  if (version2 && (response_word() & 0xFFF) != check_pattern) return CardStatus::failed;
   // Without this the card checks no checksums but those of the first two commands.
   command(crc_on_off, 1);
   const uint32_t start = board::milliseconds();
-  uint8_t answer = no_answer;
-  while (answer != 0) {
+  uint8_t response = no_response;
+  while (response != 0) {
     if (board::milliseconds() - start > start_up_milliseconds) return CardStatus::timeout;
-    answer = application_command(app_sd_send_op_cond, version2 ? high_capacity : 0);
+    response = application_command(app_sd_send_op_cond, version2 ? high_capacity : 0);
   }
   // QEMU's card says here that it is still idle.
   if ((command(read_ocr, 0) & ~in_idle_state) != 0) return CardStatus::failed;
-  by_blocks_ = (answer_word() & high_capacity) != 0;
-  return status_of_answer(command(set_blocklen, board::block_bytes));
+  by_blocks_ = (response_word() & high_capacity) != 0;
+  return status_of_response(command(set_blocklen, board::block_bytes));
 }
 
 CardStatus SpiCard::read_size() {
-  const CardStatus asked = status_of_answer(command(send_csd, 0));
+  const CardStatus asked = status_of_response(command(send_csd, 0));
   if (asked != CardStatus::ok) return asked;
   uint8_t bytes[16];
   const CardStatus status = read_data(bytes, sizeof bytes);
@@ -102,7 +102,7 @@ CardStatus SpiCard::read(uint32_t first, uint32_t count, void* bytes) {
   auto* to = static_cast<uint8_t*>(bytes);
   for (uint32_t i = 0; i < count && status == CardStatus::ok; ++i, to += board::block_bytes) {
     const uint32_t address = by_blocks_ ? first + i : (first + i) * board::block_bytes;
-    status = status_of_answer(command(read_single_block, address));
+    status = status_of_response(command(read_single_block, address));
     if (status == CardStatus::ok) status = read_data(to, board::block_bytes);
     end_command();
   }
@@ -115,10 +115,10 @@ CardStatus SpiCard::write(uint32_t first, uint32_t count, const void* bytes) {
   const auto* from = static_cast<const uint8_t*>(bytes);
   for (uint32_t i = 0; i < count && status == CardStatus::ok; ++i, from += board::block_bytes) {
     const uint32_t address = by_blocks_ ? first + i : (first + i) * board::block_bytes;
-    status = status_of_answer(command(write_block, address));
+    status = status_of_response(command(write_block, address));
     if (status == CardStatus::ok) status = write_data(from);
     if (status == CardStatus::ok) {
-      status = status_of_answer(command(send_status, 0));
+      status = status_of_response(command(send_status, 0));
       constexpr uint8_t protection = 0x20 | 0x02;  // WP_VIOLATION, WP_ERASE_SKIP
       const uint8_t rest = bus_.exchange(idle_byte);
       if (status == CardStatus::ok && (rest & protection) != 0) status = CardStatus::write_protected;
@@ -134,7 +134,7 @@ CardStatus SpiCard::check_range(uint32_t first, uint32_t count) const {
   return first > blocks_ || count > blocks_ - first ? CardStatus::out_of_range : CardStatus::ok;
 }
 
-// Selects the card and leaves it so: data may follow the answer.
+// Selects the card and leaves it so: data may follow the response.
 uint8_t SpiCard::command(uint32_t index, uint32_t argument) {
   end_command();
   bus_.select(true);
@@ -144,9 +144,9 @@ uint8_t SpiCard::command(uint32_t index, uint32_t argument) {
                       static_cast<uint8_t>(argument),       0};
   frame[5] = static_cast<uint8_t>(crc7(frame, 5) << 1 | 1);
   for (const uint8_t byte : frame) bus_.exchange(byte);
-  uint8_t answer = no_answer;
-  for (uint32_t i = 0; i < looks_for_answer && (answer & 0x80) != 0; ++i) answer = bus_.exchange(idle_byte);
-  return answer;
+  uint8_t response = no_response;
+  for (uint32_t i = 0; i < most_response_polls && (response & 0x80) != 0; ++i) response = bus_.exchange(idle_byte);
+  return response;
 }
 
 uint8_t SpiCard::application_command(uint32_t index, uint32_t argument) {
@@ -154,7 +154,7 @@ uint8_t SpiCard::application_command(uint32_t index, uint32_t argument) {
   return command(index, argument);
 }
 
-uint32_t SpiCard::answer_word() {
+uint32_t SpiCard::response_word() {
   uint32_t word = 0;
   for (int32_t i = 0; i < 4; ++i) word = word << 8 | bus_.exchange(idle_byte);
   return word;
@@ -188,9 +188,9 @@ CardStatus SpiCard::write_data(const uint8_t* bytes) {
   bus_.exchange(static_cast<uint8_t>(crc >> 8));
   bus_.exchange(static_cast<uint8_t>(crc));
   constexpr uint8_t accepted = 0x05, wrong_checksum = 0x0B;
-  const uint8_t answer = bus_.exchange(idle_byte) & 0x1F;
-  if (answer == wrong_checksum) return CardStatus::checksum;
-  if (answer != accepted) return CardStatus::failed;
+  const uint8_t response = bus_.exchange(idle_byte) & 0x1F;
+  if (response == wrong_checksum) return CardStatus::checksum;
+  if (response != accepted) return CardStatus::failed;
   return wait_while_busy() ? CardStatus::ok : CardStatus::timeout;
 }
 

@@ -25,7 +25,7 @@ class SpiCard {
  private:
   uint8_t command(uint32_t index, uint32_t argument);
   uint8_t application_command(uint32_t index, uint32_t argument);
-  uint32_t answer_word();
+  uint32_t response_word();
   void end_command();
   board::CardStatus power_up();
   board::CardStatus read_size();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t identification_hz = 400'000;
 constexpr uint32_t transfer_hz = 25'000'000;
-constexpr uint32_t command_milliseconds = 100;  // an answer takes 64 clocks at most
+constexpr uint32_t command_milliseconds = 100;  // a response takes 64 clocks at most
 constexpr uint32_t data_milliseconds = 500;     // of the controller's own timer
 constexpr uint32_t most_blocks = 32768;         // of one transfer: DLEN has 25 bits
 constexpr uint32_t words_at_once = 8;
@@ -57,7 +57,7 @@ CardStatus Sdmmc::open(uint32_t* blocks) {
   return CardStatus::ok;
 }
 
-// A card that does not answer the first commands is not there.
+// A card that does not respond to the first commands is not there.
 CardStatus Sdmmc::identify(uint32_t* ocr) {
   PMT_RETURN_IF_BAD(command(sd::go_idle_state, 0, Response::none));
   const CardStatus condition = command(sd::send_if_cond, sd::check_pattern, Response::r7);
@@ -136,7 +136,7 @@ CardStatus Sdmmc::check_range(uint32_t first, uint32_t count) const {
 }
 
 // The F7 takes the data path's enable bit: for a read before the command, for data may follow at once;
-// for a write after the answer. The H7 starts the path itself with a command that is marked. The last
+// for a write after the response. The H7 starts the path itself with a command that is marked. The last
 // transfer has left the path off: a write to DCTRL that soon before the next one would be lost on the F7.
 CardStatus Sdmmc::start_transfer(uint32_t first, uint32_t count, Direction direction) {
   const bool reads = direction == Direction::read;
