@@ -13,8 +13,8 @@ from required import need
 
 import pmt
 from pmt.cli import main
+from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export import export
-from pmt.firmware.export.linked import link_firmware
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.sources import find_target
 from pmt.train.costs.arena import device_options

@@ -67,17 +67,7 @@ def check_same_bytes(
         learning_rates=None,
         inferences=0,
     )
-    expected = compute_expected(
-        task.model.image(),
-        task.options,
-        task.layers,
-        task.settings,
-        task.batch,
-        task.steps,
-        task.images,
-        task.labels,
-        0,
-    )
+    expected = compute_expected(task)
     assert pmt.load(folder / "build" / "card.img").image() == expected.image
     assert expected.image != task.model.image()
     assert sum(result["changed"] for result in expected.results) > 100

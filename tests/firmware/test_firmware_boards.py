@@ -16,8 +16,8 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
+from pmt.firmware.board.linked import linked_sizes
 from pmt.firmware.export import export
-from pmt.firmware.export.linked import linked_sizes
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
 BOARDS = ("stm32f746g-disco", "stm32h7b3i-dk")

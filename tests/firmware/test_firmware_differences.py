@@ -15,7 +15,7 @@ from networks import residual_network
 import pmt
 from pmt.firmware.export import export
 from pmt.firmware.export.card import Expected, build_card, compute_expected
-from pmt.firmware.export.task import Task, make_task
+from pmt.firmware.export.task import make_task
 from pmt.model.card_format import BLOCK, STREAM, CardHeader, pack_blocks
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
@@ -35,7 +35,7 @@ def make_card(change: Callable[[Expected], Expected]) -> bytes:
     """The project's card with other expected results."""
     model = residual_network()
     data = random_dataset(model, 9)
-    t: Task = make_task(
+    task = make_task(
         model,
         dataset=data,
         options=OPTIONS,
@@ -45,9 +45,7 @@ def make_card(change: Callable[[Expected], Expected]) -> bytes:
         learning_rates=None,
         inferences=2,
     )
-    image = model.image()
-    task = (image, t.options, t.layers, t.settings, t.batch, t.steps, t.images, t.labels)
-    return build_card(*task, change(compute_expected(*task, 2)))
+    return build_card(task, change(compute_expected(task)))
 
 
 def run_with(project: Path, card: bytes) -> tuple[bool, str]:

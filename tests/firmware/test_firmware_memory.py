@@ -22,8 +22,8 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
+from pmt.firmware.board.linked import linked_sizes
 from pmt.firmware.export import export
-from pmt.firmware.export.linked import linked_sizes
 from pmt.firmware.export.task import make_task
 from pmt.firmware.monitor import TrainingLog
 from pmt.train.costs.arena import arena_bytes

@@ -9,7 +9,7 @@ from pathlib import Path
 from firmware_tools import need_firmware_tools
 
 import pmt
-from pmt.firmware.export.linked import link_firmware
+from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.sources import find_target
 from pmt.train.clean_statistics import without_statistics

@@ -18,9 +18,10 @@ from pmt.cli.output import Output
 from pmt.cli.sources import data_source, load_model
 from pmt.datasets import Dataset
 from pmt.firmware.export import export
-from pmt.firmware.export.card import MOST_STEPS, SAVE_INTERVAL
-from pmt.firmware.export.formats import FORMATS
+from pmt.firmware.export.card import SAVE_INTERVAL
+from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.lock import Lock, read_lock
+from pmt.firmware.export.task import MOST_STEPS
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol.data_source import BUNDLED, DataSource

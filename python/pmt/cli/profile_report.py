@@ -10,9 +10,9 @@ from pmt.baselines.backprop.cost import inference_moments
 from pmt.cli.output import table
 from pmt.firmware.board.backends import Backend, our_backends, tflite_micro_backend
 from pmt.firmware.board.instructions import Instructions
+from pmt.firmware.board.linked import LinkedSizes
 from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
 from pmt.firmware.export.latency import Latency
-from pmt.firmware.export.linked import LinkedSizes
 from pmt.firmware.export.memory import PlannedSizes
 from pmt.firmware.export.sources import find_target
 from pmt.firmware.export.target import Target

@@ -1,1 +1,1 @@
-"""What a model takes on a board: memory, instructions, time; on top of costs and export."""
+"""Memory and instructions that a model takes on a board."""

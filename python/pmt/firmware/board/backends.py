@@ -53,11 +53,6 @@ def our_backends(model: Model) -> list[Backend]:
 
     A device trains, and so the forward is the main pass of training the last layer alone; of that
     arena neither the layer's parameters nor the losses count.
-
-    Returns
-    -------
-    list of Backend
-        Of processors with Arm's DSP extension, of others, and without line buffers.
     """
     options = device_options(TrainingOptions(batch=1, queries=2))
     layers = [model.layers[-1].index]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make
 from pmt.firmware.export import sources
 from pmt.firmware.export.layout import link_script
-from pmt.firmware.export.linked import MAKE_SECONDS, need_programs, run_make
 from pmt.model import Model
 from pmt.train.costs.arena import device_options
 from pmt.train.costs.zeroth_order_work import zeroth_order_work
@@ -44,7 +44,7 @@ class OpInstructions:
 
 @dataclass(frozen=True)
 class Instructions:
-    """What one set of kernels takes.
+    """Instructions that one set of kernels takes.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pmt.baselines.backprop.cost import inference_moments
-from pmt.firmware.export.linked import LinkedSizes, link_firmware, require_linked
+from pmt.firmware.board.linked import LinkedSizes, link_firmware, require_linked
 from pmt.firmware.export.memory import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
@@ -59,14 +59,14 @@ class BoardMemory:
 
     @property
     def flash_over(self) -> int:
-        """Bytes of flash beyond the board's, 0 where it fits; likewise."""
+        """Bytes of flash beyond the board's, 0 where it fits; by the surest of the three counts."""
         sizes = self.linked or self.planned
         flash = self.frozen if sizes is None else sizes.flash
         return max(0, flash - self.target.flash.bytes)
 
     @property
     def fits(self) -> bool:
-        """Whether both suffice."""
+        """Whether RAM and flash suffice."""
         return self.ram_over == 0 and self.flash_over == 0
 
     def to_json(self) -> dict[str, Any]:
@@ -87,11 +87,10 @@ class BoardMemory:
 
 
 def analytic_bytes(model: Model, profile: Profile) -> int:
-    """Return the RAM of a method as the paper counts it.
+    """Return the RAM of a method as the paper counts it ("Peak Memory" of the hardware cost).
 
     With forward passes alone: the trained parameters and the activations that are alive at once in
-    inference (paper, "Peak Memory" of the hardware cost). For back-propagation the lower bound of
-    :func:`pmt.baselines.backprop.cost.backward_memory`.
+    inference. For back-propagation the lower bound of :func:`backward_memory`.
     """
     if profile.device is None:
         return profile.memory.sram
@@ -100,22 +99,7 @@ def analytic_bytes(model: Model, profile: Profile) -> int:
 
 
 def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
-    """Count a method's memory on a board; nothing is built.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    profile : Profile
-        What the method takes.
-    target : Target
-        The board.
-
-    Returns
-    -------
-    BoardMemory
-        With what is planned, where the core trains the method.
-    """
+    """Count a method's memory on a board; nothing is built."""
     planned = None
     if profile.options is not None:
         core = device_options(profile.options)
@@ -125,28 +109,12 @@ def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:
 
 
 def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
-    """Build the firmware of every row that is planned and fits; see :func:`link_firmware`.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    rows : sequence of BoardMemory
-        Of one board.
-
-    Returns
-    -------
-    list of BoardMemory
-        The same, with what is linked.
+    """Build the firmware of every row of one board that is planned and fits.
 
     Raises
     ------
-    ValueError
-        If the board's firmware is a library, which links nothing.
-    FileNotFoundError
-        If compiler or make are missing.
-    ChildProcessError
-        If the firmware does not build.
+    ValueError, FileNotFoundError, ChildProcessError, TimeoutError
+        As :func:`link_firmware`.
     """
     require_linked(rows[0].target)
     arenas = {row.method: row.planned.arena for row in rows if row.planned is not None and row.fits}

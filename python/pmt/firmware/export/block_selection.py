@@ -19,18 +19,18 @@ __all__ = ["BlockSelection", "select_blocks", "with_held_out"]
 
 @dataclass(frozen=True)
 class BlockSelection:
-    """What the board tries.
+    """A choice that the board makes: candidates, and what decides between them.
 
     Attributes
     ----------
     names : tuple of str
-        Of the candidates.
+        Names of the candidates.
     layers : tuple of list of int
         Op indices of each, ascending.
     streams : tuple of list of (int, int, int)
-        What streams while each is trained: first and last op, rows at once.
+        Ops that stream while each is trained: first and last op, rows at once.
     scores : tuple of (int, int)
-        The host's: sum of the fixed-point losses, and right ones, on the held-out samples.
+        The host's results on the held-out samples: sum of the fixed-point losses, and hits.
     first_held_out : int
         Where the held-out samples begin on the card.
     images, labels : numpy.ndarray
@@ -106,23 +106,13 @@ def select_blocks(
 ) -> BlockSelection:
     """Try every candidate on the host, with the steps of a task.
 
-    Parameters
-    ----------
-    task : Task
-        Steps, options and model; its layers do not matter.
-    names : sequence of str
-        Two or more blocks or layers, or several joined by ``+``.
-    held_out : Dataset
-        Samples to choose on, none of the task's.
-    layers : object
-        What else says which layers to train; nothing may.
-    build_system : str
-        Of the export.
+    Names are two or more blocks or layers, or several joined by ``+``. The task's own layers do not
+    matter, and ``layers`` must be None: nothing else may say which layers to train.
 
     Raises
     ------
     ValueError
-        If a name is unknown or given twice, there are fewer than two, or options are measured.
+        If a name is unknown or given twice, or there are fewer than two.
     """
     if names is None or held_out is None:
         raise ValueError("candidates and held_out: a choice needs both; one of them is None")

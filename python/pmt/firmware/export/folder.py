@@ -11,11 +11,14 @@ from pathlib import Path
 
 from pmt._util import atomic_file, processes
 from pmt.firmware.export.lock import APPLICATION, LOCK_NAME, read_lock
+from pmt.firmware.export.sources import firmware_folder
 
-__all__ = ["check_folder", "is_export", "write_folder"]
+__all__ = ["check_folder", "is_export", "with_kept_application", "write_folder"]
 
 _BUILD = "build"  # made by the exported Makefile, and removed by its `make clean`
 _SHOWN = 5
+_MAIN = f"{APPLICATION}/main.cpp"
+_SELECTION = "model/selection.hpp"
 
 
 def is_export(out: Path) -> bool:
@@ -57,6 +60,32 @@ def check_folder(out: Path, force: bool) -> None:
             f"out={str(out)!r} has files that were changed since they were exported: "
             f"{_listed(changed)}; choose another folder, or replace them with --force (force=True)"
         )
+
+
+def with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Give a new project what ``app/`` holds in the folder of the export that it replaces.
+
+    A ``main.cpp`` that nobody changed gives way where one export selects a block and the other does
+    not; a changed one raises ValueError.
+    """
+    if _MAIN not in files:
+        return dict(files)
+    kept = {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in (out / APPLICATION).rglob("*")
+        if path.is_file()
+    }
+    main = kept.get(_MAIN)
+    if main is not None and (_SELECTION.encode() in main) != (_SELECTION in files):
+        if main not in _as_exported():
+            raise ValueError(
+                f"out={str(out)!r} keeps a changed {_MAIN}, which is for an export "
+                f"{'without' if _SELECTION in files else 'with'} --select (select=...); move it "
+                "away, or choose another folder"
+            )
+        kept[_MAIN] = files[_MAIN]
+    others = {name: content for name, content in files.items() if not _is_of_application(name)}
+    return {**others, **kept}
 
 
 def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
@@ -116,6 +145,15 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def _is_of_application(name: str) -> bool:
+    return name.startswith(f"{APPLICATION}/")
+
+
+def _as_exported() -> tuple[bytes, ...]:
+    template = firmware_folder() / "template"
+    return (template / "main.cpp").read_bytes(), (template / "select.cpp").read_bytes()
+
+
 def _resolved(out: Path) -> Path:
     """Return the folder itself where ``out`` is a link to it."""
     try:
@@ -166,7 +204,7 @@ def _walk(real: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
     """Whether a project already holds the file: of the user's application."""
-    return name in files and name.startswith(f"{APPLICATION}/")
+    return name in files and _is_of_application(name)
 
 
 def _is_taken(name: str, files: Mapping[str, bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""What instructions would take on a board: a projection, no measurement."""
+"""Time that instructions would take on a board: a projection, no measurement."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from pmt import _core
 from pmt.firmware.export.target import Target
 
-__all__ = [
-    "INSTRUCTIONS_OF_A_MAC",
-    "Latency",
-    "estimated_instructions",
-    "project_latency",
-]
-
+__all__ = ["INSTRUCTIONS_OF_A_MAC", "Latency", "estimated_instructions", "project_latency"]
 
 # As `pmt profile --instructions` counts on a Cortex-M7, by kernels and kind of op: convolutions of
 # `cifar10_mcunet`, rounded up by what its adds and mean take, and the head of
@@ -25,19 +19,9 @@ INSTRUCTIONS_OF_A_MAC = {
 
 
 def estimated_instructions(model: _core.Model, kernels: str) -> list[int]:
-    """Estimate what each op of a forward takes.
+    """Estimate the instructions of each op of a forward; 0 of those without multiply-accumulates.
 
-    Parameters
-    ----------
-    model : _core.Model
-        The network.
-    kernels : str
-        A key of :data:`INSTRUCTIONS_OF_A_MAC`.
-
-    Returns
-    -------
-    list of int
-        Instructions of each op; 0 of those without multiply-accumulates.
+    ``kernels`` is a key of :data:`INSTRUCTIONS_OF_A_MAC`.
     """
     of_a_mac = INSTRUCTIONS_OF_A_MAC[kernels]
     return [round(op["macs"] * of_a_mac.get(op["kind"], 0.0)) for op in model.ops()]
@@ -73,11 +57,11 @@ class Latency:
     cycles_source: str
 
     def seconds(self, instructions: int) -> float:
-        """Return what so many instructions would take."""
+        """Return the time of so many instructions."""
         return instructions * self.cycles_per_instruction / (1e6 * self.clock_mhz)
 
     def factors(self) -> str:
-        """Return what instructions are multiplied by, and where the clock is from."""
+        """Say what instructions are multiplied by, and where the clock is from."""
         return (
             f"instructions x {self.cycles_per_instruction:g} cycles an instruction / "
             f"{self.clock_mhz:g} MHz ({self.clock_source})"
@@ -87,26 +71,9 @@ class Latency:
 def project_latency(
     board: Target, clock_mhz: float | None = None, cycles: float | None = None
 ) -> Latency:
-    """Choose the factors.
+    """Choose the factors; those given, which must be above 0, replace the board's own.
 
-    Parameters
-    ----------
-    board : Target
-        Its clock counts; of an emulated board the emulator's speed, unless a number is given.
-    clock_mhz : float, optional
-        Another clock, > 0.
-    cycles : float, optional
-        Another number of cycles an instruction, > 0.
-
-    Returns
-    -------
-    Latency
-        The factors, each with its source.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive.
+    Of an emulated board the emulator's speed counts, unless a number is given.
     """
     for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
         if value is not None and not 0.0 < value < float("inf"):

@@ -1,73 +1,32 @@
-"""What an exported folder holds: sources, build files, and where they lie."""
+"""The files of an exported project: sources, build files, and how each build system wants them."""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from pmt.firmware.export import sources
+from pmt import _core
+from pmt.firmware.export.sources import core_folder, firmware_folder
 from pmt.firmware.export.target import Target, check_word
 
 __all__ = [
+    "FORMATS",
+    "arrange",
     "build_files",
+    "check_format",
     "fill_in",
     "link_script",
+    "run_command",
     "source_files",
     "values_of",
-    "with_kept_application",
+    "values_of_sizes",
 ]
 
-
-_MAIN = "app/main.cpp"
-_SELECTION = "model/selection.hpp"
-
-
-def with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Give a project the application of the folder that it replaces.
-
-    Parameters
-    ----------
-    out : Path
-        Folder of an earlier export.
-    files : mapping of str to bytes
-        The new project: name -> content.
-
-    Returns
-    -------
-    dict of str to bytes
-        The project with what ``app/`` holds. A ``main.cpp`` that nobody changed gives way where one
-        export selects a block and the other does not.
-
-    Raises
-    ------
-    ValueError
-        If a changed ``main.cpp`` does not go with the new project.
-    """
-    if _MAIN not in files:
-        return dict(files)
-    kept = {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in (out / "app").rglob("*")
-        if path.is_file()
-    }
-    main = kept.get(_MAIN)
-    if main is not None and (_SELECTION.encode() in main) != (_SELECTION in files):
-        if main not in _as_exported():
-            raise ValueError(
-                f"out={str(out)!r} keeps a changed {_MAIN}, which is for an export "
-                f"{'without' if _SELECTION in files else 'with'} --select (select=...); move it "
-                "away, or choose another folder"
-            )
-        kept[_MAIN] = files[_MAIN]
-    others = {name: content for name, content in files.items() if not name.startswith("app/")}
-    return {**others, **kept}
-
-
-def _as_exported() -> tuple[bytes, ...]:
-    template = sources.firmware_folder() / "template"
-    return (template / "main.cpp").read_bytes(), (template / "select.cpp").read_bytes()
-
+FORMATS = ("make", "platformio", "zephyr", "arduino")
+_OF_A_LIBRARY = ("zephyr", "arduino")  # the system brings the board
 
 # Name in the project -> template.
 _EVERY_PROJECT = {
@@ -75,9 +34,9 @@ _EVERY_PROJECT = {
     "model/image.S": "image.S",
     "model/config.hpp": "config.hpp.in",
 }
-# Where the chip must be told how the board is wired.
+# For chips that must be told how the board is wired.
 _WIRED = {"model/wiring.hpp": "wiring.hpp.in"}
-# Where the board chooses a block first.
+# For boards that choose a block first.
 _SELECTING = {"app/main.cpp": "select.cpp", "model/selection.hpp": "selection.hpp.in"}
 _FIRMWARE = {
     **_EVERY_PROJECT,
@@ -98,15 +57,9 @@ _NOT_IN_A_LIBRARY = ("common/memory.cpp", "common/semihosting.cpp", "common/semi
 
 
 def source_files(target: Target) -> dict[str, bytes]:
-    """Return the C++ sources of a target's project: name in the project -> content.
-
-    Raises
-    ------
-    ValueError
-        If a driver is unknown.
-    """
-    firmware = sources.firmware_folder()
-    files = {**_sources(sources.core_folder(), "core"), **_sources(firmware / "common", "common")}
+    """Return the C++ sources of a target's project: name in the project -> content."""
+    firmware = firmware_folder()
+    files = {**_sources(core_folder(), "core"), **_sources(firmware / "common", "common")}
     drivers = firmware / "drivers"
     for name in target.drivers:
         if not (drivers / name).is_dir():
@@ -130,7 +83,7 @@ def build_files(
     target: Target, values: Mapping[str, object], *, selects: bool = False
 ) -> dict[str, bytes]:
     """Return the application, the files that build it, and the README, filled in."""
-    firmware = sources.firmware_folder()
+    firmware = firmware_folder()
     template = firmware / "template"
     templates = _FIRMWARE if target.linked else _LIBRARY
     if target.wiring is not None:
@@ -182,7 +135,7 @@ def values_of_sizes(
 
 def link_script(target: Target) -> bytes:
     """Return the linker script of a program that has all of a target's memory."""
-    template = sources.firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"
+    template = firmware_folder() / "drivers" / "cortex_m" / "link.ld.in"
     sizes = {
         "FLASH_BYTES": target.flash.bytes,
         "RAM_BYTES": target.ram.bytes,
@@ -203,3 +156,145 @@ def _sources(folder: Path, name: str) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.suffix in (".cpp", ".hpp") and path.is_file()
     }
+
+
+def check_format(name: str, target: Target) -> None:
+    """Refuse a format that is unknown, or that does not suit the target."""
+    if name not in FORMATS:
+        raise ValueError(f"format={name!r} is unknown; choose one of {', '.join(FORMATS)}")
+    if name in _OF_A_LIBRARY and target.linked:
+        raise ValueError(
+            f"format={name!r} brings its own start-up code: take --target generic, not "
+            f"{target.name}"
+        )
+    if name == "platformio" and not target.linked:
+        raise ValueError(
+            f"format={name!r} links a program: take a board such as stm32f746g-disco, not "
+            f"{target.name}"
+        )
+    if name == "platformio" and not target.chip:
+        raise ValueError(
+            f'format={name!r} needs the processor\'s part number: add chip = "..." to the file of '
+            f"{target.name}"
+        )
+
+
+def run_command(name: str, target: Target, folder: Path | None = None) -> str:
+    """Return what builds the project and, where that is possible, runs it.
+
+    With a ``folder``, where the project is, the command is to be typed outside of it.
+    """
+    here = folder or Path(".")
+    where = shlex.quote(str(here))
+    if name == "zephyr":
+        return f"west build -b BOARD {where}"
+    if name == "arduino":
+        flags = (firmware_folder() / "template" / name / "platform.local.txt").read_text()
+        sketch = shlex.quote(str(here / "examples" / "Train"))
+        build = shlex.quote(flags.splitlines()[-1])
+        return f"arduino-cli compile -b FQBN --library {where} --build-property {build} {sketch}"
+    if name == "platformio":
+        goals = "" if target.machine else " -t upload -t monitor"
+        return f"pio run -d {where}{goals}" if folder else f"pio run{goals}"
+    return target.run.replace("make", f"make -C {where}", 1) if folder else target.run
+
+
+def arrange(
+    files: Mapping[str, bytes], name: str, target: Target, values: Mapping[str, object]
+) -> dict[str, bytes]:
+    """Return the files of the project for ``make`` as another build system wants them."""
+    template = firmware_folder() / "template" / name
+    values = {**values, "VERSION": _core.__version__}
+    if name == "platformio":
+        return {**files, **_platformio(template, target, values)}
+    if name == "zephyr":
+        return {**_without_build_files(files), **_zephyr(template, values)}
+    if name == "arduino":
+        return _arduino(template, _without_build_files(files), values)
+    return dict(files)
+
+
+def _without_build_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    left_out = ("Makefile", "CMakeLists.txt", "README.md")
+    return {
+        name: content
+        for name, content in files.items()
+        if name not in left_out and not name.startswith("board/")
+    }
+
+
+def _filled(path: Path, values: Mapping[str, object]) -> bytes:
+    return fill_in(path.read_bytes(), values)
+
+
+def _platformio(template: Path, target: Target, values: Mapping[str, object]) -> dict[str, bytes]:
+    board = {
+        "name": target.description,
+        "vendor": "pmt export",
+        "url": "https://docs.platformio.org/en/latest/platforms/creating_board.html",
+        "build": {
+            "cpu": next((f[6:] for f in target.flags if f.startswith("-mcpu=")), ""),
+            "f_cpu": f"{target.clock_hz}L",
+            "mcu": target.chip,
+        },
+        "debug": {"openocd_board": Path(target.openocd).stem},
+        "upload": {
+            "maximum_size": values["FLASH_BYTES"],
+            "maximum_ram_size": values["RAM_BYTES"],
+            "protocol": "stlink",
+            "protocols": ["stlink"],
+            "offset_address": values["FLASH_ORIGIN"],
+        },
+    }
+    return {
+        "platformio.ini": _filled(template / "platformio.ini.in", values),
+        "platformio/flags.py": _filled(template / "flags.py.in", values),
+        f"platformio/{target.name}.json": (json.dumps(board, indent=2) + "\n").encode(),
+    }
+
+
+def _zephyr(template: Path, values: Mapping[str, object]) -> dict[str, bytes]:
+    return {
+        "CMakeLists.txt": _filled(template / "CMakeLists.txt.in", values),
+        "prj.conf": _filled(template / "prj.conf.in", values),
+        "port/port.cpp": (template / "port.cpp").read_bytes(),
+        "zephyr/module.yml": (template / "module.yml").read_bytes(),
+        "zephyr/Kconfig": (template / "Kconfig").read_bytes(),
+        "zephyr/CMakeLists.txt": _filled(template / "module_CMakeLists.txt.in", values),
+        "README.md": _filled(template / "README.md.in", values),
+    }
+
+
+def _arduino(
+    template: Path, files: Mapping[str, bytes], values: Mapping[str, object]
+) -> dict[str, bytes]:
+    """Arduino compiles all of ``src/``, which is its include path as well."""
+    sources = {
+        f"src/{name}": content
+        for name, content in files.items()
+        if name.startswith(("core/", "common/", "model/")) and name != "model/image.S"
+    }
+    image = files["model/model.pmt"]
+    del sources["src/model/model.pmt"]
+    return {
+        **{name: files[name] for name in files if "/" not in name},
+        **sources,
+        "src/model/image.cpp": _c_array(image),
+        "src/port.cpp": (template / "port.cpp").read_bytes(),
+        "src/pmt_firmware.h": (template / "pmt_firmware.h").read_bytes(),
+        "examples/Train/Train.ino": (template / "Train.ino").read_bytes(),
+        "library.properties": _filled(template / "library.properties.in", values),
+        "extras/platform.local.txt": (template / "platform.local.txt").read_bytes(),
+        "README.md": _filled(template / "README.md.in", values),
+    }
+
+
+def _c_array(image: bytes) -> bytes:
+    """Return the model as source: Arduino's builders know no ``.incbin`` of a library's file."""
+    lines = [
+        ", ".join(str(byte) for byte in image[i : i + 24]) + "," for i in range(0, len(image), 24)
+    ]
+    head = '// The model, as it is on disk.\n#include "model/config.hpp"\n\n'
+    head += "namespace pmt::exported {\n\n"
+    array = "alignas(16) const uint8_t model_image[] = {\n" + "\n".join(lines) + "\n};\n"
+    return (head + array + "\n}  // namespace pmt::exported\n").encode()

@@ -14,8 +14,14 @@ from pmt._util.parsing import parse_json
 from pmt.firmware.export.task import Task
 
 __all__ = [
-    "APPLICATION", "LOCK_NAME", "Lock", "check_inputs", "inputs_of", "make_lock", "read_lock",
-]  # fmt: skip
+    "APPLICATION",
+    "LOCK_NAME",
+    "Lock",
+    "check_inputs",
+    "inputs_of",
+    "make_lock",
+    "read_lock",
+]
 
 LOCK_NAME = "pmt.lock"
 _VERSION = 1
@@ -109,27 +115,19 @@ def read_lock(path: str | Path) -> Lock:
 
 def inputs_of(task: Task) -> dict[str, str]:
     """Return the SHA-256 of each input of a task."""
+    packed = task.packed()
     training = repr((task.layers, task.batch, task.inferences, task.steps)).encode()
-    training += task.options.pack() + b"".join(one.pack() for one in task.settings)
-    memories = b"" if task.memories is None else task.memories.astype("<f4").tobytes()
+    data = task.dataset.images.tobytes() + task.dataset.labels.astype("<i8").tobytes()
     return {
         "model": _sha256(task.source),
-        "memories": _sha256(memories),
-        "data": _sha256(
-            task.dataset.images.tobytes() + task.dataset.labels.astype("<i8").tobytes()
-        ),
-        "training": _sha256(training),
+        "memories": _sha256(packed["optimizer_state"]),
+        "data": _sha256(data),
+        "training": _sha256(training + packed["options"] + packed["settings"]),
     }
 
 
 def check_inputs(lock: Lock, inputs: Mapping[str, str]) -> None:
-    """Compare the inputs of an export with those of an earlier one.
-
-    Raises
-    ------
-    ValueError
-        If one differs; the message names it, both hashes, and what to do.
-    """
+    """Raise ValueError if an input differs from that of an earlier export."""
     for name, remedy in _REMEDIES.items():
         if inputs[name] != lock.inputs.get(name):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a firmware takes of a board's memory, and whether it fits."""
+"""Memory of a board that a firmware takes, and whether it fits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from pmt.train.costs.peak import peak_moment
 from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
 
 __all__ = [
-    "LEAST_CODE",
-    "FixedMemory",
     "PlannedSizes",
     "arena_parts",
     "check_budgets",
@@ -30,7 +28,7 @@ __all__ = [
 
 
 class FixedMemory(NamedTuple):
-    """What a firmware takes whatever it trains, in bytes.
+    """Memory of a firmware whatever it trains, in bytes.
 
     Variables and code are those of the boards that come with pmt, compiled as their Makefiles do;
     tests hold what is linked to them. Other processors and flags come close. None where another
@@ -51,8 +49,8 @@ class FixedMemory(NamedTuple):
     code: int
 
 
-# Of code and constants, whatever the flags: with -Os it is 67 KB.
-LEAST_CODE = 64 * 1024
+# Code and constants take this at least, whatever the flags: with -Os they have 67 KB.
+_LEAST_CODE = 64 * 1024
 
 _VARIABLES, _CODE = 1792, 92 * 1024
 # A candidate's trainer is on the stack; the chosen block's is a variable.
@@ -60,19 +58,9 @@ _SELECTION = FixedMemory(stack=2048, variables=1024, code=5 * 1024)
 
 
 def fixed_memory(board: Target, selects: bool = False) -> FixedMemory:
-    """Return what a board's firmware takes beside arena and model.
+    """Return what a board's firmware takes at most beside arena and model.
 
-    Parameters
-    ----------
-    board : Target
-        The board.
-    selects : bool
-        Whether it chooses a block.
-
-    Returns
-    -------
-    FixedMemory
-        Bounds.
+    A board that chooses a block (``selects``) takes more.
     """
     if not board.linked:
         return FixedMemory(board.stack_bytes, 0, 0)
@@ -157,15 +145,7 @@ def planned_arena(
     batch: int,
     settings: Sequence[_core.LayerSettings] = (),
 ) -> int:
-    """Return the bytes of a target's arena, with the kernels that its processor has.
-
-    Parameters
-    ----------
-    target : Target
-        The board.
-    model, options, layers, batch, settings
-        Those of :func:`pmt.train.costs.arena.arena_bytes`.
-    """
+    """Return the bytes of a target's arena, with the kernels that its processor has."""
     training = (model, options, layers, batch, settings)
     return arena_bytes(*training) + (0 if target.has_dsp else portable_arena_excess(*training))
 
@@ -177,25 +157,9 @@ def planned_sizes(
     layers: Sequence[int],
     batch: int,
 ) -> PlannedSizes:
-    """Plan a training on a target.
+    """Plan a training: arena and model are those that an export writes.
 
-    Parameters
-    ----------
-    target : Target
-        The board.
-    model : Model
-        The network.
-    options : _core.Options
-        As they will be on the target.
-    layers : sequence of int
-        Op indices, ascending.
-    batch : int
-        Largest number of samples in a step.
-
-    Returns
-    -------
-    PlannedSizes
-        Its arena and its model are those that :func:`pmt.firmware.export.export` writes.
+    ``options`` are those of :func:`device_options`, ``layers`` op indices in ascending order.
     """
     fixed = fixed_memory(target)
     return PlannedSizes(
@@ -210,18 +174,11 @@ def planned_sizes(
 def check_budgets(report: ExportReport, board: Target) -> None:
     """Refuse what cannot be linked.
 
-    Parameters
-    ----------
-    report : ExportReport
-        Sizes and budgets.
-    board : Target
-        Whose memories the budgets are of.
-
     Raises
     ------
     ValueError
         If a budget or the stack is outside its range, or what the firmware takes is over a budget.
-        Of code the least counts, since the compiler's flags decide; the report's verdict says where
+        The least of code counts, since the compiler's flags decide; the report's verdict says where
         the usual ones may not do.
     """
     _check_ranges(report, board)
@@ -232,7 +189,7 @@ def check_budgets(report: ExportReport, board: Target) -> None:
             f"{report.variable_bytes} at most), {report.ram_used - report.ram_bytes} too many; "
             "take a smaller batch, fewer queries or fewer layers"
         )
-    code = LEAST_CODE if board.linked else 0
+    code = _LEAST_CODE if board.linked else 0
     over = report.model_bytes + code - report.flash_bytes
     if over > 0:
         raise ValueError(

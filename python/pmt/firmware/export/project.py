@@ -13,17 +13,14 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.firmware.export import layout, sources
 from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
-from pmt.firmware.export.card import (
-    SAVE_INTERVAL,
-    Expected,
-    build_card,
-    check_steps,
-    compute_expected,
+from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
+from pmt.firmware.export.folder import (
+    check_folder,
+    is_export,
+    with_kept_application,
+    write_folder,
 )
-from pmt.firmware.export.folder import check_folder, is_export, write_folder
-from pmt.firmware.export.formats import arrange, check_format, run_command
 from pmt.firmware.export.latency import estimated_instructions, project_latency
-from pmt.firmware.export.layout import with_kept_application
 from pmt.firmware.export.lock import LOCK_NAME, Lock, check_inputs, inputs_of, make_lock
 from pmt.firmware.export.memory import (
     arena_parts,
@@ -34,7 +31,7 @@ from pmt.firmware.export.memory import (
 )
 from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.target import Target, parse_size
-from pmt.firmware.export.task import Task, make_task
+from pmt.firmware.export.task import Task, check_steps, make_task
 from pmt.model import Model
 from pmt.train.costs.restarts import device_restarts
 from pmt.train.costs.zeroth_order_work import zeroth_order_work
@@ -144,7 +141,7 @@ def export(
     board = sources.find_target(target)
     if like is not None:
         board = board.limited_to(sources.find_target(like))
-    check_format(format, board)
+    layout.check_format(format, board)
     check_steps("save_interval", save_interval)
     out = Path(out)
     check_folder(out, force)
@@ -173,13 +170,12 @@ def export(
         board,
         selection,
         path=out,
-        flash_bytes=board.flash.bytes if flash is None else parse_size("flash", flash),
-        ram_bytes=board.ram.bytes if ram is None else parse_size("ram", ram),
-        stack_bytes=None if stack is None else parse_size("stack", stack),
+        budgets={"flash": flash, "ram": ram, "stack": stack},
         build_system=format,
     )
     check_budgets(report, board)
-    expected, card = _expected_and_card(task, save_interval)
+    expected = compute_expected(task)
+    card = build_card(task, expected, save_interval)
     report = replace(report, card_bytes=len(card))
     files = {
         "card.img": card,
@@ -203,26 +199,29 @@ def _plan(
     selection: BlockSelection | None,
     *,
     path: Path,
-    flash_bytes: int,
-    ram_bytes: int,
-    stack_bytes: int | None,
+    budgets: Mapping[str, str | int | None],
     build_system: str,
 ) -> ExportReport:
-    """Count what the firmware takes; of the card only, nothing is known yet."""
+    """Count what the firmware takes, without the card, which is not made yet."""
+    fixed = fixed_memory(board, selects=selection is not None)
+    usual = {"flash": board.flash.bytes, "ram": board.ram.bytes, "stack": fixed.stack}
+    sizes = {
+        name: usual[name] if given is None else parse_size(name, given)
+        for name, given in budgets.items()
+    }
     of_ops = estimated_instructions(task.model.core, board.kernels)
     macs, instructions = _task_work(task), _task_work(task, of_ops)
     latency = project_latency(board)
     names = {layer.index: layer.name for layer in task.model.layers}
-    arena = _arena_bytes(task, board, task.layers, task.settings)
+    arena = _arena_bytes(task, board)
     parts = arena_parts(task, arena)
     if selection is not None:
         trials = selection.trials(task)
         macs += sum(_task_work(trial) for trial in trials)
         instructions += sum(_task_work(trial, of_ops) for trial in trials)
-        largest = max(_arena_bytes(trial, board, trial.layers) for trial in trials)
+        largest = max(_arena_bytes(trial, board) for trial in trials)
         parts["larger candidates"] = max(0, largest - arena)
         arena = max(arena, largest)
-    fixed = fixed_memory(board, selects=selection is not None)
     return ExportReport(
         path=path,
         target=board.name,
@@ -230,67 +229,29 @@ def _plan(
         steps=len(task.steps),
         batch=task.batch,
         queries=task.options.queries,
-        flash_bytes=flash_bytes,
-        ram_bytes=ram_bytes,
+        flash_bytes=sizes["flash"],
+        ram_bytes=sizes["ram"],
         model_bytes=len(task.model.image()),
         code_bytes=fixed.code,
         arena_bytes=arena,
         arena_parts=parts,
         peak=peak_op(task),
-        stack_bytes=fixed.stack if stack_bytes is None else stack_bytes,
+        stack_bytes=sizes["stack"],
         variable_bytes=fixed.variables,
         card_bytes=0,
         macs=macs,
         instructions=instructions,
         seconds=latency.seconds(instructions),
         speed=latency.factors(),
-        run=run_command(build_system, board, path),
+        run=layout.run_command(build_system, board, path),
         selection="" if selection is None else selection.describe(),
     )
 
 
-def _expected_and_card(task: Task, save_interval: int) -> tuple[Expected, bytes]:
-    """Train on the host, and return what that gives, and the card with both."""
-    image = task.model.image()
-    expected = compute_expected(
-        image,
-        task.options,
-        task.layers,
-        task.settings,
-        task.batch,
-        task.steps,
-        task.images,
-        task.labels,
-        task.inferences,
-        task.memories,
+def _arena_bytes(task: Task, board: Target) -> int:
+    return planned_arena(
+        board, task.model.core, task.options, task.layers, task.batch, task.settings
     )
-    card = build_card(
-        image,
-        task.options,
-        task.layers,
-        task.settings,
-        task.batch,
-        task.steps,
-        task.images,
-        task.labels,
-        expected,
-        task.memories,
-        save_interval,
-    )
-    return expected, card
-
-
-def _manifest(report: ExportReport, board: Target, build_system: str) -> dict[str, Any]:
-    """Return what export.json says: nothing about where the folder is."""
-    figures = report.to_json()
-    del figures["path"]
-    return {"pmt": _core.__version__, **figures, "run": run_command(build_system, board)}
-
-
-def _arena_bytes(
-    task: Task, board: Target, layers: Sequence[int], settings: Sequence[_core.LayerSettings] = ()
-) -> int:
-    return planned_arena(board, task.model.core, task.options, layers, task.batch, settings)
 
 
 def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
@@ -300,13 +261,13 @@ def _task_work(task: Task, of_ops: Sequence[int] | None = None) -> int:
     """
     given = (task.model.core, task.options, task.layers)
     work = zeroth_order_work(*given, task.settings, of_ops=of_ops)
-    device = _core.DeviceMemory(*given, task.batch, task.settings)
-    restarts = device_restarts(*given, device, task.batch, task.settings, of_ops=of_ops)
+    restarts = device_restarts(*given, task.device(), task.batch, task.settings, of_ops=of_ops)
     images = len(task.steps) * task.batch
     return images * (work.macs + restarts) + task.inferences * work.forward
 
 
 def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str, Any]:
+    """Return what expected.json says: the host's results, for people."""
     steps = [
         {
             "step": step.step,
@@ -329,6 +290,13 @@ def _readable(task: Task, expected: Expected, report: ExportReport) -> dict[str,
         for sample in expected.activations
     ]
     return {"steps": steps, "activations_crc32": activations}
+
+
+def _manifest(report: ExportReport, board: Target, build_system: str) -> dict[str, Any]:
+    """Return what export.json says: nothing about where the folder is."""
+    figures = report.to_json()
+    del figures["path"]
+    return {"pmt": _core.__version__, **figures, "run": layout.run_command(build_system, board)}
 
 
 def _json(value: dict[str, Any]) -> bytes:
@@ -357,4 +325,4 @@ def _project(
         values.update(selection.values())
     build_files = layout.build_files(board, values, selects=selection is not None)
     files = {**layout.source_files(board), **build_files, **files}
-    return arrange(files, build_system, board, values)
+    return layout.arrange(files, build_system, board, values)

@@ -1,4 +1,4 @@
-"""What an export wrote and what it will take on the target."""
+"""Summary of an export: the project, and the memory and time it will take on the target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExportReport:
     arena_bytes : int
         Memory of training, exact.
     arena_parts : dict of str to int
-        What it is made of.
+        Its parts.
     peak : str
         The op at which most activations are alive.
     stack_bytes : int
@@ -54,7 +54,7 @@ class ExportReport:
     run : str
         Command that builds, runs and compares.
     selection : str
-        Which block the board will choose, and why; empty where it does not choose.
+        The block that the board will choose, and why; empty where it does not choose.
     """
 
     path: Path
@@ -125,7 +125,7 @@ class ExportReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same figures for JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "path": str(self.path), "layers": list(self.layers)}
 
     def __str__(self) -> str:

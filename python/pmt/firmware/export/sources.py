@@ -1,10 +1,10 @@
-"""Where the C++ sources of an export are: in the installed package or in the source tree."""
+"""The C++ sources of an export, in the installed package or in the source tree; its targets."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pmt.firmware.export.target import Target, read_target
+from pmt.firmware.export.target import Target, read_target, target_names
 
 __all__ = ["core_folder", "find_target", "firmware_folder", "targets"]
 
@@ -12,30 +12,18 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def core_folder() -> Path:
-    """Return the folder of the C++ core.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the installation lacks it.
-    """
+    """Return the folder of the C++ core."""
     return _find("core", "cpp/core", "train/trainer.hpp")
 
 
 def firmware_folder() -> Path:
-    """Return the folder of boards, common code and templates.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the installation lacks it.
-    """
+    """Return the folder of boards, common code and templates."""
     return _find("firmware_export", "firmware_export", "boards")
 
 
 def targets() -> tuple[str, ...]:
     """Return the names that ``export`` takes as ``target``."""
-    return tuple(sorted(p.parent.name for p in firmware_folder().glob("boards/*/target.toml")))
+    return target_names(firmware_folder() / "boards")
 
 
 def find_target(target: str) -> Target:

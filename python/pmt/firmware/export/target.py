@@ -12,173 +12,25 @@ from typing import Any, NamedTuple
 from pmt._util.parsing import parse_toml
 
 __all__ = [
-    "WORD",
     "Region",
     "Target",
     "Wiring",
-    "check_value",
     "check_word",
     "parse_size",
     "read_target",
-    "read_wiring",
+    "target_names",
 ]
 
-
-_UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
-
-
-def parse_size(name: str, value: str | int) -> int:
-    """Return a size in bytes.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : str or int
-        Bytes, or a number with the unit ``K`` (1024 bytes) or ``M`` (1024 K).
-
-    Raises
-    ------
-    ValueError
-        If the value is no size above 0.
-    """
-    match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
-    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if size < 1:
-        raise ValueError(f"{name}={value!r} must be a number of bytes, such as 262144, 256K or 1M")
-    return size
+# Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
+_DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
 
 
-class _Text(NamedTuple):
-    """A pattern for the whole of a string, and the rule in words."""
+@dataclass(frozen=True)
+class Region:
+    """Memory: its first address and its size in bytes."""
 
-    pattern: str
-    rule: str
-
-
-class _Number(NamedTuple):
-    """The smallest and largest value, and what it must be a multiple of."""
-
-    low: int
-    high: int
-    multiple: int = 1
-
-
-WORD = _Text(
-    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
-    "must be up to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit",
-)
-_SCRIPT = r"[A-Za-z0-9][A-Za-z0-9_-]*(?:[./][A-Za-z0-9][A-Za-z0-9_-]*)*\.cfg"
-# Neither a file's name (plug-ins, reports) nor what changes the arithmetic.
-_INEXACT = r"(?:fast|unsafe|associative|reciprocal|finite|single)-|no-signed-zeros|fp-"
-_FLAGS = (
-    r"-m[a-z0-9-]+(?:=[A-Za-z0-9][A-Za-z0-9.+_-]*)?",
-    r"-D[A-Za-z_][A-Za-z0-9_]*(?:=[A-Za-z0-9_.+-]*)?",
-    r"-O[0-3gs]",
-    rf"-f(?!{_INEXACT})[a-z0-9-]+(?:=[0-9]+)?",
-    r"-W[a-z0-9+-]+(?:=[0-9]+)?",
-)
-_TEXTS = {
-    # It is shown to people, and written to the README and to JSON.
-    "description": _Text(r".{1,200}", "must be a line of 1..200 characters that can be printed"),
-    "flags": _Text(
-        "|".join(_FLAGS),
-        "must be one of a compiler's options -m..., -D..., -O0..-O3, -Og, -Os, -f... and -W..., "
-        "without a file's name or characters of the shell, and none that changes the arithmetic",
-    ),
-    "run": _Text(r"make(?: [a-z][a-z0-9-]*)*", "must be `make` and goals of the exported Makefile"),
-    "flashing.openocd": _Text(
-        rf"{_SCRIPT}(?: {_SCRIPT})*",
-        "must be OpenOCD's names of scripts, such as board/stm32f7discovery.cfg",
-    ),
-}
-_ADDRESS = _Number(0, 2**32 - 1024, 1024)
-_SIZE = _Number(1024, 2**32, 1024)
-_NUMBERS = {
-    "clock_hz": _Number(1_000, 4_000_000_000),
-    "stack_bytes": _Number(1024, 2**24, 8),
-    "flash.origin": _ADDRESS,
-    "flash.bytes": _SIZE,
-    "ram.origin": _ADDRESS,
-    "ram.bytes": _SIZE,
-}
-_ANY_NUMBER = _Number(0, 2**32 - 1)
-
-
-def check_value(field: str, value: Any) -> None:
-    """Check a value by the rule of its field; a field without its own has a strict one.
-
-    Parameters
-    ----------
-    field : str
-        Name of the entry, with its table: ``"emulator.machine"``.
-    value : object
-        What the file says, of the field's type.
-
-    Raises
-    ------
-    ValueError
-        If it breaks the rule; the message names field, value and rule.
-    """
-    if isinstance(value, str):
-        check_word(f"{field} =", value, _TEXTS.get(field, WORD))
-    elif isinstance(value, int):
-        _check_number(field, value, _NUMBERS.get(field, _ANY_NUMBER))
-    elif isinstance(value, float):
-        if not 0.0 < value < 1e6:
-            raise ValueError(f"{field} = {value!r} must be above 0 and below 1000000")
-    elif isinstance(value, list):
-        for item in value:
-            if not isinstance(item, str):
-                raise ValueError(f"{field} = {value!r} must be a list of strings")
-            check_word(f"{field} has", item, _TEXTS.get(field, WORD))
-
-
-def check_word(what: str, text: str, rule: _Text = WORD) -> None:
-    """Check a string.
-
-    Parameters
-    ----------
-    what : str
-        What it is, for the message.
-    text : str
-        The string.
-    rule : _Text
-        By default that of a name: of a file, a folder, a program's machine.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    if not re.fullmatch(rule.pattern, text) or not text.isprintable():
-        raise ValueError(f"{what} {text!r} {rule.rule}")
-
-
-def _check_number(field: str, value: int, rule: _Number) -> None:
-    if rule.low <= value <= rule.high and value % rule.multiple == 0:
-        return
-    multiple = f" and a multiple of {rule.multiple}" if rule.multiple > 1 else ""
-    raise ValueError(f"{field} = {value} must be {rule.low}..{rule.high}{multiple}")
-
-
-_MHZ = 1_000_000
-
-
-class _Chip(NamedTuple):
-    """Supplies and crystals, in MHz, that a driver can set up."""
-
-    supplies: tuple[str, ...]
-    least: int
-    most: int
-    multiple: int
-
-
-# By the driver of the chip's clocks.
-_CHIPS = {
-    "stm32f7": _Chip(("ldo",), 4, 26, 1),
-    "stm32h7": _Chip(("ldo", "smps", "smps_1v8_ldo", "smps_2v5_ldo"), 4, 50, 2),
-}
+    origin: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -199,70 +51,6 @@ class Wiring:
     def values(self) -> dict[str, object]:
         """Return what templates take."""
         return {"SUPPLY": self.supply, "CRYSTAL_HZ": self.crystal_hz}
-
-
-def read_wiring(values: Mapping[str, Any]) -> Wiring | None:
-    """Return what a target's file says; None where none of its drivers asks.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing, not of this chip, or there though nothing asks for it.
-    """
-    name = next((name for name in values.get("drivers", ()) if name in _CHIPS), None)
-    if name is None:
-        for key in ("supply", "crystal_hz"):
-            if key in values:
-                raise ValueError(f"{key} is for the drivers {', '.join(_CHIPS)} alone: remove it")
-        return None
-    return Wiring(_supply(values, name, _CHIPS[name]), _crystal_hz(values, name, _CHIPS[name]))
-
-
-def _supply(values: Mapping[str, Any], name: str, chip: _Chip) -> str:
-    known = " or ".join(f'"{supply}"' for supply in chip.supplies)
-    if "supply" not in values:
-        raise ValueError(
-            f"supply is missing: add supply = {known}, as the {name}'s core is supplied on this "
-            "board; with another one it does not run"
-        )
-    if values["supply"] not in chip.supplies:
-        raise ValueError(f"supply = {values['supply']!r} must be {known} on an {name}")
-    return str(values["supply"])
-
-
-def _crystal_hz(values: Mapping[str, Any], name: str, chip: _Chip) -> int:
-    rule = f"{chip.least}_000_000 to {chip.most}_000_000, a multiple of {chip.multiple}_000_000"
-    if "crystal_hz" not in values:
-        raise ValueError(
-            f"crystal_hz is missing: add the frequency of this board's crystal ({rule}), or 0 "
-            "where it has none"
-        )
-    hz = int(values["crystal_hz"])
-    inside = chip.least * _MHZ <= hz <= chip.most * _MHZ and hz % (chip.multiple * _MHZ) == 0
-    if hz != 0 and not inside:
-        raise ValueError(f"crystal_hz = {hz} must be {rule}, on an {name}, or 0: none")
-    return hz
-
-
-_REGION = {"origin": int, "bytes": int}
-_WIRING = {"supply": str, "crystal_hz": int}
-_OPTIONAL = {"board": str, "chip": str, "drivers": list, "flags": list, **_WIRING}
-_REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
-_TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
-_EMULATOR = {"machine": str, "instructions_per_second": int}
-
-_ADDRESSES = 2**32
-
-# Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
-_DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
-
-
-@dataclass(frozen=True)
-class Region:
-    """Memory: its first address and its size in bytes."""
-
-    origin: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -360,6 +148,11 @@ class Target:
         )
 
 
+def target_names(boards: Path) -> tuple[str, ...]:
+    """Return the names of the boards whose folders are in a folder."""
+    return tuple(sorted(file.parent.name for file in boards.glob("*/target.toml")))
+
+
 def read_target(path: Path, boards: Path) -> Target:
     """Read a target's file.
 
@@ -380,8 +173,8 @@ def read_target(path: Path, boards: Path) -> Target:
     values = parse_toml(path.read_bytes(), path)
     try:
         board = values.get("board", "")
-        if board and board not in _names(boards):
-            raise ValueError(f"board = {board!r} is none of {', '.join(_names(boards))}")
+        if board and board not in target_names(boards):
+            raise ValueError(f"board = {board!r} is none of {', '.join(target_names(boards))}")
         if board:
             known = boards / str(board) / "target.toml"
             base = parse_toml(known.read_bytes(), known)
@@ -391,8 +184,12 @@ def read_target(path: Path, boards: Path) -> Target:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _names(boards: Path) -> list[str]:
-    return sorted(file.parent.name for file in boards.glob("*/target.toml"))
+_REGION = {"origin": int, "bytes": int}
+_WIRING = {"supply": str, "crystal_hz": int}
+_OPTIONAL = {"board": str, "chip": str, "drivers": list, "flags": list, **_WIRING}
+_REQUIRED = {"description": str, "clock_hz": int, "stack_bytes": int, "run": str}
+_TABLES = {"flash": dict, "ram": dict, "emulator": dict, "flashing": dict}
+_EMULATOR = {"machine": str, "instructions_per_second": int}
 
 
 def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
@@ -403,7 +200,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
     for memory in ("flash", "ram"):
         _check(values[memory], _REGION, {}, f"{memory}.")
         regions[memory] = Region(**values[memory])
-        if regions[memory].origin + regions[memory].bytes > _ADDRESSES:
+        if regions[memory].origin + regions[memory].bytes > 2**32:
             raise ValueError(
                 f"{memory}.origin = {regions[memory].origin} and {memory}.bytes = "
                 f"{regions[memory].bytes} must end within 32 bits of address"
@@ -420,7 +217,7 @@ def _target(path: Path, folder: Path, values: Mapping[str, Any]) -> Target:
         machine=emulator.get("machine", ""),
         emulated_per_second=emulator.get("instructions_per_second", 0),
         openocd=flashing.get("openocd", ""),
-        wiring=read_wiring(values),
+        wiring=_read_wiring(values),
         flash=regions["flash"],
         ram=regions["ram"],
         **{name: values[name] for name in _REQUIRED},
@@ -440,8 +237,173 @@ def _check(
             raise ValueError(f"{where}{shown} is unknown; known are {', '.join(sorted(known))}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise ValueError(f"{where}{key} = {value!r} must be of type {known[key].__name__}")
-        if key not in _WIRING:  # read_wiring knows the chip's own rule
-            check_value(f"{where}{key}", value)
+        if key not in _WIRING:  # _read_wiring knows the chip's own rule
+            _check_value(f"{where}{key}", value)
     for key in required:
         if key not in values:
             raise ValueError(f"{where}{key} is missing")
+
+
+_MHZ = 1_000_000
+
+
+class _Chip(NamedTuple):
+    """Supplies and crystals, in MHz, that a driver can set up."""
+
+    supplies: tuple[str, ...]
+    least: int
+    most: int
+    multiple: int
+
+
+# By the driver of the chip's clocks.
+_CHIPS = {
+    "stm32f7": _Chip(("ldo",), 4, 26, 1),
+    "stm32h7": _Chip(("ldo", "smps", "smps_1v8_ldo", "smps_2v5_ldo"), 4, 50, 2),
+}
+
+
+def _read_wiring(values: Mapping[str, Any]) -> Wiring | None:
+    """Return what a target's file says of the wiring; None where none of its drivers asks."""
+    name = next((name for name in values.get("drivers", ()) if name in _CHIPS), None)
+    if name is None:
+        for key in ("supply", "crystal_hz"):
+            if key in values:
+                raise ValueError(f"{key} is for the drivers {', '.join(_CHIPS)} alone: remove it")
+        return None
+    return Wiring(_supply(values, name, _CHIPS[name]), _crystal_hz(values, name, _CHIPS[name]))
+
+
+def _supply(values: Mapping[str, Any], name: str, chip: _Chip) -> str:
+    known = " or ".join(f'"{supply}"' for supply in chip.supplies)
+    if "supply" not in values:
+        raise ValueError(
+            f"supply is missing: add supply = {known}, as the {name}'s core is supplied on this "
+            "board; with another one it does not run"
+        )
+    if values["supply"] not in chip.supplies:
+        raise ValueError(f"supply = {values['supply']!r} must be {known} on an {name}")
+    return str(values["supply"])
+
+
+def _crystal_hz(values: Mapping[str, Any], name: str, chip: _Chip) -> int:
+    rule = f"{chip.least}_000_000 to {chip.most}_000_000, a multiple of {chip.multiple}_000_000"
+    if "crystal_hz" not in values:
+        raise ValueError(
+            f"crystal_hz is missing: add the frequency of this board's crystal ({rule}), or 0 "
+            "where it has none"
+        )
+    hz = int(values["crystal_hz"])
+    inside = chip.least * _MHZ <= hz <= chip.most * _MHZ and hz % (chip.multiple * _MHZ) == 0
+    if hz != 0 and not inside:
+        raise ValueError(f"crystal_hz = {hz} must be {rule}, on an {name}, or 0: none")
+    return hz
+
+
+_UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
+
+
+def parse_size(name: str, value: str | int) -> int:
+    """Return a size in bytes: a number, or one with the unit ``K`` (1024 bytes) or ``M`` (1024 K).
+
+    Raises
+    ------
+    ValueError
+        If it is no size above 0; the message calls it ``name``.
+    """
+    match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
+    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if size < 1:
+        raise ValueError(f"{name}={value!r} must be a number of bytes, such as 262144, 256K or 1M")
+    return size
+
+
+class _Text(NamedTuple):
+    """A pattern for the whole of a string, and the rule in words."""
+
+    pattern: str
+    rule: str
+
+
+class _Number(NamedTuple):
+    """The smallest and largest value, and what it must be a multiple of."""
+
+    low: int
+    high: int
+    multiple: int = 1
+
+
+_WORD = _Text(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    "must be up to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit",
+)
+_SCRIPT = r"[A-Za-z0-9][A-Za-z0-9_-]*(?:[./][A-Za-z0-9][A-Za-z0-9_-]*)*\.cfg"
+# Neither a file's name (plug-ins, reports) nor what changes the arithmetic.
+_INEXACT = r"(?:fast|unsafe|associative|reciprocal|finite|single)-|no-signed-zeros|fp-"
+_FLAGS = (
+    r"-m[a-z0-9-]+(?:=[A-Za-z0-9][A-Za-z0-9.+_-]*)?",
+    r"-D[A-Za-z_][A-Za-z0-9_]*(?:=[A-Za-z0-9_.+-]*)?",
+    r"-O[0-3gs]",
+    rf"-f(?!{_INEXACT})[a-z0-9-]+(?:=[0-9]+)?",
+    r"-W[a-z0-9+-]+(?:=[0-9]+)?",
+)
+_TEXTS = {
+    # It is shown to people, and written to the README and to JSON.
+    "description": _Text(r".{1,200}", "must be a line of 1..200 characters that can be printed"),
+    "flags": _Text(
+        "|".join(_FLAGS),
+        "must be one of a compiler's options -m..., -D..., -O0..-O3, -Og, -Os, -f... and -W..., "
+        "without a file's name or characters of the shell, and none that changes the arithmetic",
+    ),
+    "run": _Text(r"make(?: [a-z][a-z0-9-]*)*", "must be `make` and goals of the exported Makefile"),
+    "flashing.openocd": _Text(
+        rf"{_SCRIPT}(?: {_SCRIPT})*",
+        "must be OpenOCD's names of scripts, such as board/stm32f7discovery.cfg",
+    ),
+}
+_ADDRESS = _Number(0, 2**32 - 1024, 1024)
+_SIZE = _Number(1024, 2**32, 1024)
+_NUMBERS = {
+    "clock_hz": _Number(1_000, 4_000_000_000),
+    "stack_bytes": _Number(1024, 2**24, 8),
+    "flash.origin": _ADDRESS,
+    "flash.bytes": _SIZE,
+    "ram.origin": _ADDRESS,
+    "ram.bytes": _SIZE,
+}
+_ANY_NUMBER = _Number(0, 2**32 - 1)
+
+
+def _check_value(field: str, value: Any) -> None:
+    """Check a value by the rule of its field; a field without its own has a strict one.
+
+    ``field`` is the entry's name with its table: ``"emulator.machine"``.
+    """
+    if isinstance(value, str):
+        check_word(f"{field} =", value, _TEXTS.get(field, _WORD))
+    elif isinstance(value, int):
+        _check_number(field, value, _NUMBERS.get(field, _ANY_NUMBER))
+    elif isinstance(value, float):
+        if not 0.0 < value < 1e6:
+            raise ValueError(f"{field} = {value!r} must be above 0 and below 1000000")
+    elif isinstance(value, list):
+        for item in value:
+            if not isinstance(item, str):
+                raise ValueError(f"{field} = {value!r} must be a list of strings")
+            check_word(f"{field} has", item, _TEXTS.get(field, _WORD))
+
+
+def check_word(what: str, text: str, rule: _Text = _WORD) -> None:
+    """Raise ValueError unless a string obeys a rule, by default that of a file's or program's name.
+
+    ``what`` names the string in the message.
+    """
+    if not re.fullmatch(rule.pattern, text) or not text.isprintable():
+        raise ValueError(f"{what} {text!r} {rule.rule}")
+
+
+def _check_number(field: str, value: int, rule: _Number) -> None:
+    if rule.low <= value <= rule.high and value % rule.multiple == 0:
+        return
+    multiple = f" and a multiple of {rule.multiple}" if rule.multiple > 1 else ""
+    raise ValueError(f"{field} = {value} must be {rule.low}..{rule.high}{multiple}")

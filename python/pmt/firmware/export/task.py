@@ -1,4 +1,4 @@
-"""What the target will train: model, options, layers, steps and samples."""
+"""The training task of a target: model, options, layers, steps and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.firmware.export.card import Step, check_steps
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.clean_statistics import without_statistics
@@ -23,17 +22,52 @@ from pmt.train.run_folder import RunFolder
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import ZOTrainer
 
-__all__ = ["Task", "make_task"]
+__all__ = ["MOST_STEPS", "Step", "Task", "check_steps", "make_task"]
 
+# A card lists every step and what the host, which trains them all, has computed.
+MOST_STEPS = 100_000
 _INFERENCES = 2
 
 
 @dataclass(frozen=True)
-class Task:
-    """A training task with its samples; ``layers`` are op indices, ascending, one setting each.
+class Step:
+    """One step: its counter, its learning rate, and its samples (indices into the task's)."""
 
-    ``model`` is prepared for the first step; ``source`` is the image that came, and ``dataset``
-    what it was prepared and is trained with.
+    step: int
+    learning_rate: float
+    samples: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A training task with its samples.
+
+    Attributes
+    ----------
+    model : Model
+        Prepared for the first step.
+    options : _core.Options
+        Options as they are on a device.
+    layers : list of int
+        Op indices, ascending.
+    settings : list of _core.LayerSettings
+        One for each layer.
+    batch : int
+        Largest number of samples in a step.
+    steps : tuple of Step
+        The steps.
+    images : ndarray of int8, shape (N, height, width, channels)
+        Prepared samples.
+    labels : ndarray of int64, shape (N,)
+        Their classes.
+    inferences : int
+        Number of samples, from the first, whose activations are compared.
+    source : bytes
+        Image of the model that came.
+    dataset : Dataset
+        Data that the model was prepared and is trained with.
+    optimizer_state : ndarray of float32 or None
+        That of the run's earlier steps, if it keeps one and there were any.
     """
 
     model: Model
@@ -47,7 +81,37 @@ class Task:
     inferences: int
     source: bytes
     dataset: Dataset
-    memories: npt.NDArray[np.float32] | None = None
+    optimizer_state: npt.NDArray[np.float32] | None = None
+
+    def packed(self) -> dict[str, bytes]:
+        """Return options, settings and optimizer state as the card's sections hold them."""
+        state = self.optimizer_state
+        return {
+            "options": self.options.pack(),
+            "settings": b"".join(one.pack() for one in self.settings),
+            "optimizer_state": b"" if state is None else state.astype("<f4").tobytes(),
+        }
+
+    def device(self) -> _core.DeviceMemory:
+        """Return the core's plan of the training's memory."""
+        return _core.DeviceMemory(
+            self.model.core, self.options, self.layers, self.batch, self.settings
+        )
+
+
+def check_steps(name: str, value: int) -> None:
+    """Refuse a number of steps that a card cannot have.
+
+    Raises
+    ------
+    ValueError
+        If it is no whole number within 1..:data:`MOST_STEPS`.
+    """
+    if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
+        raise ValueError(
+            f"{name}={value!r} must be a whole number of steps, 1..{MOST_STEPS}; a longer training "
+            "is exported again from where the board has come"
+        )
 
 
 def make_task(
@@ -67,8 +131,8 @@ def make_task(
     Returns
     -------
     Task
-        With only those samples of the data set that the steps use, and with what the updates of a
-        run remember of its steps.
+        With only those samples of the data set that the steps use, and with a run's optimizer
+        state.
 
     Raises
     ------
@@ -76,7 +140,7 @@ def make_task(
         If an argument is outside its range or does not fit the others.
     """
     check_steps("steps", steps)
-    model, run_options, first, memories = _read_source(source)
+    model, run_options, first, state = _read_source(source)
     image = model.image()
     chosen = options or run_options or TrainingOptions()
     if batch is not None:
@@ -103,11 +167,11 @@ def make_task(
             f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
         )
     core_options = device_options(chosen.for_samples(len(dataset)))
-    if memories is not None:
-        _check_memories(memories, model, core_options, trained)
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
     core = _core.Trainer(model.core, core_options, trained, chosen.batch)
+    if state is not None:
+        _check_optimizer_state(state, core.optimizer_state().size)
     return Task(
         model=model,
         options=core_options,
@@ -122,7 +186,7 @@ def make_task(
         inferences=inferences,
         source=image,
         dataset=dataset,
-        memories=memories,
+        optimizer_state=state,
     )
 
 
@@ -130,24 +194,18 @@ def _names(model: Model, layers: Sequence[int]) -> str:
     return ",".join(layer.name for layer in model.layers if layer.index in layers)
 
 
-def _check_memories(
-    memories: npt.NDArray[np.float32],
-    model: Model,
-    options: _core.Options,
-    layers: list[int],
-) -> None:
-    here = _core.Trainer(model.core, options, layers, 1, 1).optimizer_state().size
-    if memories.size != here:
+def _check_optimizer_state(state: npt.NDArray[np.float32], values: int) -> None:
+    if state.size != values:
         raise ValueError(
-            f"the updates of the run remember {memories.size} values, those of these options and "
-            f"layers {here}; export with the run's own, or its checkpoint.pmt, to begin anew"
+            f"the optimizer state of the run has {state.size} values, that of these options and "
+            f"layers {values}; export with the run's own, or its checkpoint.pmt, to begin anew"
         )
 
 
 def _read_source(
     source: Model | RunFolder | str | Path,
 ) -> tuple[Model, TrainingOptions | None, int, npt.NDArray[np.float32] | None]:
-    """Return the model, the run's options, the first step to take, and what updates remember."""
+    """Return the model, the run's options, the first step to take, and its optimizer state."""
     if isinstance(source, Model):
         return source.copy(), None, 0, None
     folder = RunFolder.of(source)

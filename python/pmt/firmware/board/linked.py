@@ -1,4 +1,4 @@
-"""What a firmware takes of flash and RAM once it is linked."""
+"""Flash and RAM of a firmware once it is linked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ __all__ = [
     "run_make",
 ]
 
-
 MAKE_SECONDS = 900
 
 _PACKAGES = {
@@ -33,80 +32,12 @@ _PACKAGES = {
     "qemu-system-arm": "qemu-system-arm",
     "make": "make",
 }
-
-
-def need_programs(purpose: str, *programs: str) -> None:
-    """Check that programs are installed.
-
-    Parameters
-    ----------
-    purpose : str
-        What they are for, for the message: ``"instructions are counted"``.
-    *programs : str
-        Their names.
-
-    Raises
-    ------
-    FileNotFoundError
-        If one is missing; the message names Debian's package.
-    """
-    for program in programs:
-        if shutil.which(program) is None:
-            raise FileNotFoundError(
-                f"{program} is not installed, and {purpose} with it; install it, on "
-                f"Debian and Ubuntu with `apt-get install {_PACKAGES[program]}`"
-            )
-
-
-def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
-    """Run make in a folder, silently and with all processors.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the Makefile is.
-    goal : str
-        What to make.
-    too_long : str
-        The message where it takes longer than :data:`MAKE_SECONDS`.
-
-    Returns
-    -------
-    subprocess.CompletedProcess
-        Exit status, standard output and standard error.
-
-    Raises
-    ------
-    TimeoutError
-        If it takes too long.
-    """
-    # Without what a make around this program has told its own children.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    try:
-        return subprocess.run(
-            ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), goal],
-            capture_output=True,
-            text=True,
-            timeout=MAKE_SECONDS,
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(too_long) from error
-
-
 _FLASH = (".vectors", ".text", ".rodata", ".init_array", ".data")
 
 
 @dataclass(frozen=True)
 class LinkedSizes:
-    """Sections of a program.
-
-    Attributes
-    ----------
-    sections : dict of str to (int, int)
-        Name -> address and size in bytes.
-    """
+    """Sections of a program: name -> address and size in bytes."""
 
     sections: dict[str, tuple[int, int]]
 
@@ -146,8 +77,8 @@ def linked_sizes(elf: Path) -> LinkedSizes:
 def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[LinkedSizes]:
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
-    Samples and steps are on the card, and none are needed here. What trainings of one model differ
-    in is the size of the arena: everything else is compiled once.
+    Samples and steps are on the card, and none are needed here. Trainings of one model differ in
+    the size of the arena: everything else is compiled once.
 
     Parameters
     ----------
@@ -157,11 +88,6 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
         The model.
     arenas : sequence of int
         Bytes of the arena of each firmware.
-
-    Returns
-    -------
-    list of LinkedSizes
-        One for each arena.
 
     Raises
     ------
@@ -228,3 +154,36 @@ def _make(folder: Path) -> None:
 def _reason(printed: str) -> str:
     lines = printed.strip().splitlines() or ["make failed and printed nothing"]
     return next((line for line in lines if "overflowed" in line or "error:" in line), lines[-1])
+
+
+def need_programs(purpose: str, *programs: str) -> None:
+    """Raise FileNotFoundError if a program is missing with which, say, "firmware is linked"."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise FileNotFoundError(
+                f"{program} is not installed, and {purpose} with it; install it, on "
+                f"Debian and Ubuntu with `apt-get install {_PACKAGES[program]}`"
+            )
+
+
+def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a folder, silently and with all processors.
+
+    Raises
+    ------
+    TimeoutError
+        With the message ``too_long``, if it takes longer than :data:`MAKE_SECONDS`.
+    """
+    # A make around this program would pass its own jobs and flags on in these variables.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    try:
+        return subprocess.run(
+            ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", str(folder), goal],
+            capture_output=True,
+            text=True,
+            timeout=MAKE_SECONDS,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(too_long) from error
