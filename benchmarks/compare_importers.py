@@ -19,14 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-
-import pmt
-from pmt._util.progress import ProgressLine
-from pmt.cli.output import table
-from pmt.formats.reading import read
-from pmt.model import Model
-from pmt.net.graph import Graph
-from pmt.research.benchmark.differences import (
+from importer_differences import (
     Int8Array,
     OpDifference,
     TopOne,
@@ -37,6 +30,13 @@ from pmt.research.benchmark.differences import (
     litert_activations,
     network_classes,
 )
+
+import pmt
+from pmt._util.progress import ProgressLine
+from pmt.cli.output import table
+from pmt.formats.reading import read
+from pmt.model import Model
+from pmt.net.graph import Graph
 
 ROOT = Path(__file__).parents[1]
 KEYS = ("values", "differing")
@@ -90,7 +90,7 @@ def arguments() -> argparse.Namespace:
 
 
 def generated_files(folder: Path) -> list[Path]:
-    sys.path.append(str(ROOT / "tests"))
+    sys.path.append(str(ROOT / "tests" / "support"))
     from tflite_networks import GENERATED, generated
 
     for name in GENERATED:

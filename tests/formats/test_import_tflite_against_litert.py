@@ -9,6 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from importer_differences import (
+    LiteRTActivations,
+    OpDifference,
+    compare_ops,
+    compare_top_one,
+    head_classes,
+    litert_activations,
+    network_classes,
+)
 from tflite_networks import (
     GENERATED,
     RELU,
@@ -22,15 +31,6 @@ from tflite_networks import (
 )
 
 from pmt.formats.tflite import importer as tflite
-from pmt.research.benchmark.differences import (
-    LiteRTActivations,
-    OpDifference,
-    compare_ops,
-    compare_top_one,
-    head_classes,
-    litert_activations,
-    network_classes,
-)
 
 pytest.importorskip("ai_edge_litert")
 

@@ -20,7 +20,7 @@ from pmt.firmware.export import sources
 from pmt.firmware.export.lock import read_lock
 from pmt.research.studies.gradient_quality import _Store
 from pmt.research.sweep.grid_file import read_grid
-from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.result import read_result
 
 _GRID = b"""[model]
 path = "net.pmt"

@@ -72,7 +72,7 @@ def test_float_logits_are_close_to_ours():
 
 def test_a_mezo_step_moves_along_its_perturbation():
     needs("torch")
-    from pmt.research.benchmark.rivals import torch as torch_rival
+    from pmt.research.benchmark import torch_rival
 
     model = smooth_network()
     images, labels = random_images(model, 30), np.zeros(30, np.int64)

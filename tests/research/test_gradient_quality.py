@@ -22,7 +22,7 @@ from pmt.research.studies.error_theory import (  # noqa: E402  # noqa: E402
     layer_moments,
     paper_variance,
 )
-from pmt.research.studies.estimator_words import estimator_options, known_words  # noqa: E402
+from pmt.research.studies.estimator_words import WORDS, estimator_options  # noqa: E402
 from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
 from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
 
@@ -166,7 +166,7 @@ def test_estimators_by_name():
         5,
     )
     assert not options.train_bias
-    assert {"weight", "node", "clean", "shared", "model_wise"} <= set(known_words())
+    assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
         ("mu1", "must be weight or node"),
         ("weight+node", "must be weight or node"),

@@ -1,4 +1,4 @@
-"""How sure a mean is: formulas against simulation and against published quantiles."""
+"""Intervals of means: formulas against simulation and against published quantiles."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
 from pmt.research.sweep import plan, read_grid, run_all
-from pmt.research.sweep.execution import pack, unpack
+from pmt.research.sweep.result import pack, unpack
 
 
 @pytest.fixture

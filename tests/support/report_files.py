@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmt.research.sweep import fingerprint
-from pmt.research.sweep.execution import pack
+from pmt.research.sweep.result import pack
 
 METHODS = ("none", "paper", "default")
 CORRUPTIONS = ("gaussian_noise", "fog")

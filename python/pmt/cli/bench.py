@@ -17,9 +17,9 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.research.benchmark.against import compare_forwards, compare_steps, outputs_agree
 from pmt.research.benchmark.forward import profile, time_forwards, time_steps
-from pmt.research.benchmark.plot import load_pyplot, plot
 from pmt.research.benchmark.rivals import RIVALS, Rival, open_rivals
 from pmt.research.benchmark.timing import Machine
+from pmt.research.plots import load_pyplot, plot_speed
 from pmt.train.options import TrainingOptions
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
@@ -153,7 +153,7 @@ def _forwards(
     ops = profile(model, **measured)
     output.text("\n" + report.op_table(ops, machine.one_thread_gmacs))
     if arguments.plot is not None:
-        plot(model, machine, ops, arguments.plot)
+        plot_speed(model, machine, ops, arguments.plot)
         output.text(f"\nplot {arguments.plot}")
     layers = [
         dataclasses.asdict(op) | {"gmacs": {count: op.gmacs(count) for count in op.microseconds}}

@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     for name, reason in omitted.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
-        from pmt.research.profile import plot_memory
+        from pmt.research.plots import plot_memory
 
         plot_memory(profiles, arguments.plot)
     counted = {"profiles": [p.to_json() for p in profiles], "left_out": omitted}

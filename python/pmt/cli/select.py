@@ -26,8 +26,7 @@ from pmt.cli.process import complain
 from pmt.cli.sources import data_source, load_model
 from pmt.model import Model
 from pmt.protocol import Split
-from pmt.research.benchmark.plot import load_pyplot
-from pmt.research.selection_plot import plot_selection
+from pmt.research.plots import load_pyplot, plot_selection
 from pmt.train.options import TrainingOptions
 from pmt.train.selection import CRITERIA, Candidate, Selection, default_candidates, select
 

@@ -1,29 +1,24 @@
-"""What each method takes on a model, counted: memory, multiply-accumulates, latency."""
+"""Work and memory of each method on a model, counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.baselines.backprop import options as backprop_options
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
-from pmt.baselines.sparse_update.trainer import MCUTrainTrainer, TinyTrainTrainer
-from pmt.methods.zeroth_order import ZEROTH_ORDER
+from pmt.methods import registry
+from pmt.methods.baselines import BACKPROP
 from pmt.model import Model
-from pmt.research.benchmark.plot import load_pyplot
 from pmt.train.costs.arena import device_options
-from pmt.train.costs.memory import PARTS, Memory
+from pmt.train.costs.memory import Memory
 from pmt.train.costs.restarts import device_restarts
 from pmt.train.costs.work import Work
 from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
 from pmt.train.costs.zeroth_order_work import zeroth_order_work
 from pmt.train.options import TrainingOptions
-from pmt.train.trainer import ZOTrainer
 from pmt.train.training_run import Trainer
 
 __all__ = [
@@ -31,7 +26,6 @@ __all__ = [
     "OWN_LAYERS",
     "OWN_QUERIES",
     "Profile",
-    "plot_memory",
     "profile",
     "profile_method",
     "zeroth_order_options",
@@ -42,10 +36,7 @@ _COMPARED = (
     *("paper", "default", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
 )
-_ZEROTH_ORDER: dict[str, dict[str, Any]] = {
-    name: {"preset": ZEROTH_ORDER[name].preset, **ZEROTH_ORDER[name].options} for name in _COMPARED
-}
-METHODS = (*_ZEROTH_ORDER, *backprop_options.PRESETS, "mcutrain", "tinytrain")
+METHODS = (*_COMPARED, *BACKPROP)
 # Those that do not train whatever layers they are told.
 OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
 # Those whose number of queries is the method.
@@ -55,7 +46,7 @@ OWN_QUERIES = ("mezo",)
 def profile_method(
     model: Model, method: str, *, scheme: str | None = None, **changes: Any
 ) -> Profile:
-    """Count what a method takes.
+    """Count the work and memory of a method.
 
     Parameters
     ----------
@@ -82,8 +73,7 @@ def profile_method(
     OSError
         If the scheme cannot be read.
     """
-    given = {key: value for key, value in changes.items() if value is not None}
-    return profile(model, method, _trainer(model, method, scheme, given))
+    return profile(model, method, _trainer(model, method, scheme, _without_none(changes)))
 
 
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
@@ -96,36 +86,35 @@ def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
     **changes
         Options that differ from the method's; those that are None are left out.
 
-    Returns
-    -------
-    TrainingOptions
-        The options.
-
     Raises
     ------
     ValueError
         If the method is none of them, or a number is out of range.
     """
-    if method not in _ZEROTH_ORDER:
-        known = ", ".join(_ZEROTH_ORDER)
+    if method not in _COMPARED:
+        known = ", ".join(_COMPARED)
         raise ValueError(f"method={method!r} is no zeroth-order one; choose one of {known}")
-    given = {key: value for key, value in changes.items() if value is not None}
-    return ZOTrainer(threads=1, **{**_ZEROTH_ORDER[method], **given}).options
+    options = registry.options_of(method, **_without_none(changes))
+    assert isinstance(options, TrainingOptions)
+    return options
 
 
-def _trainer(model: Model, method: str, scheme: str | None, given: Mapping[str, Any]) -> Trainer:
-    if method in _ZEROTH_ORDER:
-        return ZOTrainer(threads=1, **{**_ZEROTH_ORDER[method], **given})
-    rest = {key: value for key, value in given.items() if key != "queries"}
-    if method == "bp_last_layer" and "layers" not in rest:
-        rest["layers"] = _last_layer(model)
-    if method in backprop_options.PRESETS:
-        return BackpropTrainer(backprop_options.preset(method, **rest), threads=1)
+def _without_none(changes: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in changes.items() if value is not None}
+
+
+def _trainer(model: Model, method: str, scheme: str | None, changes: dict[str, Any]) -> Trainer:
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is unknown; choose one of {', '.join(METHODS)}")
+    if method in BACKPROP:
+        changes.pop("queries", None)
+    if method == "bp_last_layer":
+        changes.setdefault("layers", _last_layer(model))
     if method == "mcutrain":
-        return MCUTrainTrainer(threads=1, **{**rest, "scheme": scheme or "99KB"})
+        changes["scheme"] = scheme or "99KB"
     if method == "tinytrain":
-        return TinyTrainTrainer(threads=1, chosen=scheme or "", **rest)
-    raise ValueError(f"method={method!r} is unknown; choose one of {', '.join(METHODS)}")
+        changes["chosen"] = scheme or ""
+    return registry.trainer(method, threads=1, **changes)
 
 
 def _last_layer(model: Model) -> str:
@@ -137,7 +126,7 @@ def _last_layer(model: Model) -> str:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a method takes.
+    """Work and memory of a method.
 
     Attributes
     ----------
@@ -197,7 +186,7 @@ class Profile:
 
 
 def profile(model: Model, method: str, trainer: Trainer) -> Profile:
-    """Count what a trainer takes.
+    """Count the work and memory of a trainer.
 
     Parameters
     ----------
@@ -268,44 +257,3 @@ def _backward(model: Model, method: str, trainer: BackpropTrainer) -> Profile:
         work=backward_work(model, scheme),
         memory=backward_memory(model, scheme, arithmetic, batch=options.batch),
     )
-
-
-_KILOBYTE = 1024
-
-
-def plot_memory(
-    profiles: Sequence[Profile], path: str | Path, *, limits: Sequence[int] = (256, 1024)
-) -> None:
-    """Draw the peak memory of every method as one bar, stacked by part.
-
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        The methods, drawn from top to bottom.
-    path : str or pathlib.Path
-        File to write; its suffix is the format.
-    limits : sequence of int
-        Sizes of SRAM in KB to mark with a line.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
-    """
-    pyplot = load_pyplot()
-    figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(profiles) + 1.6), layout="constrained")
-    names = [profile.method for profile in profiles]
-    start = [0.0] * len(profiles)
-    colours = pyplot.get_cmap("tab20")
-    for i, (part, title) in enumerate(PARTS.items()):
-        sizes = [getattr(profile.memory, part) / _KILOBYTE for profile in profiles]
-        if any(sizes):
-            axes.barh(names, sizes, left=start, label=title, color=colours(i / 20))
-            start = [a + b for a, b in zip(start, sizes, strict=True)]
-    for limit in limits:
-        axes.axvline(limit, color="black", linewidth=0.8, linestyle="dotted")
-    axes.invert_yaxis()
-    axes.set_xlabel("peak memory (KB)")
-    axes.legend(fontsize="small", frameon=False)
-    figure.savefig(path)
-    pyplot.close(figure)

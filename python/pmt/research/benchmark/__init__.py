@@ -1,1 +1,1 @@
-"""How fast the engine is on this machine: forwards, layers, training steps, and other engines."""
+"""Speed of the engine on this machine: forwards, layers, training steps, and other engines."""

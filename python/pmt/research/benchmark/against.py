@@ -24,7 +24,7 @@ __all__ = [
     "outputs_agree",
 ]
 
-PMT = "pmt"
+_PMT = "pmt"
 _CHECKED_IMAGES = 100
 
 
@@ -42,7 +42,7 @@ class EngineTime:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How one engine's outputs compare with pmt's int8 outputs on random images.
+    """Comparison of an engine's outputs with pmt's int8 outputs on random images.
 
     ``top1`` is the share of images for which its best class is one of pmt's best, ``equal`` the
     share of equal outputs, ``largest`` the largest difference in output steps; both None where the
@@ -84,12 +84,12 @@ def compare_forwards(
         batch = random_images(model, count)
         for threads in machine.peak_gmacs:
             functions: dict[tuple[str, int], Callable[[], object]] = {
-                (PMT, count): functools.partial(model.core.logits, batch, threads)
+                (_PMT, count): functools.partial(model.core.logits, batch, threads)
             }
             for rival in rivals:
                 functions |= _runners(rival, batch, threads)
             medians = take_turns(functions, repeat=repeat)
-            own = medians[PMT, count]
+            own = medians[_PMT, count]
             for engine in dict.fromkeys(name for name, _ in functions):
                 seconds = min(value for (name, _), value in medians.items() if name == engine)
                 microseconds = seconds / count * 1e6
@@ -143,7 +143,7 @@ def compare_steps(
     model: Model, machine: Machine, options: TrainingOptions, *, rules: tuple[str, ...], repeat: int
 ) -> list[StepComparison]:
     """Time training steps and a MeZO step in PyTorch, in turns, by perturbed forward."""
-    from pmt.research.benchmark.rivals.torch import MezoStep
+    from pmt.research.benchmark.torch_rival import MezoStep
 
     images = random_images(model, options.batch)
     labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
@@ -154,8 +154,8 @@ def compare_steps(
         forwards = {mezo.title: mezo.forwards_per_image * options.batch}
         for rule in rules:
             step, cost = training_step(model, options.replace(rule=rule), threads)
-            functions[f"{PMT}, {rule}"] = step
-            forwards[f"{PMT}, {rule}"] = cost.forwards
+            functions[f"{_PMT}, {rule}"] = step
+            forwards[f"{_PMT}, {rule}"] = cost.forwards
         for engine, seconds in take_turns(functions, repeat=repeat).items():
             count = forwards[engine]
             times.append(StepComparison(engine, threads, seconds, count, seconds / count * 1e6))

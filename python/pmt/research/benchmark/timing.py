@@ -13,17 +13,19 @@ from typing import TypeVar
 
 from pmt import _core
 
-__all__ = [
-    "Machine",
-    "median_seconds",
-    "processor",
-    "take_turns",
-]
+__all__ = ["Machine", "median_seconds", "processor", "take_turns"]
+
+Name = TypeVar("Name", bound=Hashable)
+
+# Long against the clock, short enough to take turns often.
+_SHORTEST = 0.02
+# Threads of the function before may still spin, and its data owns the caches.
+_WARM_UP = 0.005
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a figure depends on.
+    """All that a figure depends on but the network.
 
     ``peak_instruction`` is the dot product of the loop that measured the peak, ``peak_gmacs`` its
     10^9 multiply-accumulates a second, by number of threads, ``one_thread_gmacs`` on one thread.
@@ -63,14 +65,6 @@ def processor() -> str:
             if key.strip() == "model name":
                 return value.strip()
     return platform.processor() or platform.machine() or "unknown"
-
-
-Name = TypeVar("Name", bound=Hashable)
-
-# Long against the clock, short enough to take turns often.
-_SHORTEST = 0.02
-# Threads of the function before may still spin, and its data owns the caches.
-_WARM_UP = 0.005
 
 
 def median_seconds(function: Callable[[], object], *, repeat: int) -> float:

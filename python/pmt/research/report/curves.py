@@ -12,15 +12,15 @@ import numpy.typing as npt
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Cell, Pivot
 
-__all__ = ["Curve", "mean_curve", "plot_curves"]
+__all__ = ["mean_curve", "plot_curves"]
 
 Array = npt.NDArray[np.float64]
 
-# The rows of a legend beside the panels, and the colours of matplotlib's cycle.
+# Rows of a legend beside the panels, and colors of matplotlib's cycle.
 _LEGEND_ROWS = 12
-_COLOURS = 10
+_COLORS = 10
 _STYLES = ("-", "--", "-.", ":")
-# Of the untrained loss: what rises further leaves the picture, for the others to be told apart.
+# Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
 _HIGHEST = 1.25
 
 
@@ -118,8 +118,8 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
 def _draw(ax: Any, curve: Curve | None, place: int, label: str) -> None:
     if curve is None:
         return
-    colour, style = f"C{place % _COLOURS}", _STYLES[place // _COLOURS % len(_STYLES)]
-    ax.plot(curve.gmacs, curve.mean, style, color=colour, marker=".", markersize=4, label=label)
-    ax.fill_between(curve.gmacs, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+    color, style = f"C{place % _COLORS}", _STYLES[place // _COLORS % len(_STYLES)]
+    ax.plot(curve.gmacs, curve.mean, style, color=color, marker=".", markersize=4, label=label)
+    ax.fill_between(curve.gmacs, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
     if curve.before is not None:
         ax.axhline(curve.before, color="0.6", linestyle=":", linewidth=1)

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.research.sweep.execution import unpack
-from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.result import read_result, unpack
 from pmt.train.run_folder import RunFolder
 
 __all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "read_runs"]
 
 _IMAGES = ("test", "clean", "held_out")
-# Of the chosen checkpoint; with before_ in front, of the untrained model.
+# Measured with the chosen checkpoint; with before_ in front, with the untrained model.
 METRICS = (
     *(f"{part}_{what}" for part in _IMAGES for what in ("accuracy", "loss")),
     *(f"before_{part}_{what}" for part in _IMAGES for what in ("accuracy", "loss")),
@@ -42,7 +41,7 @@ class FinishedRun:
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """What runs differ in: axes, method, options, protocol, checksums; without the seed."""
+        """Axes, method, options, protocol and checksums, in which runs may differ; not the seed."""
         result = self.result
         fields = {
             **result["options"],

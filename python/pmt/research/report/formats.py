@@ -12,9 +12,7 @@ from pmt.research.report.pivot import Cell, Comparison, Difference, Key, Pivot
 
 __all__ = [
     "FORMATS",
-    "CellText",
     "Figures",
-    "TableText",
     "comparison_text",
     "pivot_text",
     "to_csv",
@@ -22,9 +20,19 @@ __all__ = [
     "to_tex",
 ]
 
+FORMATS = ("md", "tex", "csv")
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "±": r"$\pm$",
+    "..": r"\,..\,",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
 
 class Figures:
-    """How the values of one metric are written.
+    """Format of the values of one metric.
 
     Parameters
     ----------
@@ -80,7 +88,7 @@ def _unit(metric: str) -> tuple[float, int, str]:
 
 @dataclass(frozen=True)
 class CellText:
-    """A cell: its text, and whether it is emphasised."""
+    """A cell: its text, and whether it is emphasized."""
 
     text: str
     bold: bool = False
@@ -189,17 +197,6 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
             f"{table.missing} of {table.expected} runs are missing (-, or [those there]){begun}."
         )
     return tuple(notes)
-
-
-FORMATS = ("md", "tex", "csv")
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "±": r"$\pm$",
-    "..": r"\,..\,",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
 
 
 def to_markdown(tables: Sequence[TableText]) -> str:

@@ -1,4 +1,4 @@
-"""How sure a mean is: over test images, over seeds, and of differences."""
+"""Intervals of means: over test images, over seeds, and of differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing a contact sheet with Pillow: where everything stands, in pixels."""
+"""Drawing of a contact sheet with Pillow: places of everything, in pixels."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ LARGEST_TILE = 112
 REDUCED_TILES = (160, 128, 96, 64)
 PIXELS_OF_TILES = 4_000_000
 LARGEST_SHEET = 100_000_000
+BACKGROUND = (255, 255, 255)
+INK = (32, 33, 36)
+FAINT_INK = (95, 99, 104)
+TITLE_SIZE = 22
+LABEL_SIZE = 17
+NOTE_SIZE = 13
+HEADING_SIZE = 14
+WIDEST_LABEL = 320
 # Width over height that the rows are broken into blocks for.
 ASPECT = 1.5
 
@@ -126,16 +134,6 @@ def _tile_size(sheet: Sheet) -> tuple[int, int]:
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-BACKGROUND = (255, 255, 255)
-INK = (32, 33, 36)
-FAINT_INK = (95, 99, 104)
-TITLE_SIZE = 22
-LABEL_SIZE = 17
-NOTE_SIZE = 13
-HEADING_SIZE = 14
-WIDEST_LABEL = 320
-
-
 def draw(sheet: Sheet) -> Any:
     """Draw a sheet.
 
@@ -203,8 +201,8 @@ class _Drawing:
             short = any(self.heading.getlength(h) > places.tile_width for h in group.headings)
             for heading in group.headings:
                 text = heading.rpartition(" ")[2] if short else heading
-                centre = places.column_left(block, column) + places.tile_width // 2
-                spot = (centre, line + HEADING_HEIGHT // 2)
+                center = places.column_left(block, column) + places.tile_width // 2
+                spot = (center, line + HEADING_HEIGHT // 2)
                 self._text(spot, text, self.heading, FAINT_INK, places.tile_width, "mm")
                 column += 1
 

@@ -13,13 +13,7 @@ import numpy.typing as npt
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 
-__all__ = [
-    "LayerMoments",
-    "expected_cosine",
-    "expected_error",
-    "layer_moments",
-    "paper_variance",
-]
+__all__ = ["LayerMoments", "expected_cosine", "expected_error", "layer_moments", "paper_variance"]
 
 
 @dataclass(frozen=True)
@@ -208,7 +202,7 @@ def expected_error(
     """
     layer, kind = layers[index], kinds[index]
     images = len(layer.weight_squares)
-    if kind == "closed_form" or _option(options, "directions", "") == "coordinate":
+    if kind == "closed_form" or options.directions == "coordinate":
         return 0.0
     queries = _queries(options)
     shared = options.sharing == "batch"
@@ -220,7 +214,7 @@ def expected_error(
     if kind == "node_perturbation":
         errors = total * layer.patch_squares + layer.weight_squares - 2 * layer.diagonal
         return float(errors.mean()) / queries / images * _orthogonality(layer.nodes, options)
-    if _option(options, "hadamard_index", "") == "running":
+    if options.hadamard_index == "running":
         return _running(layer, options)
     errors = (layer.weights * total - own) / queries
     return float(errors.mean()) / (1 if shared else images) * _orthogonality(layer.weights, options)
@@ -267,7 +261,7 @@ def paper_variance(layers: Sequence[LayerMoments], queries: float, *, model_wise
 
 
 def _running(layer: LayerMoments, options: TrainingOptions) -> float:
-    """Rows that go on from image to image: all N Q directions are orthogonal, for the mean too."""
+    """Return the error where rows go on from image to image: all N Q directions are orthogonal."""
     images, d, queries = len(layer.weight_squares), layer.weights, options.queries
     all_rows = images * queries
     scatter = float(layer.weight_squares.mean()) - layer.squares
@@ -275,7 +269,7 @@ def _running(layer: LayerMoments, options: TrainingOptions) -> float:
 
 
 def _perturbed(layer: LayerMoments, kind: str, shared: bool) -> npt.NDArray[np.float64]:
-    """Variance that a layer brings into each difference of losses, by image."""
+    """Return the variance that a layer brings into each difference of losses, by image."""
     if kind == "closed_form":  # it is not perturbed
         return np.zeros(1)
     if kind == "node_perturbation":
@@ -284,21 +278,17 @@ def _perturbed(layer: LayerMoments, kind: str, shared: bool) -> npt.NDArray[np.f
 
 
 def _queries(options: TrainingOptions) -> float:
-    """Independent differences among the queries."""
-    if _option(options, "pairs", "") == "antithetic":
+    """Return the number of independent differences among the queries."""
+    if options.pairs == "antithetic":
         return options.queries / 2
     return options.queries - (1 if options.baseline == "leave_one_out" else 0)
 
 
 def _orthogonality(dimension: int, options: TrainingOptions) -> float:
-    """What orthogonal directions take off: (d - Q) / (d - 1)."""
-    if _option(options, "directions", "") != "hadamard" or dimension < 2:
+    """Return the factor of the error that orthogonal directions leave: (d - Q) / (d - 1)."""
+    if options.directions != "hadamard" or dimension < 2:
         return 1.0
     directions = options.queries
-    if _option(options, "pairs", "") == "antithetic":
+    if options.pairs == "antithetic":
         directions //= 2
     return max(0, dimension - directions) / (dimension - 1)
-
-
-def _option(options: TrainingOptions, name: str, default: Any) -> Any:
-    return getattr(options, name, default)

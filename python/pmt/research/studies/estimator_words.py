@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt.train.options import TrainingOptions, preset
 
-__all__ = ["DEFAULT_ESTIMATORS", "estimator_options", "known_words"]
+__all__ = ["DEFAULT_ESTIMATORS", "WORDS", "estimator_options"]
 
 DEFAULT_ESTIMATORS = (
     "weight+mu1+clean",
@@ -18,7 +18,8 @@ DEFAULT_ESTIMATORS = (
     "node+mu4",
 )
 
-_WORDS: dict[str, dict[str, Any]] = {
+# Words that :func:`estimator_options` takes, ``muN`` apart.
+WORDS: dict[str, dict[str, Any]] = {
     "weight": {"rule": "weight"},
     "node": {"rule": "node"},
     "clean": {"baseline": "clean"},
@@ -38,12 +39,6 @@ _WORDS: dict[str, dict[str, Any]] = {
 _MU = re.compile(r"mu([1-9][0-9]?)$")
 
 
-def known_words() -> list[str]:
-    """Return the words that :func:`estimator_options` takes, ``muN`` apart."""
-    fields = TrainingOptions.__dataclass_fields__
-    return [word for word, changes in _WORDS.items() if all(name in fields for name in changes)]
-
-
 def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     """Return the options of an estimator.
 
@@ -55,7 +50,7 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     queries : int
         For each image and layer.
     seed : int
-        Of the perturbations.
+        Seed of the perturbations.
 
     Returns
     -------
@@ -68,7 +63,6 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
         If a word is unknown, or ``weight`` and ``node`` are both missing or both given.
     """
     words = name.split("+")
-    known = known_words()
     if len({"weight", "node"} & set(words)) != 1:
         raise ValueError(f"estimator {name!r}: one of its words must be weight or node")
     changes: dict[str, Any] = {}
@@ -76,8 +70,8 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
         mu = _MU.match(word)
         if mu:
             changes |= {"mu_weight": int(mu[1]), "mu_node": int(mu[1])}
-        elif word in known:
-            changes |= _WORDS[word]
+        elif word in WORDS:
+            changes |= WORDS[word]
         else:
-            raise ValueError(f"estimator {name!r}: {word!r} is none of {', '.join(known)}, muN")
+            raise ValueError(f"estimator {name!r}: {word!r} is none of {', '.join(WORDS)}, muN")
     return preset("default", **changes, queries=queries, seed=seed, train_bias=False)

@@ -1,4 +1,4 @@
-"""How good gradient estimates are: cosine and squared error against the exact gradient."""
+"""Quality of gradient estimates: cosine and squared error against the exact gradient."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Quality:
     squared_error, squared_error_error : float
         Mean of ``||estimate - exact||^2 / ||exact||^2``, and its standard error.
     expected_cosine, expected_squared_error : float
-        What theory says for a loss that is linear in the perturbation.
+        Values of theory, for a loss that is linear in the perturbation.
     coherence : float
         Mean squared norm of the images' gradients over that of their mean.
     repeats : int
         Estimates.
     forwards, macs : int
-        Of one estimate.
+        Cost of one estimate.
     """
 
     layer: str
@@ -123,7 +123,7 @@ def study_gradients(
     repeats : int
         Estimates of each, with other perturbations; 2 or more.
     seed : int
-        Of the perturbations.
+        Seed of the perturbations.
     out : str or pathlib.Path, optional
         Folder that keeps each measurement as it is made; those that are there are not made again.
     threads : int
@@ -206,7 +206,7 @@ class _Measurement:
 
     @property
     def moments(self) -> list[LayerMoments]:
-        """Of the exact gradients; made when they are first needed."""
+        """Moments of the exact gradients; made when they are first needed."""
         if not self._moments:
             self._moments = [
                 layer_moments(self.model, self.images, self.labels, index) for index in self.layers
@@ -244,7 +244,7 @@ class _Measurement:
         return made
 
     def _trainer(self, options: TrainingOptions, index: int) -> tuple[_core.Trainer, int]:
-        """A trainer that estimates this layer, and its position there."""
+        """Return a trainer that estimates this layer, and its position there."""
         alone = options.scope == "layer_wise"  # no other layer's queries are needed
         layers = self.layers[index : index + 1] if alone else self.layers
         batch = len(self.labels)

@@ -35,11 +35,11 @@ class ScopeVariance:
     scope : {"model_wise", "layer_wise"}
         All layers in each of Q queries, or each layer in Q / L queries of its own.
     queries : int
-        Of each layer, or of all at once.
+        Queries of each layer, or of all at once.
     measured, measured_error : float
         Mean over the repeats, and its standard error.
     expected : float
-        Of theory, with the images' scatter, and for nodes with the chain rule to the weights.
+        Value of theory, with the images' scatter, and for nodes with the chain rule to the weights.
     paper : float or None
         The paper's formula; for nodes None, since it is about the nodes' own gradients.
     """
@@ -75,7 +75,7 @@ def compare_scopes(
     queries : int
         Q, a multiple of L, at least 2 L; 0 takes 4 L.
     words : str
-        What the estimators have besides, see
+        Further words of the estimators, see
         :func:`pmt.research.studies.estimator_words.estimator_options`.
     repeats : int
         Estimates of each; 2 or more.
@@ -144,7 +144,7 @@ class _Batch:
         return [kind for _, _, kind in self.trainers]
 
     def error(self, step: int, moments: Sequence[LayerMoments]) -> float:
-        """Summed squared error of one estimate of all layers, over the gradients' squared norm."""
+        """Return the squared error of an estimate of all layers, over the gradients' squared norm."""
         total = 0.0
         for (trainer, position, _), layer in zip(self.trainers, moments, strict=True):
             weights, _ = trainer.estimate(self.images, self.labels, step, position)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pmt.research.sweep.grid_file import Grid, GridError, Problems, read_grid
-from pmt.research.sweep.planning import Plan, plan, shard
-from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
+from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec, fingerprint
-from pmt.research.sweep.speed import Estimate, estimate
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
 
 __all__ = [

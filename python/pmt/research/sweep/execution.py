@@ -2,141 +2,33 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
 from pmt._util import atomic_file
 from pmt.datasets import Dataset
-from pmt.datasets.dataset import checksum
 from pmt.model import Evaluation, Model
 from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.research.sweep.methods import make_trainer
-from pmt.research.sweep.result_file import RESULT, read_result
+from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
 from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
 from pmt.train.training_run import Trainer
 
-__all__ = [
-    "Measured",
-    "Outcome",
-    "execute",
-    "measure",
-    "measure_with",
-    "pack",
-    "unpack",
-]
-
-
-# Images that are resized and run at once: bounds the memory, not the result.
-_CHUNK = 256
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Accuracy (0..1) and mean loss (nats) on ``n`` images with a CRC-32.
-
-    ``right``, bool (n,), says which ones; None where only their number is known.
-    """
-
-    accuracy: float
-    loss: float
-    n: int
-    crc32: int
-    right: npt.NDArray[np.bool_] | None = None
-
-    def to_record(self) -> dict[str, Any]:
-        """Return it as JSON, ``right`` packed, so that runs can be paired by image."""
-        record: dict[str, Any] = {
-            "accuracy": self.accuracy,
-            "loss": self.loss,
-            "n": self.n,
-            "correct": round(self.accuracy * self.n),
-            "crc32": self.crc32,
-        }
-        return record if self.right is None else {**record, "right": pack(self.right)}
-
-
-def measure(model: Model, data: Dataset, *, threads: int = 0) -> Measured:
-    """Run a model on images, which are resized to its input a few at a time.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    data : Dataset
-        The images, of any size.
-    threads : int
-        As :meth:`pmt.Model.logits`; the result does not depend on it.
-
-    Returns
-    -------
-    Measured
-        Accuracy and loss are those of :meth:`pmt.Model.evaluate`.
-    """
-    loss, right = 0, []
-    for part in _chunks(model, data):
-        outputs = model.logits(part.images, threads=threads)
-        labels = np.ascontiguousarray(part.labels)
-        losses, _ = _core.cross_entropy(outputs, labels)
-        loss += int(losses.sum(dtype=np.int64))
-        right.append(outputs.argmax(axis=1) == labels)
-    found, n = np.concatenate(right), len(data)
-    mean = loss / _core.LOSS_ONE / n
-    return Measured(int(found.sum()) / n, mean, n, checksum(data), found)
-
-
-def measure_with(
-    evaluate: Callable[[Dataset], Evaluation], model: Model, data: Dataset
-) -> Measured:
-    """As :func:`measure`, with what evaluates a network that is not the int8 model."""
-    correct, loss = 0, 0.0
-    for part in _chunks(model, data):
-        found = evaluate(part)
-        correct += round(found.accuracy * found.n)
-        loss += found.loss * found.n
-    return Measured(correct / len(data), loss / len(data), len(data), checksum(data))
-
-
-def _chunks(model: Model, data: Dataset) -> Iterator[Dataset]:
-    for start in range(0, len(data), _CHUNK):
-        indices = np.arange(start, min(start + _CHUNK, len(data)))
-        yield at_size(data.subset(indices), model)
-
-
-def pack(right: npt.NDArray[np.bool_]) -> str:
-    """Return booleans as base64 of their bits, the first one the highest bit of the first byte."""
-    return base64.b64encode(np.packbits(right).tobytes()).decode("ascii")
-
-
-def unpack(text: str, n: int) -> npt.NDArray[np.bool_]:
-    """Return the ``n`` booleans that :func:`pack` packed.
-
-    Raises
-    ------
-    ValueError
-        If the text holds another number of them.
-    """
-    packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
-    if len(packed) != (n + 7) // 8:
-        raise ValueError(f"{len(packed)} bytes do not hold {n} bits")
-    return np.unpackbits(packed, count=n).astype(np.bool_)
+__all__ = ["Outcome", "execute"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run.
+    """End of a run.
 
     ``found`` where it was finished already, ``busy`` where another process has it, whose name
     ``text`` holds; of a failed one that is the error.
@@ -148,21 +40,9 @@ class Outcome:
 
 
 def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
-    """Do a run, or go on with it, unless it is finished or another process does it.
+    """Do a run in its folder below ``out``, or go on with it, unless another process does it.
 
-    Parameters
-    ----------
-    spec : RunSpec
-        The run.
-    out : str
-        Folder of the sweep; the run's folder in it is ``spec.hash``.
-    threads : int
-        Threads to use.
-
-    Returns
-    -------
-    Outcome
-        A run that raises an error has failed, and the sweep goes on without it.
+    A run that raises an error has failed, and the sweep goes on without it.
     """
     folder = Path(out) / spec.hash
     run = RunFolder(folder)
@@ -286,7 +166,7 @@ def _in_floats(trainer: Trainer) -> bool:
     return getattr(trainer.options, "arithmetic", "int8") == "float32"
 
 
-# What the last run of this process used. Runs of one corruption follow each other.
+# Data of the last run of this process. Runs of one corruption follow each other.
 _LAST_IMAGES: dict[str, Split] = {}
 _LAST_BEFORE: dict[str, dict[str, Measured]] = {}
 

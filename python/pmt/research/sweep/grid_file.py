@@ -15,6 +15,7 @@ from pmt.protocol import PROTOCOLS
 
 __all__ = [
     "CLEAN",
+    "TYPE_NAMES",
     "Grid",
     "GridError",
     "MethodTable",
@@ -22,6 +23,32 @@ __all__ = [
     "did_you_mean",
     "read_grid",
 ]
+
+
+# The corruption of a run on clean images.
+CLEAN = "none"
+_TABLES: dict[str, dict[str, type]] = {
+    "model": {"path": str, "classes": int, "resolution": int},
+    "data": {"path": str, "coarse_labels": bool, "constants": str, "corruption_seed": int},
+    "protocol": {"name": str, "images": int, "held_out": int, "test_images": int, "seed": int},
+    "budget": {"macs": float},
+    "axes": {
+        "methods": list,
+        "corruptions": list,
+        "severities": list,
+        "layers": list,
+        "seeds": list,
+    },
+    "options": {},
+    "method": {},
+}
+TYPE_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+}
 
 
 class GridError(ValueError):
@@ -73,32 +100,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; choose one of {', '.join(names)}"
 
 
-# The corruption of a run on clean images.
-CLEAN = "none"
-_TABLES: dict[str, dict[str, type]] = {
-    "model": {"path": str, "classes": int, "resolution": int},
-    "data": {"path": str, "coarse_labels": bool, "constants": str, "corruption_seed": int},
-    "protocol": {"name": str, "images": int, "held_out": int, "test_images": int, "seed": int},
-    "budget": {"macs": float},
-    "axes": {
-        "methods": list,
-        "corruptions": list,
-        "severities": list,
-        "layers": list,
-        "seeds": list,
-    },
-    "options": {},
-    "method": {},
-}
-_TYPE_NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-}
-
-
 @dataclass(frozen=True)
 class MethodTable:
     """A method of the grid: its name there, the method it is based on, and its own options."""
@@ -110,7 +111,7 @@ class MethodTable:
 
 @dataclass(frozen=True)
 class Grid:
-    """What a grid file asks for, with its defaults filled in; not yet compared with the model.
+    """Contents of a grid file, with its defaults filled in; not yet compared with the model.
 
     Attributes
     ----------
@@ -208,7 +209,7 @@ def _check_entries(
         if key not in known:
             problems.add(f"[{name}] {key} is unknown{did_you_mean(key, known)}")
         elif not _is_a(value, known[key]):
-            problems.add(f"[{name}] {key} = {value!r} must be {_TYPE_NAMES[known[key]]}")
+            problems.add(f"[{name}] {key} = {value!r} must be {TYPE_NAMES[known[key]]}")
         else:
             continue
         del table[key]
@@ -269,7 +270,7 @@ def _axis(
     good = tuple(dict.fromkeys(value for value in values if _is_a(value, kind)))
     if len(good) < len(values) or not good:
         problems.add(
-            f"[axes] {name} = {values!r} must list {_TYPE_NAMES[kind]} one or more times, each once"
+            f"[axes] {name} = {values!r} must list {TYPE_NAMES[kind]} one or more times, each once"
         )
     return good
 

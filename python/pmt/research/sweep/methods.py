@@ -7,22 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from pmt import methods
-from pmt.research.sweep.grid_file import Grid, MethodTable, Problems, did_you_mean
+from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems, did_you_mean
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 from pmt.train.training_run import Trainer
 
-__all__ = ["check_methods", "make_trainer", "names", "own_layers"]
+__all__ = ["check_methods", "make_trainer"]
 
-# What the grid says elsewhere, for every method alike.
+# Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 # These choose what they update by other rules than the name of a layer.
 _SPARSE = ("mcutrain", "tinytrain")
-
-
-def names() -> list[str]:
-    """Return the methods that a grid may name or base others on."""
-    return list(methods.METHODS)
 
 
 def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer:
@@ -36,12 +30,6 @@ def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer
         If the method needs a package that is missing.
     """
     return methods.trainer(base, threads=threads, **options)
-
-
-def own_layers(base: str) -> str | None:
-    """Return the layers of a method that are part of what it is; None where the axis says them."""
-    layers = getattr(make_trainer(base, 1, {}).options, "layers", "all")
-    return str(layers) if base in _SPARSE or layers != "all" else None
 
 
 def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
@@ -63,19 +51,25 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
         shared = {k: v for k, v in grid.options.items() if k in known}
         own = _checked(f"[method.{table.name}]", table.options, known, grid, problems)
         checked[table.name] = {**_checked("[options]", shared, known, grid, problems), **own}
-        fixed = own_layers(table.base) if known else None
+        fixed = _own_layers(table.base) if known else None
         if fixed is not None:
             checked[table.name].setdefault("layers", fixed)
     return checked
+
+
+def _own_layers(base: str) -> str | None:
+    """Return the layers of a method that are part of what it is; None where the axis says them."""
+    layers = getattr(make_trainer(base, 1, {}).options, "layers", "all")
+    return str(layers) if base in _SPARSE or layers != "all" else None
 
 
 def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
     if table.base == NO_ADAPTATION:
         return {}
     place = "[axes] methods" if table.base == table.name else f"[method.{table.name}] base"
-    known = names()
-    if table.base not in known:
-        problems.add(f"{place}: {table.base!r} is no method{did_you_mean(table.base, known)}")
+    if table.base not in methods.METHODS:
+        near = did_you_mean(table.base, methods.METHODS)
+        problems.add(f"{place}: {table.base!r} is no method{near}")
         return None
     try:
         return dataclasses.asdict(make_trainer(table.base, 1, {}).options)
@@ -106,7 +100,7 @@ def _checked(
         elif isinstance(known[name], float) and type(value) is int:
             checked[name] = float(value)
         elif type(value) is not type(known[name]):
-            problems.add(f"{place} {name} = {value!r} must be {_KINDS[type(known[name])]}")
+            problems.add(f"{place} {name} = {value!r} must be {TYPE_NAMES[type(known[name])]}")
         else:
             checked[name] = value
     return checked

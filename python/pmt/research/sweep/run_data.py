@@ -39,11 +39,13 @@ def checksums(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) ->
 
     Corrupted images that are not stored follow from the clean ones, the corruption and its seed.
     """
-    train, test = pair
-    found = {"test_crc32": _checksum(test)}
-    if protocol["name"] != "paper":
-        found["train_crc32"] = _checksum(train)
-    return found
+    drawn = dict(zip(("train_crc32", "test_crc32"), pair, strict=True))
+    if protocol["name"] == "paper":
+        del drawn["train_crc32"]
+    return {
+        name: checksum(pool.images if pool.stored is None else pool.stored)
+        for name, pool in drawn.items()
+    }
 
 
 def load_split(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -> Split:
@@ -65,10 +67,6 @@ def at_size(data: Dataset, model: Model) -> Dataset:
     if data.images.shape[1:3] == size:
         return data
     return replace(data, images=resized(data.images, Fit(size)))
-
-
-def _checksum(pool: ImagePool) -> int:
-    return checksum(pool.images if pool.stored is None else pool.stored)
 
 
 def _source(data: Mapping[str, Any], corruption: str, severity: int) -> DataSource:

@@ -9,50 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-__all__ = [
-    "FORMAT",
-    "NO_ADAPTATION",
-    "RunSpec",
-    "fingerprint",
-]
-
-
-# Raise it when the meaning of an entry changes; old folders are then left alone, not mistaken.
-FORMAT = 1
-
-
-def fingerprint(identity: Mapping[str, Any]) -> str:
-    """Return 16 hexadecimal digits that stand for a run.
-
-    Parameters
-    ----------
-    identity : mapping
-        JSON values: model and data by checksum, protocol, method, options, seed. The order of keys
-        does not matter; ``1`` and ``1.0`` differ.
-
-    Returns
-    -------
-    str
-        The first 64 bits of the SHA-256 of :data:`FORMAT` and the canonical JSON of ``identity``
-        (sorted keys, no spaces, ASCII): the same on every machine and in every Python.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a value is no JSON value, or is not finite.
-    """
-    text = json.dumps(
-        {"format": FORMAT, "identity": identity},
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=True,
-        allow_nan=False,
-    )
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
-
+__all__ = ["NO_ADAPTATION", "RunSpec", "fingerprint"]
 
 # The method that trains nothing: the model as it is, on the corrupted test images.
 NO_ADAPTATION = "no_adaptation"
+# Raise it when the meaning of an entry changes; old folders are then left alone, not mistaken.
+_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -108,7 +70,7 @@ class RunSpec:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Where the run stands in the grid; a run that trains nothing has no layers and no seed."""
+        """The run's place in the grid; a run that trains nothing has no layers and no seed."""
         return {
             "method": self.method,
             "corruption": self.corruption,
@@ -152,3 +114,33 @@ class RunSpec:
             **self.contents,
             **{f"protocol_{key}": value for key, value in self.protocol.items()},
         }
+
+
+def fingerprint(identity: Mapping[str, Any]) -> str:
+    """Return 16 hexadecimal digits that stand for a run.
+
+    Parameters
+    ----------
+    identity : mapping
+        JSON values: model and data by checksum, protocol, method, options, seed. The order of keys
+        does not matter; ``1`` and ``1.0`` differ.
+
+    Returns
+    -------
+    str
+        The first 64 bits of the SHA-256 of a format number and the canonical JSON of ``identity``
+        (sorted keys, no spaces, ASCII): the same on every machine and in every Python.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is no JSON value, or is not finite.
+    """
+    text = json.dumps(
+        {"format": _FORMAT, "identity": identity},
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+        allow_nan=False,
+    )
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]

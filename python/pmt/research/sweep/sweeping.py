@@ -14,170 +14,25 @@ from typing import Any
 
 from pmt._util.progress import ProgressLine, duration
 from pmt.research.sweep.execution import Outcome, execute
-from pmt.research.sweep.result_file import read_result
+from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.train.run_lock import RunLock
 
-__all__ = [
-    "RunProgress",
-    "Summary",
-    "dask_backend",
-    "finished_results",
-    "run_all",
-]
+__all__ = ["Summary", "dask_backend", "finished_results", "run_all"]
 
-
-_SECONDS_TO_CONNECT = 30
-
-
-@contextmanager
-def dask_backend(address: str) -> Iterator[None]:
-    """Make a cluster joblib's backend for as long as the block lasts.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, ``"tcp://host:8786"``.
-
-    Raises
-    ------
-    ImportError
-        If joblib or Dask is missing.
-    OSError
-        If nothing answers at the address.
-    """
-    try:
-        joblib: Any = importlib.import_module("joblib")
-        distributed: Any = importlib.import_module("dask.distributed")
-    except ImportError as error:
-        raise ImportError(
-            '--dask needs joblib and Dask: pip install "poor-mans-training[sweep]" '
-            '"dask[distributed]"'
-        ) from error
-    try:
-        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise OSError(
-            f"--dask {address}: no scheduler answers there ({error}); start one with `dask "
-            "scheduler`, and workers with `dask worker ADDRESS`"
-        ) from error
-    with client, joblib.parallel_config(backend="dask"):
-        yield
-
-
-_SECONDS_BETWEEN_READINGS = 1.0
-_END_OF_METRICS = 4096
-
-
-class RunProgress:
-    """A progress line in GMACs on a terminal, whatever processes and machines do the work.
-
-    Parameters
-    ----------
-    runs : sequence of RunSpec
-        The runs that are left.
-    folder : pathlib.Path
-        Folder of the sweep.
-    """
-
-    def __init__(self, runs: Sequence[RunSpec], folder: Path) -> None:
-        self.runs = {run.hash: run for run in runs}
-        self.folder = folder
-        self.ended: set[str] = set()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._line: ProgressLine | None = None
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> RunProgress:
-        total = sum(_gmacs(run.macs) for run in self.runs.values())
-        self._line = ProgressLine(total, done=self._done(), unit="GMAC")
-        if self.runs and self._line.terminal is not None:
-            self._thread = threading.Thread(target=self._watch, name="pmt sweep", daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        assert self._line is not None
-        self._line.clear()
-
-    def say(self, tell: Callable[[str], None], outcome: Outcome) -> None:
-        """Tell how a run ended."""
-        if outcome.state == "busy":
-            return
-        self.ended.add(outcome.hash)
-        run = self.runs[outcome.hash]
-        text = f"{len(self.ended):>{len(str(len(self.runs)))}}/{len(self.runs)}  {run.title}: "
-        self.interrupt(tell, text + self._result(outcome))
-
-    def interrupt(self, tell: Callable[[str], None], text: str) -> None:
-        """Tell something, above the progress line."""
-        with self._lock:
-            if self._line is not None:
-                self._line.clear()
-            tell(text)
-
-    def _result(self, outcome: Outcome) -> str:
-        if outcome.state == "failed":
-            return f"failed: {outcome.text}"
-        if outcome.state == "found":
-            return "finished by another process"
-        result = read_result(self.folder / outcome.hash)
-        if result is None:
-            return "finished"
-        before, after = result["before"]["test"], result["after"]["test"]
-        figures = f"accuracy {after['accuracy']:.4f}, loss {after['loss']:.4f}"
-        if not result["macs"]:
-            return figures
-        return (
-            f"accuracy {before['accuracy']:.4f} -> {after['accuracy']:.4f}, "
-            f"loss {before['loss']:.4f} -> {after['loss']:.4f}, {duration(result['seconds'])}"
-        )
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_SECONDS_BETWEEN_READINGS):
-            with self._lock:
-                assert self._line is not None
-                self._line.update(self._done(), f"{len(self.ended)}/{len(self.runs)} runs")
-
-    def _done(self) -> int:
-        done = 0
-        for run in self.runs.values():
-            if run.hash in self.ended:
-                done += _gmacs(run.macs)
-            elif run.steps:
-                done += _gmacs(run.macs * self._steps(run) // run.steps)
-        return done
-
-    def _steps(self, run: RunSpec) -> int:
-        """Return the steps that a run has recorded."""
-        # A damaged line is named by who reads the whole file.
-        with suppress(OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError):
-            with (self.folder / run.hash / "metrics.jsonl").open("rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - _END_OF_METRICS))
-                lines = file.read().decode(errors="replace").rpartition("\n")[0].splitlines()
-            return min(run.steps, int(json.loads(lines[-1])["step"]) + 1)
-        return 0
-
-
-def _gmacs(macs: int) -> int:
-    return round(macs / 1e9)
-
-
-# How often the pool may die without having finished a run before the sweep gives up.
+# The pool may die so often without having finished a run before the sweep gives up.
 _DEATHS = 3
 _SECONDS_BETWEEN_LOOKS = 2.0
+_SECONDS_BETWEEN_READINGS = 1.0
+_SECONDS_TO_CONNECT = 30
+_END_OF_METRICS = 4096
 
 Tell = Callable[[str], None]
 
 
 @dataclass
 class Summary:
-    """What became of the runs: hashes, and of failed ones the error."""
+    """Ends of all runs: hashes, and of failed ones the error."""
 
     finished: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
@@ -235,7 +90,7 @@ def run_all(
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results(runs, folder)))
     left = [run for run in runs if run.hash not in summary.already]
-    progress = RunProgress(left, folder)
+    progress = _RunProgress(left, folder)
     with progress:
         deaths = 0
         while left:
@@ -255,6 +110,41 @@ def run_all(
             if left and len(busy) == len(left):
                 _wait(left, busy, folder, progress, say)
     return summary
+
+
+@contextmanager
+def dask_backend(address: str) -> Iterator[None]:
+    """Make a cluster joblib's backend for as long as the block lasts.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, ``"tcp://host:8786"``.
+
+    Raises
+    ------
+    ImportError
+        If joblib or Dask is missing.
+    OSError
+        If nothing answers at the address.
+    """
+    try:
+        joblib: Any = importlib.import_module("joblib")
+        distributed: Any = importlib.import_module("dask.distributed")
+    except ImportError as error:
+        raise ImportError(
+            '--dask needs joblib and Dask: pip install "poor-mans-training[sweep]" '
+            '"dask[distributed]"'
+        ) from error
+    try:
+        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
+    except (OSError, ValueError) as error:
+        raise OSError(
+            f"--dask {address}: no scheduler answers there ({error}); start one with `dask "
+            "scheduler`, and workers with `dask worker ADDRESS`"
+        ) from error
+    with client, joblib.parallel_config(backend="dask"):
+        yield
 
 
 def _note(outcome: Outcome, summary: Summary, busy: dict[str, str]) -> None:
@@ -303,7 +193,7 @@ def _jobs(jobs: int) -> int | None:
 
 
 def _wait(
-    left: list[RunSpec], busy: dict[str, str], folder: Path, progress: RunProgress, say: Tell
+    left: list[RunSpec], busy: dict[str, str], folder: Path, progress: _RunProgress, say: Tell
 ) -> None:
     """Wait until another process has finished one of the runs, or given it up."""
     holders = ", ".join(sorted(set(busy.values())))
@@ -314,3 +204,102 @@ def _wait(
             if read_result(folder / run.hash) is not None or not lock.holder() or lock.is_stale():
                 return
         time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+class _RunProgress:
+    """A progress line in GMACs on a terminal, whatever processes and machines do the work.
+
+    Parameters
+    ----------
+    runs : sequence of RunSpec
+        The runs that are left.
+    folder : pathlib.Path
+        Folder of the sweep.
+    """
+
+    def __init__(self, runs: Sequence[RunSpec], folder: Path) -> None:
+        self.runs = {run.hash: run for run in runs}
+        self.folder = folder
+        self.ended: set[str] = set()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._line: ProgressLine | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> _RunProgress:
+        total = sum(_gmacs(run.macs) for run in self.runs.values())
+        self._line = ProgressLine(total, done=self._done(), unit="GMAC")
+        if self.runs and self._line.terminal is not None:
+            self._thread = threading.Thread(target=self._watch, name="pmt sweep", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        assert self._line is not None
+        self._line.clear()
+
+    def say(self, tell: Tell, outcome: Outcome) -> None:
+        """Tell how a run ended."""
+        if outcome.state == "busy":
+            return
+        self.ended.add(outcome.hash)
+        run = self.runs[outcome.hash]
+        text = f"{len(self.ended):>{len(str(len(self.runs)))}}/{len(self.runs)}  {run.title}: "
+        self.interrupt(tell, text + self._result(outcome))
+
+    def interrupt(self, tell: Tell, text: str) -> None:
+        """Tell something, above the progress line."""
+        with self._lock:
+            if self._line is not None:
+                self._line.clear()
+            tell(text)
+
+    def _result(self, outcome: Outcome) -> str:
+        if outcome.state == "failed":
+            return f"failed: {outcome.text}"
+        if outcome.state == "found":
+            return "finished by another process"
+        result = read_result(self.folder / outcome.hash)
+        if result is None:
+            return "finished"
+        before, after = result["before"]["test"], result["after"]["test"]
+        figures = f"accuracy {after['accuracy']:.4f}, loss {after['loss']:.4f}"
+        if not result["macs"]:
+            return figures
+        return (
+            f"accuracy {before['accuracy']:.4f} -> {after['accuracy']:.4f}, "
+            f"loss {before['loss']:.4f} -> {after['loss']:.4f}, {duration(result['seconds'])}"
+        )
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_SECONDS_BETWEEN_READINGS):
+            with self._lock:
+                assert self._line is not None
+                self._line.update(self._done(), f"{len(self.ended)}/{len(self.runs)} runs")
+
+    def _done(self) -> int:
+        done = 0
+        for run in self.runs.values():
+            if run.hash in self.ended:
+                done += _gmacs(run.macs)
+            elif run.steps:
+                done += _gmacs(run.macs * self._steps(run) // run.steps)
+        return done
+
+    def _steps(self, run: RunSpec) -> int:
+        """Return the steps that a run has recorded."""
+        # A damaged line is named by who reads the whole file.
+        with suppress(OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError):
+            with (self.folder / run.hash / "metrics.jsonl").open("rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - _END_OF_METRICS))
+                lines = file.read().decode(errors="replace").rpartition("\n")[0].splitlines()
+            return min(run.steps, int(json.loads(lines[-1])["step"]) + 1)
+        return 0
+
+
+def _gmacs(macs: int) -> int:
+    return round(macs / 1e9)

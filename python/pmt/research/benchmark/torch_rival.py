@@ -15,21 +15,11 @@ import numpy.typing as npt
 from pmt.formats.onnx.exporter import oihw
 from pmt.model import Model
 from pmt.net.graph import Graph, Op
-from pmt.research.benchmark.rivals.rival import missing
 
-__all__ = [
-    "FloatNetwork",
-    "MezoStep",
-    "TorchFloat",
-]
+__all__ = ["MezoStep", "TorchFloat"]
 
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise missing("torch") from None
-    return torch
+_EPSILON = 1e-3
+_LEARNING_RATE = 1e-6
 
 
 class FloatNetwork:
@@ -43,7 +33,7 @@ class FloatNetwork:
         self.torch = _torch()
         self.graph = graph
         self.parameters: dict[int, tuple[Any, Any]] = {
-            op.output: self._dequantised(op) for op in graph.ops if op.weights is not None
+            op.output: self._dequantized(op) for op in graph.ops if op.weights is not None
         }
 
     def __call__(self, images: Any) -> Any:
@@ -60,7 +50,7 @@ class FloatNetwork:
         nchw = self.torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
         return nchw.to(memory_format=self.torch.channels_last)
 
-    def _dequantised(self, op: Op) -> tuple[Any, Any]:
+    def _dequantized(self, op: Op) -> tuple[Any, Any]:
         assert op.bias is not None
         assert op.weight_scales is not None
         source = self.graph.tensors[op.inputs[0]]
@@ -137,10 +127,6 @@ class TorchFloat:
         return None
 
 
-_EPSILON = 1e-3
-_LEARNING_RATE = 1e-6
-
-
 class MezoStep:
     """A step on one batch; calling it trains a float copy of the network."""
 
@@ -188,3 +174,13 @@ class MezoStep:
     def _loss(self) -> float:
         logits = self.network(self.images)
         return float(self.torch.nn.functional.cross_entropy(logits, self.labels))
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            '--against needs the package torch: pip install "poor-mans-training[torch]"'
+        ) from None
+    return torch

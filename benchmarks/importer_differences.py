@@ -1,4 +1,4 @@
-"""How far an imported network's values are from those of the engine its format belongs to.
+"""Differences of an imported network's values from those of LiteRT, its format's own engine.
 
 Every op is run by the core on the other engine's own inputs, so that what is counted is the op's
 own difference and not what came before it.
@@ -18,40 +18,90 @@ from pmt.formats.tflite.importer import Lowered, lower
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor, graph_of_activations
 
-__all__ = [
-    "LiteRTActivations",
-    "OpDifference",
-    "TopOne",
-    "compare_ops",
-    "compare_top_one",
-    "default_outputs",
-    "head_classes",
-    "litert_activations",
-    "network_classes",
-    "run_op",
-]
-
-
 Int8Array = npt.NDArray[np.int8]
+IntArray = npt.NDArray[np.int64]
+
+_FLOAT_STEPS = 2**20
+
+
+@dataclass(frozen=True)
+class OpDifference:
+    """One op: how many of its int8 outputs differ, and by how many steps at most."""
+
+    name: str
+    operator: str
+    values: int
+    differing: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class TopOne:
+    """Predicted classes of one network in two engines.
+
+    ``tied`` counts images whose two largest outputs are equal in the other engine; of the rest,
+    ``equal`` have the same class. ``widest`` is the largest margin between the two, in steps of
+    the other engine's output, where the class differs.
+    """
+
+    images: int
+    tied: int
+    equal: int
+    widest: int
+
+
+def compare_ops(
+    graph: Graph, reference: Mapping[int, Int8Array], operators: Mapping[int, str]
+) -> list[OpDifference]:
+    """Compare every op whose output the other engine has too.
+
+    ``reference`` holds the other engine's activations by tensor of the graph, the input among them;
+    the core's own values stand in for those that importing added. ``operators`` says what the other
+    format calls the operator that writes a tensor.
+    """
+    values = dict(reference)
+    found = []
+    for op in graph.ops:
+        output = run_op(graph, op, [values[index] for index in op.inputs])
+        if op.output not in reference:
+            values[op.output] = output
+            continue
+        steps = np.abs(output.astype(np.int16) - reference[op.output])
+        operator = operators.get(op.output, op.kind)
+        count = int(np.count_nonzero(steps))
+        found.append(OpDifference(op.name, operator, steps.size, count, int(steps.max())))
+    return found
+
+
+def head_classes(graph: Graph, reference: Mapping[int, Int8Array]) -> IntArray:
+    """Return the classes that the last op alone predicts from the other engine's activations."""
+    last = graph.ops[-1]
+    output = run_op(graph, last, [reference[index] for index in last.inputs])
+    return np.asarray(output.reshape(len(output), -1).argmax(axis=1), np.int64)
+
+
+def network_classes(graph: Graph, images: Int8Array) -> IntArray:
+    """Return the classes that the whole network predicts from int8 inputs (N, H, W, C)."""
+    logits = Model.from_graph(graph).core.logits(np.ascontiguousarray(images), threads=1)
+    return np.asarray(logits.argmax(axis=1), np.int64)
+
+
+def compare_top_one(predicted: IntArray, outputs: npt.NDArray[np.integer]) -> TopOne:
+    """Compare predicted classes with the other engine's integer outputs (N, classes)."""
+    wide = outputs.astype(np.int64)
+    ordered = np.sort(wide, axis=1)
+    margin = ordered[:, -1] - ordered[:, -2]
+    same = predicted == wide.argmax(axis=1)
+    return TopOne(
+        images=len(outputs),
+        tied=int(np.count_nonzero(margin == 0)),
+        equal=int(np.count_nonzero((margin > 0) & same)),
+        widest=int(margin[~same].max(initial=0)),
+    )
 
 
 def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
-    """Run an op as the core does.
-
-    Parameters
-    ----------
-    graph : Graph
-        The network that the op belongs to.
-    op : Op
-        One of its ops.
-    inputs : list of ndarray of int8, shape (N, height, width, channels)
-        The op's input activations.
-
-    Returns
-    -------
-    ndarray of int8, shape (N, height, width, channels)
-        Its output.
-    """
+    """Run an op of a graph as the core does, on int8 activations (N, height, width, channels)."""
     sources = [graph.tensors[index] for index in op.inputs]
     target = graph.tensors[op.output]
     if len(sources) == 1:
@@ -66,7 +116,7 @@ def run_op(graph: Graph, op: Op, inputs: list[Int8Array]) -> Int8Array:
 def _two_inputs(op: Op, sources: list[Tensor], target: Tensor) -> tuple[list[Tensor], list[Op]]:
     """Return a network with one input, the two activations row by row in turns.
 
-    Two exact depthwise layers take the even and the odd rows and give them their quantisation.
+    Two exact depthwise layers take the even and the odd rows and give them their quantization.
     """
     first = sources[0]
     both = Tensor("both", 2 * first.height, first.width, first.channels, 1.0, 0)
@@ -94,9 +144,6 @@ def _size(tensor: Tensor) -> tuple[int, int, int]:
     return tensor.height, tensor.width, tensor.channels
 
 
-_FLOAT_STEPS = 2**20
-
-
 @dataclass(frozen=True)
 class LiteRTActivations:
     """An imported file and what LiteRT computes with it.
@@ -122,20 +169,8 @@ class LiteRTActivations:
 def litert_activations(path: Path, images: Int8Array) -> LiteRTActivations:
     """Run a file on int8 images and keep every activation that the imported graph has.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        A full-integer ``.tflite`` file.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Inputs of the imported graph. A float input is given their real values, a uint8 input
-        the pixels ``value + 128``.
-
-    Raises
-    ------
-    ImportError
-        If the package ai-edge-litert is missing.
-    ValueError
-        If the file cannot be imported.
+    The images are inputs of the imported graph. A float input is given their real values, a uint8
+    input the pixels ``value + 128``.
     """
     lowered = lower(path)
     interpreter = _interpreter(path, reference=True)
@@ -174,13 +209,8 @@ def default_outputs(path: Path, graph: Graph, images: Int8Array) -> npt.NDArray[
 
 
 def _interpreter(path: Path, *, reference: bool) -> Any:
-    try:
-        from ai_edge_litert.interpreter import Interpreter, OpResolverType
-    except ImportError:
-        raise ImportError(
-            "comparing with LiteRT needs the package ai-edge-litert: "
-            'pip install "poor-mans-training[bench]"'
-        ) from None
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
     kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
     interpreter = Interpreter(
         model_path=str(path),
@@ -204,114 +234,3 @@ def _file_input(entry: Any, source: Tensor, image: Int8Array) -> npt.NDArray[Any
     if entry["dtype"] == np.uint8:
         return (image.astype(np.int16) + 128).astype(np.uint8).reshape(shape)
     return image.reshape(shape)
-
-
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class OpDifference:
-    """One op: how many of its int8 outputs differ, and by how many steps at most."""
-
-    name: str
-    operator: str
-    values: int
-    differing: int
-    largest: int
-
-
-@dataclass(frozen=True)
-class TopOne:
-    """Predicted classes of one network in two engines.
-
-    ``tied`` counts images whose two largest outputs are equal in the other engine; of the rest,
-    ``equal`` have the same class. ``widest`` is the largest margin between the two, in steps of
-    the other engine's output, where the class differs.
-    """
-
-    images: int
-    tied: int
-    equal: int
-    widest: int
-
-
-def compare_ops(
-    graph: Graph, reference: Mapping[int, Int8Array], operators: Mapping[int, str]
-) -> list[OpDifference]:
-    """Compare every op whose output the other engine has too.
-
-    Parameters
-    ----------
-    graph : Graph
-        The imported network.
-    reference : mapping of int to ndarray of int8, shape (N, height, width, channels)
-        The other engine's activations by tensor of the graph, the input among them. Missing ones
-        are those that importing added; the core's own values stand in for them.
-    operators : mapping of int to str
-        What the other format calls the operator that writes a tensor.
-
-    Returns
-    -------
-    list of OpDifference
-        In the order of the ops.
-    """
-    values = dict(reference)
-    found = []
-    for op in graph.ops:
-        output = run_op(graph, op, [values[index] for index in op.inputs])
-        if op.output not in reference:
-            values[op.output] = output
-            continue
-        steps = np.abs(output.astype(np.int16) - reference[op.output])
-        operator = operators.get(op.output, op.kind)
-        count = int(np.count_nonzero(steps))
-        found.append(OpDifference(op.name, operator, steps.size, count, int(steps.max())))
-    return found
-
-
-def head_classes(graph: Graph, reference: Mapping[int, Int8Array]) -> IntArray:
-    """Return the classes that the last op alone predicts from the other engine's activations.
-
-    Parameters
-    ----------
-    graph : Graph
-        The imported network.
-    reference : mapping of int to ndarray of int8, shape (N, height, width, channels)
-        The other engine's activations, the last op's input among them.
-
-    Returns
-    -------
-    ndarray of int64, shape (N,)
-        Classes by the last op's int8 output.
-    """
-    last = graph.ops[-1]
-    output = run_op(graph, last, [reference[index] for index in last.inputs])
-    return np.asarray(output.reshape(len(output), -1).argmax(axis=1), np.int64)
-
-
-def network_classes(graph: Graph, images: Int8Array) -> IntArray:
-    """Return the classes that the whole network predicts from int8 inputs (N, H, W, C)."""
-    logits = Model.from_graph(graph).core.logits(np.ascontiguousarray(images), threads=1)
-    return np.asarray(logits.argmax(axis=1), np.int64)
-
-
-def compare_top_one(predicted: IntArray, outputs: npt.NDArray[np.integer]) -> TopOne:
-    """Compare predicted classes with the other engine's outputs.
-
-    Parameters
-    ----------
-    predicted : ndarray of int64, shape (N,)
-        Classes.
-    outputs : ndarray of integers, shape (N, classes)
-        The other engine's quantised logits or probabilities.
-    """
-    wide = outputs.astype(np.int64)
-    ordered = np.sort(wide, axis=1)
-    margin = ordered[:, -1] - ordered[:, -2]
-    same = predicted == wide.argmax(axis=1)
-    return TopOne(
-        images=len(outputs),
-        tied=int(np.count_nonzero(margin == 0)),
-        equal=int(np.count_nonzero((margin > 0) & same)),
-        widest=int(margin[~same].max(initial=0)),
-    )

@@ -1,0 +1,141 @@
+"""``result.json``, what a finished run of a sweep came to, and the measurements in it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.parsing import parse_json
+from pmt.datasets import Dataset
+from pmt.datasets.dataset import checksum
+from pmt.model import Evaluation, Model
+from pmt.research.sweep.run_data import at_size
+
+__all__ = ["RESULT", "Measured", "measure", "measure_with", "pack", "read_result", "unpack"]
+
+RESULT = "result.json"
+_REMEDY = "remove the file, and the sweep makes it again"
+_TABLES = ("axes", "options", "contents", "protocol", "before", "after")
+_NUMBERS = ("accuracy", "loss", "n", "crc32")
+# Images that are resized and run at once: bounds the memory, not the result.
+_CHUNK = 256
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """Return a run's result; None if it has none yet.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    path = folder / RESULT
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    result = parse_json(text, path, _REMEDY, finite=False)  # a loss may have become infinite
+    if not _is_result(result):
+        raise ValueError(f"{path}: is no result of a run; {_REMEDY}")
+    assert isinstance(result, dict)
+    return result
+
+
+def _is_result(result: Any) -> bool:
+    if not isinstance(result, dict):
+        return False
+    if not all(isinstance(result.get(name), dict) for name in _TABLES):
+        return False
+    measured = [*result["before"].values(), *result["after"].values()]
+    return (
+        "seed" in result["axes"]
+        and all(isinstance(result.get(name), str) for name in ("base", "trainer"))
+        and all(isinstance(one, dict) for one in measured)
+        and all(isinstance(one.get(name), int | float) for one in measured for name in _NUMBERS)
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Accuracy (0..1) and mean loss (nats) on ``n`` images with a CRC-32.
+
+    ``right``, bool (n,), says which ones; None where only their number is known.
+    """
+
+    accuracy: float
+    loss: float
+    n: int
+    crc32: int
+    right: npt.NDArray[np.bool_] | None = None
+
+    def to_record(self) -> dict[str, Any]:
+        """Return it as JSON, ``right`` packed, so that runs can be paired by image."""
+        record: dict[str, Any] = {
+            "accuracy": self.accuracy,
+            "loss": self.loss,
+            "n": self.n,
+            "correct": round(self.accuracy * self.n),
+            "crc32": self.crc32,
+        }
+        return record if self.right is None else {**record, "right": pack(self.right)}
+
+
+def measure(model: Model, data: Dataset, *, threads: int = 0) -> Measured:
+    """Run a model on images of any size, which are resized to its input a few at a time.
+
+    Accuracy and loss are those of :meth:`pmt.Model.evaluate`, with any number of threads.
+    """
+    loss, right = 0, []
+    for part in _chunks(model, data):
+        outputs = model.logits(part.images, threads=threads)
+        labels = np.ascontiguousarray(part.labels)
+        losses, _ = _core.cross_entropy(outputs, labels)
+        loss += int(losses.sum(dtype=np.int64))
+        right.append(outputs.argmax(axis=1) == labels)
+    found, n = np.concatenate(right), len(data)
+    mean = loss / _core.LOSS_ONE / n
+    return Measured(int(found.sum()) / n, mean, n, checksum(data), found)
+
+
+def measure_with(
+    evaluate: Callable[[Dataset], Evaluation], model: Model, data: Dataset
+) -> Measured:
+    """As :func:`measure`, with what evaluates a network that is not the int8 model."""
+    correct, loss = 0, 0.0
+    for part in _chunks(model, data):
+        found = evaluate(part)
+        correct += round(found.accuracy * found.n)
+        loss += found.loss * found.n
+    return Measured(correct / len(data), loss / len(data), len(data), checksum(data))
+
+
+def _chunks(model: Model, data: Dataset) -> Iterator[Dataset]:
+    for start in range(0, len(data), _CHUNK):
+        indices = np.arange(start, min(start + _CHUNK, len(data)))
+        yield at_size(data.subset(indices), model)
+
+
+def pack(right: npt.NDArray[np.bool_]) -> str:
+    """Return booleans as base64 of their bits, the first one the highest bit of the first byte."""
+    return base64.b64encode(np.packbits(right).tobytes()).decode("ascii")
+
+
+def unpack(text: str, n: int) -> npt.NDArray[np.bool_]:
+    """Return the ``n`` booleans that :func:`pack` packed.
+
+    Raises
+    ------
+    ValueError
+        If the text holds another number of them.
+    """
+    packed = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+    if len(packed) != (n + 7) // 8:
+        raise ValueError(f"{len(packed)} bytes do not hold {n} bits")
+    return np.unpackbits(packed, count=n).astype(np.bool_)
