@@ -144,7 +144,7 @@ class _Batch:
         return [kind for _, _, kind in self.trainers]
 
     def error(self, step: int, moments: Sequence[LayerMoments]) -> float:
-        """Return the squared error of an estimate of all layers, over the gradients' squared norm."""
+        """Return an estimate's squared error of all layers over the gradients' squared norm."""
         total = 0.0
         for (trainer, position, _), layer in zip(self.trainers, moments, strict=True):
             weights, _ = trainer.estimate(self.images, self.labels, step, position)
