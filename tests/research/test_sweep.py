@@ -28,7 +28,7 @@ def grid(tmp_path):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """What a sweep leaves that nothing disturbed."""
+    """Results of a sweep from start to end."""
     folder = tmp_path_factory.mktemp("whole")
     out = folder / "out"
     assert run_all(plan(read_grid(write_grid(folder))).runs, out, jobs=1).failed == {}

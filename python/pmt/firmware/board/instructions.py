@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,24 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
-from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make
+from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, write_changes
 from pmt.firmware.export import sources
-from pmt.firmware.export.layout import link_script
+from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.model import Model
 from pmt.train.costs.arena import device_options
 from pmt.train.costs.zeroth_order_work import zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.options import TrainingOptions
 
-__all__ = ["FORWARD_PARTS", "KERNELS", "Instructions", "OpInstructions", "count_instructions"]
+__all__ = ["KERNELS", "Instructions", "OpInstructions", "count_instructions"]
 
 KERNELS = ("arm_dsp", "portable")
 # Parts of a step that are forwards; the others are what training adds.
-FORWARD_PARTS = ("layers", "other_ops")
-_COMMON = (
-    "board.hpp", "high_water.hpp", "log.cpp", "log.hpp", "memory.cpp", "semihosting.cpp",
-    "semihosting.hpp",
-)  # fmt: skip
+_FORWARD_PARTS = ("layers", "other_ops")
+# The common code of the firmware but for the training session.
+_COMMON = {
+    f"common/{name}"
+    for name in (
+        *("board.hpp", "high_water.hpp", "log.cpp", "log.hpp"),
+        *("memory.cpp", "semihosting.cpp", "semihosting.hpp"),
+    )
+}
 _TARGET = "qemu-mps2-an500"
 
 
@@ -86,7 +88,7 @@ class Instructions:
     @property
     def step_forwards(self) -> int:
         """Instructions of the kernels of the step's forwards, with line buffers and restarts."""
-        return sum(self.step[part][0] for part in FORWARD_PARTS)
+        return sum(self.step[part][0] for part in _FORWARD_PARTS)
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
@@ -120,7 +122,7 @@ def count_instructions(
     kernels : sequence of str
         Sets of kernels, of :data:`KERNELS`.
     options : TrainingOptions, optional
-        Of a training step of one image, which is then counted, too.
+        Options of a training step of one image, which is then counted, too.
 
     Returns
     -------
@@ -144,40 +146,38 @@ def count_instructions(
     need_programs("instructions are counted", "arm-none-eabi-g++", "qemu-system-arm", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
         folder = Path(name)
-        _write_project(folder, model, kernels, options)
+        write_changes(folder, _project(model, kernels, options))
         lines = [line.split() for line in _run(folder).splitlines()]
     _check_outputs(lines)
     return tuple(_parse(model, kernel, lines, options) for kernel in kernels)
 
 
-def _write_project(
-    folder: Path, model: Model, kernels: Sequence[str], options: TrainingOptions | None
-) -> None:
+def _project(
+    model: Model, kernels: Sequence[str], options: TrainingOptions | None
+) -> dict[str, bytes]:
+    """Return the files of the program that counts: name -> content."""
     firmware, image = sources.firmware_folder(), model.image()
-    for path in sources.core_folder().rglob("*.[ch]pp"):
-        _copy(path, folder / "core" / path.relative_to(sources.core_folder()))
-    for name in _COMMON:
-        _copy(firmware / "common" / name, folder / "common" / name)
-    for path in [firmware / "drivers" / "io.hpp", *(firmware / "drivers" / "cortex_m").iterdir()]:
-        _copy(path, folder / path.relative_to(firmware))
-    for path in (firmware / "instructions").iterdir():
-        if path.suffix != ".in":
-            _copy(path, folder / "instructions" / path.name)
-    (folder / "instructions" / "Makefile").rename(folder / "Makefile")
-    (folder / "instructions" / "link.ld").write_bytes(link_script(sources.find_target(_TARGET)))
-    _copy(firmware / "template" / "image.S", folder / "image.S")
-    (folder / "model").mkdir()
-    (folder / "model" / "model.pmt").write_bytes(image)
+    target = sources.find_target(_TARGET)
     values = {
-        "MODEL_BYTES": str(len(image)),
+        "MODEL_BYTES": len(image),
         "PORTABLE": str("portable" in kernels).lower(),
         "DEVICE": str("arm_dsp" in kernels).lower(),
         **_step_values(model, options),
     }
-    template = (firmware / "instructions" / "task.hpp.in").read_text()
-    (folder / "instructions" / "task.hpp").write_text(
-        re.sub(r"@([A-Z_]+)@", lambda m: values[m[1]], template)
-    )
+    own = {path.name: path.read_bytes() for path in (firmware / "instructions").iterdir()}
+    own["task.hpp"] = fill_in(own.pop("task.hpp.in"), values)
+    own["link.ld"] = link_script(target)
+    return {
+        "Makefile": own.pop("Makefile"),
+        "image.S": (firmware / "template" / "image.S").read_bytes(),
+        "model/model.pmt": image,
+        **{f"instructions/{name}": content for name, content in own.items()},
+        **{
+            name: content
+            for name, content in source_files(target).items()
+            if name.startswith(("core/", "drivers/")) or name in _COMMON
+        },
+    }
 
 
 def _step_values(model: Model, options: TrainingOptions | None) -> dict[str, str]:
@@ -209,12 +209,8 @@ def _listed(values: Iterable[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def _copy(path: Path, to: Path) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, to)
-
-
 def _run(folder: Path) -> str:
+    """Build and run the program; return what it printed."""
     late = f"counting took longer than {MAKE_SECONDS} s; take fewer queries"
     done = run_make(folder, "run", late)
     if done.returncode != 0:

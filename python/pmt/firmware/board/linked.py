@@ -23,6 +23,7 @@ __all__ = [
     "need_programs",
     "require_linked",
     "run_make",
+    "write_changes",
 ]
 
 MAKE_SECONDS = 900
@@ -105,7 +106,7 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     with tempfile.TemporaryDirectory(prefix="pmt-linked-") as name:
         folder, found = Path(name), []
         for arena in arenas:
-            _write_changes(folder, _project(target, image, arena))
+            write_changes(folder, _project(target, image, arena))
             _make(folder)
             found.append(linked_sizes(folder / "build" / "fw.elf"))
     return found
@@ -134,7 +135,7 @@ def _project(target: Target, image: bytes, arena: int) -> dict[str, bytes]:
     return {**files, "model/model.pmt": image}
 
 
-def _write_changes(folder: Path, files: dict[str, bytes]) -> None:
+def write_changes(folder: Path, files: dict[str, bytes]) -> None:
     """Write what is not there yet; make compiles again what depends on it."""
     for name, content in files.items():
         path = folder / name
