@@ -1,4 +1,4 @@
-"""What the board says when something is not as it should be."""
+"""Messages of the board when something is not as it should be."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from cli_files import GOLDEN, check_golden
 from pmt.cli import main
 from pmt.firmware.monitor import TrainingLog
 
-# Of `make qemu`, cut off and gone on with by `make resume`; one line has lost characters.
+# Log of `make qemu`, cut off and gone on with by `make resume`; one line has lost characters.
 LOG = GOLDEN / "monitor_log.txt"
 
 

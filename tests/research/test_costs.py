@@ -134,7 +134,7 @@ def test_settings_of_single_layers_are_planned():
     # Losses of three images and their mean, states of three samples, and of the most streams.
     assert memory(4, 20, 8).tables == 4 * (3 * (4 + 20) + 20) + 8 * 3 + 36 * 20
     assert memory(8, 4, 8, head="weight_perturbation").tables == 4 * (3 * 20 + 8) + 8 * 3 + 36 * 8
-    # What else there is does not depend on queries, whose tables are multiples of 16 bytes here.
+    # Nothing else depends on queries, whose tables are multiples of 16 bytes here.
     few, many = memory(4, 4, 4), memory(20, 12, 4)
     assert many.tables - few.tables == 4 * (3 * 24 + 16) + 36 * 16
     assert many.sram - few.sram == many.tables - few.tables

@@ -1,4 +1,4 @@
-"""What a test cannot do without: on CI a missing one fails the test, elsewhere it skips it."""
+"""Requirements of a test: on CI a missing one fails the test, elsewhere it skips it."""
 
 from __future__ import annotations
 

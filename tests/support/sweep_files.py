@@ -41,7 +41,7 @@ def slow(self, check=RunLock.check):
 RunLock.check = slow
 sys.exit(main(sys.argv[1:]))
 """
-# What the time of day decides, or the machine.
+# Fields that the time of day or the machine decides.
 _OF_THE_MOMENT = ("seconds", "train_seconds", "threads", "model", "data")
 
 

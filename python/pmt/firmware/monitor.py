@@ -247,7 +247,7 @@ def follow(lines: Iterable[str], log: TrainingLog, *, to_verdict: bool = False) 
     lines : iterable of str
         A file, a pipe or a port.
     log : TrainingLog
-        What the lines are added to.
+        Log that the lines are added to.
     to_verdict : bool
         Stop at the verdict, which ends a run: for a port, which never ends.
     """

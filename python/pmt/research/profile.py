@@ -31,16 +31,76 @@ __all__ = [
     "zeroth_order_options",
 ]
 
-
 _COMPARED = (
     *("paper", "default", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
 )
 METHODS = (*_COMPARED, *BACKPROP)
-# Those that do not train whatever layers they are told.
+# Methods that train layers of their own, whatever they are told.
 OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
-# Those whose number of queries is the method.
+# Methods that are defined by their number of queries.
 OWN_QUERIES = ("mezo",)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Work and memory of a method.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    layers : tuple of str
+        Layers that it trains, at least in part.
+    weights, biases : int
+        Number of each that it trains.
+    batch : int
+        Images of a step.
+    queries : int
+        Queries for each image and layer; 0 for back-propagation, and where every coordinate is one.
+    work : Work
+        Multiply-accumulates for one image.
+    memory : Memory
+        Peak memory on a device.
+    device : _core.DeviceMemory or None
+        The core's plan of it; None for back-propagation.
+    ops : tuple of int
+        Op indices of the layers; for a plan.
+    options : TrainingOptions or None
+        Options of the training; None for back-propagation.
+    """
+
+    method: str
+    layers: tuple[str, ...]
+    weights: int
+    biases: int
+    batch: int
+    queries: int
+    work: Work
+    memory: Memory
+    device: _core.DeviceMemory | None = None
+    ops: tuple[int, ...] = ()
+    options: TrainingOptions | None = None
+
+    @property
+    def step_macs(self) -> int:
+        """Multiply-accumulates of a step."""
+        return self.batch * self.work.macs
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "method": self.method,
+            "layers": list(self.layers),
+            "weights": self.weights,
+            "biases": self.biases,
+            "batch": self.batch,
+            "queries": self.queries,
+            "macs_per_image": self.work.to_json(),
+            "macs_per_step": self.step_macs,
+            "forwards_per_step": self.batch * self.work.forwards,
+            "memory": self.memory.to_json(),
+        }
 
 
 def profile_method(
@@ -74,6 +134,37 @@ def profile_method(
         If the scheme cannot be read.
     """
     return profile(model, method, _trainer(model, method, scheme, _without_none(changes)))
+
+
+def profile(model: Model, method: str, trainer: Trainer) -> Profile:
+    """Count the work and memory of a trainer.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    method : str
+        Name of the method.
+    trainer : Trainer
+        One whose options are those of zeroth-order training or of back-propagation.
+
+    Returns
+    -------
+    Profile
+        Work and memory.
+
+    Raises
+    ------
+    ValueError
+        If a layer is unknown, or what is trained is not decided before the data is seen.
+    TypeError
+        If the trainer is of another kind.
+    """
+    if isinstance(trainer.options, TrainingOptions):
+        return _zeroth_order(model, method, trainer.options)
+    if isinstance(trainer, BackpropTrainer):
+        return _backward(model, method, trainer)
+    raise TypeError(f"method {method}: a {type(trainer).__name__} has no profile")
 
 
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
@@ -122,98 +213,6 @@ def _last_layer(model: Model) -> str:
     if head is None:
         raise ValueError("the network ends in no linear layer; name the last one with layers")
     return next(layer.name for layer in model.layers if layer.index == head)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Work and memory of a method.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    layers : tuple of str
-        Layers that it trains, at least in part.
-    weights, biases : int
-        Number of each that it trains.
-    batch : int
-        Images of a step.
-    queries : int
-        Queries for each image and layer; 0 for back-propagation, and where every coordinate is one.
-    work : Work
-        Multiply-accumulates for one image.
-    memory : Memory
-        On a device, at the peak.
-    device : _core.DeviceMemory or None
-        The core's plan of it; None for back-propagation.
-    ops : tuple of int
-        Op indices of the layers; for a plan.
-    options : TrainingOptions or None
-        Of the training; None for back-propagation.
-    """
-
-    method: str
-    layers: tuple[str, ...]
-    weights: int
-    biases: int
-    batch: int
-    queries: int
-    work: Work
-    memory: Memory
-    device: _core.DeviceMemory | None = None
-    ops: tuple[int, ...] = ()
-    options: TrainingOptions | None = None
-
-    @property
-    def step_macs(self) -> int:
-        """Multiply-accumulates of a step."""
-        return self.batch * self.work.macs
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
-        return {
-            "method": self.method,
-            "layers": list(self.layers),
-            "weights": self.weights,
-            "biases": self.biases,
-            "batch": self.batch,
-            "queries": self.queries,
-            "macs_per_image": self.work.to_json(),
-            "macs_per_step": self.step_macs,
-            "forwards_per_step": self.batch * self.work.forwards,
-            "memory": self.memory.to_json(),
-        }
-
-
-def profile(model: Model, method: str, trainer: Trainer) -> Profile:
-    """Count the work and memory of a trainer.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        What to call it.
-    trainer : Trainer
-        One whose options are those of zeroth-order training or of back-propagation.
-
-    Returns
-    -------
-    Profile
-        Work and memory.
-
-    Raises
-    ------
-    ValueError
-        If a layer is unknown, or what is trained is not decided before the data is seen.
-    TypeError
-        If the trainer is of another kind.
-    """
-    if isinstance(trainer.options, TrainingOptions):
-        return _zeroth_order(model, method, trainer.options)
-    if isinstance(trainer, BackpropTrainer):
-        return _backward(model, method, trainer)
-    raise TypeError(f"method {method}: a {type(trainer).__name__} has no profile")
 
 
 def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profile:

@@ -28,7 +28,7 @@ class Backend:
     activations : int
         Activations and kernels' scratch at the peak.
     bookkeeping : int
-        What else is in the arena.
+        Other bytes of the arena.
     model : int
         The file with the network, in flash.
     """

@@ -33,9 +33,9 @@ class BoardMemory:
     frozen : int
         Frozen weights and biases in flash, the least that it takes.
     planned : PlannedSizes or None
-        What an export reserves; None where the core does not train the method.
+        Sizes that an export reserves; None where the core does not train the method.
     linked : LinkedSizes or None
-        What the linker laid out; None where nothing was built.
+        Sizes that the linker laid out; None where nothing was built.
     """
 
     method: str

@@ -73,7 +73,7 @@ def project_latency(
 ) -> Latency:
     """Choose the factors; those given, which must be above 0, replace the board's own.
 
-    Of an emulated board the emulator's speed counts, unless a number is given.
+    For an emulated board the emulator's speed counts, unless a number is given.
     """
     for name, value in (("clock", clock_mhz), ("cycles-per-instruction", cycles)):
         if value is not None and not 0.0 < value < float("inf"):

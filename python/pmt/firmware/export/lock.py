@@ -44,10 +44,10 @@ class Lock:
     pmt : str
         Version of the package.
     arguments : dict or None
-        What the command line said; None where Python called :func:`pmt.firmware.export.export`.
+        Arguments of the command line; None where Python called :func:`pmt.firmware.export.export`.
     inputs : dict of str to str
         SHA-256 of the ``model`` as it was given, of the ``data`` (images and labels), of the
-        ``training`` (options, layers, steps), of the ``memories`` of updates.
+        ``training`` (options, layers, steps), of the ``memories`` (the optimizer state).
     files : dict of str to str
         SHA-256 of every file but those of ``app/``, which are the user's.
     """

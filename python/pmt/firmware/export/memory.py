@@ -41,7 +41,7 @@ class FixedMemory(NamedTuple):
     variables : int
         At most; what else is in RAM is the arena.
     code : int
-        Of code and constants, at most; what else is in flash is the model.
+        Code and constants, at most; what else is in flash is the model.
     """
 
     stack: int

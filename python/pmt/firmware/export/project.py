@@ -119,9 +119,9 @@ def export(
     force : bool
         Replace files of an earlier export that were changed since.
     arguments : mapping, optional
-        What the command line said, for the folder's ``pmt.lock``.
+        Arguments of the command line, for the folder's ``pmt.lock``.
     lock : Lock, optional
-        Of an earlier export that this one must equal: every input, and every byte it writes.
+        Lock of an earlier export that this one must equal: every input, and every byte it writes.
 
     Returns
     -------

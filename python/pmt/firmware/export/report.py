@@ -48,7 +48,7 @@ class ExportReport:
     instructions : int
         Instructions that they take, estimated.
     seconds : float
-        What those would take on the target (under QEMU: on the emulating machine), a projection.
+        Time of those on the target (under QEMU: on the emulating machine), a projection.
     speed : str
         The factors of the projection.
     run : str

@@ -35,12 +35,12 @@ class Region:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Facts of a board that its chip must be told.
+    """Supply and crystal of a board, which its clock driver must know.
 
     Attributes
     ----------
     supply : str
-        What the core runs from: ``"ldo"``, ``"smps"``, ``"smps_1v8_ldo"`` or ``"smps_2v5_ldo"``.
+        Supply of the core: ``"ldo"``, ``"smps"``, ``"smps_1v8_ldo"`` or ``"smps_2v5_ldo"``.
     crystal_hz : int
         0 where there is none: the chip's own oscillator does.
     """
@@ -60,7 +60,7 @@ class Target:
     Attributes
     ----------
     name : str
-        What ``--target`` is given.
+        Value of ``--target``.
     folder : pathlib.Path
         Holds the board's sources.
     description : str
@@ -86,7 +86,7 @@ class Target:
     openocd : str
         OpenOCD's script of the board; empty where it has none.
     wiring : Wiring or None
-        What the chip must be told of the board; None where no driver asks.
+        Supply and crystal, for the chip's clock driver; None where no driver asks.
     like : str
         The board whose sizes limit this one, see :meth:`limited_to`.
     """

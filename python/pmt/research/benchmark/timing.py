@@ -80,7 +80,7 @@ def take_turns(
     Parameters
     ----------
     functions : mapping of names to callables
-        What to time. Each is called once before, to warm up.
+        Functions to time. Each is called once before, to warm up.
     repeat : int
         Measurements of each.
     shortest : float

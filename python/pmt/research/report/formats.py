@@ -39,7 +39,7 @@ class Figures:
     metric : str
         One of :data:`pmt.research.report.METRICS`.
     spread : {"std", "range"}
-        What stands beside the mean: the standard deviation over seeds, or the least and largest.
+        Figure beside the mean: the standard deviation over seeds, or the least and largest.
     """
 
     def __init__(self, metric: str, spread: str = "std") -> None:

@@ -39,7 +39,7 @@ class Cell:
     expected : int
         How many there should be, by the seeds of the other cells.
     interval : tuple of float or None
-        Of the mean over the test images, for accuracies.
+        Interval of the mean over the test images, for accuracies.
     """
 
     runs: tuple[FinishedRun, ...]
@@ -70,7 +70,7 @@ class Pivot:
     Attributes
     ----------
     metric : str
-        What the cells hold.
+        The metric in the cells.
     row_fields, column_fields : tuple of str
         Fields whose values are the rows and columns.
     rows, columns : tuple of tuple
@@ -141,7 +141,7 @@ def pivot(
     metric : str
         One of :data:`pmt.research.report.METRICS`.
     unfinished : int
-        Of :func:`pmt.research.report.read_runs`.
+        Number of unfinished runs, see :func:`pmt.research.report.read_runs`.
 
     Returns
     -------

@@ -78,7 +78,7 @@ def geometry(sheet: Sheet, label_width: int, label_height: int) -> Geometry:
     Parameters
     ----------
     sheet
-        What is to be drawn.
+        Sheet to draw.
     label_width
         Width of the widest label.
     label_height

@@ -21,7 +21,7 @@ class Row:
     Parameters
     ----------
     label
-        What stands before the images.
+        Text before the images.
     tiles
         uint8 of shape (H, W, 1) or (H, W, 3); None leaves a place empty.
     note

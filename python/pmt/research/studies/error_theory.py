@@ -29,8 +29,8 @@ class LayerMoments:
     weight_squares : ndarray of float64, shape (N,)
         Squared norm of each image's gradient by the weights.
     node_squares : ndarray of float64, shape (N,)
-        Of each image's gradient by the output, as a perturbation sees it: half the gradient where
-        the output stands at a clamp, since only one of two signs moves it.
+        Squared norm of each image's gradient by the output, as a perturbation sees it: half the
+        gradient where the output stands at a clamp, since only one of two signs moves it.
     patch_squares : ndarray of float64, shape (N,)
         Sum over output nodes of the squared norm of the weights' derivative by that node's
         gradient: what turns an error of the node gradient into one of the weights' gradient.
@@ -76,7 +76,7 @@ def layer_moments(
     Returns
     -------
     LayerMoments
-        Of this layer on these images.
+        Moments of this layer on these images.
 
     Raises
     ------
@@ -180,7 +180,8 @@ def expected_error(
     Parameters
     ----------
     layers : sequence of LayerMoments
-        Of all layers under training; others than ``index`` matter with ``scope="model_wise"``.
+        Moments of all layers under training; others than ``index`` matter with
+        ``scope="model_wise"``.
     index : int
         Which one.
     options : TrainingOptions

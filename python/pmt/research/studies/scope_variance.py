@@ -31,7 +31,7 @@ class ScopeVariance:
     Attributes
     ----------
     estimator : {"weight", "node"}
-        What is perturbed.
+        Perturbed quantity.
     scope : {"model_wise", "layer_wise"}
         All layers in each of Q queries, or each layer in Q / L queries of its own.
     queries : int

@@ -132,7 +132,7 @@ class Grid:
     severities, seeds : tuple of int
     layers : tuple of str
     options : dict
-        Of all methods.
+        Options of all methods.
     """
 
     path: str

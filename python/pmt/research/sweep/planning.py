@@ -66,7 +66,7 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
     grid : Grid
         The grid.
     problems : Problems, optional
-        What was found wrong before; raised with the rest.
+        Errors that were found before; raised with the rest.
 
     Returns
     -------

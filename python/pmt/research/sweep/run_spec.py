@@ -37,13 +37,13 @@ class RunSpec:
         Paths and import options: where to find what the checksums name. They may differ between
         machines.
     contents : dict
-        What identifies model and data: checksums, labels, constants, corruption seed.
+        Identity of model and data: checksums, labels, constants, corruption seed.
     protocol : dict
         As in the grid.
     order : dict
         The method's and the corruption's places in the grid, for the order of a report.
     steps, evaluations, macs, forwards : int
-        What training will cost: steps, evaluations of the held-out images, MACs of all forwards
+        Cost of training: steps, evaluations of the held-out images, MACs of all forwards
         (and backwards), perturbed forwards.
     """
 

@@ -73,7 +73,7 @@ def run_all(
     Returns
     -------
     Summary
-        What became of them. Runs that raised an error have failed; a worker that died has not: what
+        Ends of the runs. Those that raised an error have failed; a worker that died has not: what
         it did is done again from its last checkpoint.
 
     Raises
@@ -119,7 +119,7 @@ def dask_backend(address: str) -> Iterator[None]:
     Parameters
     ----------
     address : str
-        Of the scheduler, ``"tcp://host:8786"``.
+        Address of the scheduler, ``"tcp://host:8786"``.
 
     Raises
     ------
