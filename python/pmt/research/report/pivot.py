@@ -1,4 +1,4 @@
-"""Every row against one of them: differences paired over seeds and test images."""
+"""Runs of a sweep as a table, and every row of it compared with one of them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_be
 from pmt.research.report.intervals import accuracy_interval, difference_interval
 from pmt.research.sweep.grid_file import did_you_mean
 
-__all__ = [
-    "Cell",
-    "Comparison",
-    "Difference",
-    "Pivot",
-    "compare",
-    "pivot",
-]
-
+__all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "pivot"]
 
 Key = tuple[Any, ...]
 
@@ -122,6 +114,36 @@ class Pivot:
         return sum(cell.expected for cell in self.cells.values())
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference to the baseline over ``pairs`` seeds, and its 95 % interval if it has one."""
+
+    mean: float
+    interval: tuple[float, float] | None
+    pairs: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences of every other row to ``baseline``, by row and column; None without a pair."""
+
+    pivot: Pivot
+    baseline: Key
+    differences: dict[tuple[Key, Key], Difference | None]
+
+    def wins(self, row: Key) -> tuple[int, int, int]:
+        """Return in how many columns a row is better, clearly better, and compared at all."""
+        sign = 1 if higher_is_better(self.pivot.metric) else -1
+        known = [d for c in self.pivot.columns if (d := self.differences[row, c]) is not None]
+        better = [d for d in known if sign * d.mean > 0]
+        return len(better), sum(d.clear for d in better), len(known)
+
+
 def pivot(
     runs: Sequence[FinishedRun],
     *,
@@ -183,6 +205,41 @@ def pivot(
         _common(runs, (*rows, *columns)),
         unfinished,
     )
+
+
+def compare(table: Pivot, baseline: str) -> Comparison:
+    """Compare every row with one.
+
+    Parameters
+    ----------
+    table : Pivot
+        The table.
+    baseline : str
+        A row: its values, separated by commas where a row has several fields.
+
+    Returns
+    -------
+    Comparison
+        Runs are paired by seed; a baseline without seeds stands against each.
+
+    Raises
+    ------
+    ValueError
+        If there is no such row.
+    """
+    by_name = {",".join(map(str, row)): row for row in table.rows}
+    if baseline not in by_name:
+        raise ValueError(f"--baseline {baseline!r} is no row{did_you_mean(baseline, by_name)}")
+    base = by_name[baseline]
+    differences = {
+        (row, column): _difference(
+            table.cells[row, column], table.cells[base, column], table.metric
+        )
+        for row in table.rows
+        if row != base
+        for column in table.columns
+    }
+    return Comparison(table, base, differences)
 
 
 def _key(run: FinishedRun, fields: Sequence[str]) -> Key:
@@ -253,71 +310,6 @@ def _common(runs: Sequence[FinishedRun], shown: Sequence[str]) -> dict[str, Any]
         if name not in shown and len(values) == 1:
             common[name] = values.pop()
     return common
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Mean difference to the baseline over ``pairs`` seeds, and its 95 % interval if it has one."""
-
-    mean: float
-    interval: tuple[float, float] | None
-    pairs: int
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Differences of every other row to ``baseline``, by row and column; None without a pair."""
-
-    pivot: Pivot
-    baseline: Key
-    differences: dict[tuple[Key, Key], Difference | None]
-
-    def wins(self, row: Key) -> tuple[int, int, int]:
-        """Return in how many columns a row is better, clearly better, and compared at all."""
-        sign = 1 if higher_is_better(self.pivot.metric) else -1
-        known = [d for c in self.pivot.columns if (d := self.differences[row, c]) is not None]
-        better = [d for d in known if sign * d.mean > 0]
-        return len(better), sum(d.clear for d in better), len(known)
-
-
-def compare(table: Pivot, baseline: str) -> Comparison:
-    """Compare every row with one.
-
-    Parameters
-    ----------
-    table : Pivot
-        The table.
-    baseline : str
-        A row: its values, separated by commas where a row has several fields.
-
-    Returns
-    -------
-    Comparison
-        Runs are paired by seed; a baseline without seeds stands against each.
-
-    Raises
-    ------
-    ValueError
-        If there is no such row.
-    """
-    by_name = {",".join(map(str, row)): row for row in table.rows}
-    if baseline not in by_name:
-        raise ValueError(f"--baseline {baseline!r} is no row{did_you_mean(baseline, by_name)}")
-    base = by_name[baseline]
-    differences = {
-        (row, column): _difference(
-            table.cells[row, column], table.cells[base, column], table.metric
-        )
-        for row in table.rows
-        if row != base
-        for column in table.columns
-    }
-    return Comparison(table, base, differences)
 
 
 def _difference(cell: Cell, base: Cell, metric: str) -> Difference | None:
