@@ -22,7 +22,7 @@ from pmt.research.studies.error_theory import (  # noqa: E402  # noqa: E402
     layer_moments,
     paper_variance,
 )
-from pmt.research.studies.estimator_words import WORDS, estimator_options  # noqa: E402
+from pmt.research.studies.estimators import WORDS, estimator_options  # noqa: E402
 from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
 from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
 

@@ -11,7 +11,7 @@ from pmt.cli.output import Output, table
 from pmt.cli.sources import data_source, load_model
 from pmt.protocol import balanced_order
 from pmt.research.plots import load_pyplot
-from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
+from pmt.research.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
 from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
 from pmt.research.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv
 from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes

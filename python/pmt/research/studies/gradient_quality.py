@@ -24,7 +24,11 @@ from pmt.research.studies.error_theory import (
     expected_error,
     layer_moments,
 )
-from pmt.research.studies.estimator_words import DEFAULT_ESTIMATORS, estimator_options
+from pmt.research.studies.estimators import (
+    DEFAULT_ESTIMATORS,
+    estimator_options,
+    layer_trainers,
+)
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import ZOTrainer
 
@@ -117,7 +121,7 @@ def study_gradients(
         Names of blocks or layers. With an estimator that is ``model_wise`` all of them are
         perturbed together.
     estimators : sequence of str
-        See :func:`pmt.research.studies.estimator_words.estimator_options`.
+        See :func:`pmt.research.studies.estimators.estimator_options`.
     queries : sequence of int
         For each image and layer.
     repeats : int
@@ -216,7 +220,8 @@ class _Measurement:
     def rows(self, name: str, options: TrainingOptions, forwards: int, macs: int) -> list[Quality]:
         """Measure one estimator at one number of queries, all layers."""
         made = []
-        trainers = [self._trainer(options, index) for index in range(len(self.layers))]
+        batch = len(self.labels)
+        trainers = layer_trainers(self.model, self.layers, options, batch, self.threads)
         layers = [core.layers()[position] for core, position in trainers]
         kinds = [layer["estimator"] for layer in layers]
         for index, moments in enumerate(self.moments):
@@ -242,14 +247,6 @@ class _Measurement:
                 )
             )
         return made
-
-    def _trainer(self, options: TrainingOptions, index: int) -> tuple[_core.Trainer, int]:
-        """Return a trainer that estimates this layer, and its position there."""
-        alone = options.scope == "layer_wise"  # no other layer's queries are needed
-        layers = self.layers[index : index + 1] if alone else self.layers
-        batch = len(self.labels)
-        trainer = _core.Trainer(self.model.core, options.to_core(), layers, batch, self.threads)
-        return trainer, 0 if alone else index
 
     def _repeated(
         self, core: _core.Trainer, position: int, moments: LayerMoments

@@ -18,7 +18,7 @@ from pmt.research.studies.error_theory import (
     layer_moments,
     paper_variance,
 )
-from pmt.research.studies.estimator_words import estimator_options
+from pmt.research.studies.estimators import estimator_options, layer_trainers
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ScopeVariance", "compare_scopes"]
@@ -76,7 +76,7 @@ def compare_scopes(
         Q, a multiple of L, at least 2 L; 0 takes 4 L.
     words : str
         Further words of the estimators, see
-        :func:`pmt.research.studies.estimator_words.estimator_options`.
+        :func:`pmt.research.studies.estimators.estimator_options`.
     repeats : int
         Estimates of each; 2 or more.
     seed, threads : int
@@ -109,47 +109,26 @@ def compare_scopes(
     for estimator in ("weight", "node"):
         for scope, each in (("model_wise", count), ("layer_wise", count // len(chosen))):
             options = estimator_options(f"{estimator}+{scope}+{words}", each, seed)
-            batch = _Batch(model, chosen, options, images, labels, thread_count(threads))
-            errors = [batch.error(step, moments) for step in range(repeats)]
-            rows.append(_row(estimator, count, options, batch.kinds, moments, errors))
+            trainers = layer_trainers(model, chosen, options, len(labels), thread_count(threads))
+            kinds = [trainer.layers()[position]["estimator"] for trainer, position in trainers]
+            errors = [_error(trainers, images, labels, step, moments) for step in range(repeats)]
+            rows.append(_row(estimator, count, options, kinds, moments, errors))
     return rows
 
 
-class _Batch:
-    """Estimates of all layers on one batch."""
-
-    def __init__(
-        self,
-        model: Model,
-        layers: list[int],
-        options: TrainingOptions,
-        images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
-        threads: int,
-    ) -> None:
-        self.images, self.labels = images, labels
-        # Layer-wise, a trainer of one layer spares the other layers' queries.
-        alone = options.scope == "layer_wise"
-        sets = [[layer] for layer in layers] if alone else [layers]
-        core = options.to_core()
-        made = [_core.Trainer(model.core, core, one, len(labels), threads) for one in sets]
-        self.trainers = [
-            (trainer, position, layer["estimator"])
-            for trainer in made
-            for position, layer in enumerate(trainer.layers())
-        ]
-
-    @property
-    def kinds(self) -> list[str]:
-        return [kind for _, _, kind in self.trainers]
-
-    def error(self, step: int, moments: Sequence[LayerMoments]) -> float:
-        """Return an estimate's squared error of all layers over the gradients' squared norm."""
-        total = 0.0
-        for (trainer, position, _), layer in zip(self.trainers, moments, strict=True):
-            weights, _ = trainer.estimate(self.images, self.labels, step, position)
-            total += float(((weights.astype(np.float64) - layer.gradient) ** 2).sum())
-        return total / sum(layer.squares for layer in moments)
+def _error(
+    trainers: Sequence[tuple[_core.Trainer, int]],
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    step: int,
+    moments: Sequence[LayerMoments],
+) -> float:
+    """Return an estimate's squared error of all layers over the gradients' squared norm."""
+    total = 0.0
+    for (trainer, position), layer in zip(trainers, moments, strict=True):
+        weights, _ = trainer.estimate(images, labels, step, position)
+        total += float(((weights.astype(np.float64) - layer.gradient) ** 2).sum())
+    return total / sum(layer.squares for layer in moments)
 
 
 def _row(

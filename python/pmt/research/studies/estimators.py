@@ -1,13 +1,15 @@
-"""Estimators of a study by name: words joined by plus signs, each a change of options."""
+"""Estimators of a study: by name, words joined by plus signs; and the trainers that run them."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from pmt import _core
+from pmt.model import Model
 from pmt.train.options import TrainingOptions, preset
 
-__all__ = ["DEFAULT_ESTIMATORS", "WORDS", "estimator_options"]
+__all__ = ["DEFAULT_ESTIMATORS", "WORDS", "estimator_options", "layer_trainers"]
 
 DEFAULT_ESTIMATORS = (
     "weight+mu1+clean",
@@ -75,3 +77,14 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
         else:
             raise ValueError(f"estimator {name!r}: {word!r} is none of {', '.join(WORDS)}, muN")
     return preset("default", **changes, queries=queries, seed=seed, train_bias=False)
+
+
+def layer_trainers(
+    model: Model, layers: list[int], options: TrainingOptions, batch: int, threads: int
+) -> list[tuple[_core.Trainer, int]]:
+    """Return for each layer a trainer that estimates its gradient, and its position there."""
+    # Layer-wise, a trainer of one layer spares the other layers' queries.
+    sets = [[layer] for layer in layers] if options.scope == "layer_wise" else [layers]
+    core = options.to_core()
+    made = [_core.Trainer(model.core, core, one, batch, threads) for one in sets]
+    return [(trainer, position) for trainer in made for position in range(len(trainer.layers()))]
