@@ -28,7 +28,7 @@ from model_zoo.training import Recipe, images_for, train
 
 from pmt import Model, datasets, formats
 from pmt.datasets.picture import Fit, resized
-from pmt.quantization import FloatGraph, dequantise, format_noise, quantize, signal_to_noise
+from pmt.quantization import FloatGraph, dequantize, format_noise, quantize, signal_to_noise
 from pmt.train.clean_statistics import measure_statistics, with_statistics
 
 DATA_FOLDER = Path(__file__).parents[1] / "python" / "pmt" / "data"
@@ -117,7 +117,7 @@ def _float_graph(options: argparse.Namespace) -> FloatGraph:
         raise SystemExit(
             "cifar10_mcunet starts from trained weights: add --archive mcunet-5fps.pkl"
         )
-    return dequantise(formats.read(options.archive, classes=CLASSES))
+    return dequantize(formats.read(options.archive, classes=CLASSES))
 
 
 def upscaled(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:

@@ -7,7 +7,7 @@ import numpy as np
 from pmt import Model
 from pmt.corruptions import corrupt
 from pmt.datasets import Dataset
-from pmt.quantization import FloatGraph, float_activations, normalise
+from pmt.quantization import FloatGraph, float_activations, normalize
 
 BATCH = 250
 CORRUPTIONS = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast", "fog", "brightness")
@@ -18,7 +18,7 @@ def float_accuracy(graph: FloatGraph, data: Dataset) -> float:
     """Fraction 0..1 of images that the float network classifies correctly."""
     right = 0
     for first in range(0, len(data), BATCH):
-        inputs = normalise(graph, data.images[first : first + BATCH])
+        inputs = normalize(graph, data.images[first : first + BATCH])
         logits = float_activations(graph, inputs)[graph.output]
         guessed = logits.reshape(len(inputs), -1).argmax(axis=1)
         right += int(np.sum(guessed == data.labels[first : first + BATCH]))

@@ -225,7 +225,7 @@ def test_the_float_network_is_the_dequantised_graph():
     images = pixels(model, 3)
     floats = FloatNetwork(model)
     found = floats(torch.from_numpy(model.prepare(images))).detach().numpy()
-    expected = pmt.quantization.float_logits(pmt.quantization.dequantise(model.to_graph()), images)
+    expected = pmt.quantization.float_logits(pmt.quantization.dequantize(model.to_graph()), images)
     np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import pmt
 from pmt import _core
-from pmt.quantization import float_activations, normalise
+from pmt.quantization import float_activations, normalize
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +37,7 @@ def test_the_float_graph_is_the_torch_network(bundled_network):
         images = np.random.default_rng(0).integers(0, 256, (4, 28, 28, 1)).astype(np.uint8)
         expected = network(torch.tensor(images.transpose(0, 3, 1, 2) / 255.0).float()).numpy()
     graph = bundled_network.float_graph(network)
-    found = float_activations(graph, normalise(graph, images))[graph.output]
+    found = float_activations(graph, normalize(graph, images))[graph.output]
     np.testing.assert_allclose(found.reshape(4, 10), expected, atol=1e-5)
 
 

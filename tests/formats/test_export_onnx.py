@@ -17,12 +17,12 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def outputs(serialised: bytes, images: np.ndarray) -> np.ndarray:
+def outputs(serialized: bytes, images: np.ndarray) -> np.ndarray:
     """Int8 outputs (N, height, width, channels); without VNNI only exact mode does not saturate."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.add_session_config_entry("session.x64quantprecision", "1")
-    session = onnxruntime.InferenceSession(serialised, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(serialized, options, providers=["CPUExecutionProvider"])
     nchw = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     return session.run(["output"], {"input": nchw})[0].transpose(0, 2, 3, 1)
 
@@ -46,10 +46,10 @@ def test_every_layer_equals_onnx_runtime_and_poolings_differ_by_one_step_at_most
 def test_drawn_networks_are_sound_and_agree():
     for seed in SEEDS[:30]:
         graph = drawn_graph(seed)
-        serialised = onnx_model(graph)
-        onnx.checker.check_model(onnx.load_from_string(serialised), full_check=True)
+        serialized = onnx_model(graph)
+        onnx.checker.check_model(onnx.load_from_string(serialized), full_check=True)
         images = random_images(graph, 3, seed)
-        found = outputs(serialised, images).reshape(3, -1).astype(int)
+        found = outputs(serialized, images).reshape(3, -1).astype(int)
         assert np.abs(found - int8_outputs(pmt.Model.from_graph(graph), images)).max() <= 2
 
 
@@ -63,9 +63,9 @@ def test_resnet8_has_the_same_classes(resnet8_path, cifar10_dir):
 
 
 def test_what_the_file_says():
-    serialised = onnx_model(residual_network().to_graph())
-    model: Any = onnx.load_from_string(serialised)
-    assert serialised == onnx_model(residual_network().to_graph())
+    serialized = onnx_model(residual_network().to_graph())
+    model: Any = onnx.load_from_string(serialized)
+    assert serialized == onnx_model(residual_network().to_graph())
     assert (model.producer_name, model.producer_version) == ("pmt", pmt.__version__)
     assert model.doc_string == "input int8 = pixel - 128"
     assert [end.name for end in (*model.graph.input, *model.graph.output)] == ["input", "output"]

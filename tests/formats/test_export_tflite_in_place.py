@@ -131,7 +131,7 @@ def test_another_model_is_refused(resnet8_path, tmp_path):
     assert not out.exists()
 
 
-def test_other_quantisation_is_named(resnet8_path, tmp_path):
+def test_other_quantization_is_named(resnet8_path, tmp_path):
     def change(file) -> None:
         graph = file.Subgraphs(0)
         logits = graph.Tensors(graph.Operators(graph.OperatorsLength() - 1).Inputs(0))

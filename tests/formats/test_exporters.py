@@ -102,8 +102,8 @@ def test_arrays_are_named_and_enough_to_compute_a_layer(tmp_path):
     real = (x * head["input_scale"]) @ (head["weights"].T * head["weight_scales"])
     real += head["bias"] * head["bias_scales"]
     np.testing.assert_allclose(real, model.core.logits(images), rtol=1e-5, atol=1e-5)
-    quantised = np.rint(real / head["output_scale"]) + head["output_zero_point"]
-    np.testing.assert_array_equal(np.clip(quantised, -128, 127), values[8].reshape(3, -1))
+    quantized = np.rint(real / head["output_scale"]) + head["output_zero_point"]
+    np.testing.assert_array_equal(np.clip(quantized, -128, 127), values[8].reshape(3, -1))
 
 
 def test_a_layer_without_bias_has_zeros(tmp_path):

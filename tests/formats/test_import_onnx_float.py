@@ -16,7 +16,7 @@ Builder = Callable[[Network], str]
 
 
 def ours(graph: FloatGraph, inputs: np.ndarray) -> np.ndarray:
-    """Our output for the file's NCHW inputs, which the network may normalise first."""
+    """Our output for the file's NCHW inputs, which the network may normalize first."""
     # The reader takes pixel / 1 as the file's input, so mean and spread are the network's own.
     nhwc = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1))
     first = (nhwc - np.float32(graph.input_mean)) / np.float32(graph.input_std)
@@ -69,7 +69,7 @@ def norm_before_conv(net: Network) -> str:
     return net.add("GlobalAveragePool", [net.conv(net.batch_norm(pooled, 6), 6, 4)])
 
 
-def normalised_input(net: Network) -> str:
+def normalized_input(net: Network) -> str:
     mean, std = net.constant([[[0.4]], [[0.5]], [[0.6]]]), net.constant([[[0.2]], [[0.3]], [[0.1]]])
     x = net.add("Div", [net.add("Sub", ["x", mean]), std])
     return net.head(net.conv(x, 3, 4, pads=[1, 1, 1, 1]), 4 * 64)
@@ -163,7 +163,7 @@ NETWORKS: dict[str, Builder] = {
     "residual": residual,
     "pre-activation": pre_activation,
     "norm before conv": norm_before_conv,
-    "normalised input": normalised_input,
+    "normalized input": normalized_input,
     "reversed subtraction": reversed_subtraction,
     "constants": constants_around,
     "padded": padded,
@@ -263,9 +263,9 @@ def test_layouts_of_keras(build: Builder, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, run(path, images).reshape(3, -1), rtol=1e-4, atol=1e-4)
 
 
-def test_normalisation_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> None:
+def test_normalization_is_joined_with_the_formula_of_pixels(tmp_path: Path) -> None:
     net = Network()
-    path = net.save(tmp_path / "net.onnx", normalised_input(net))
+    path = net.save(tmp_path / "net.onnx", normalized_input(net))
     graph = onnx_float.read(path)  # the file's input is pixel / 255
     assert graph.input_mean == pytest.approx((102.0, 127.5, 153.0))
     assert graph.input_std == pytest.approx((51.0, 76.5, 25.5))

@@ -1,4 +1,4 @@
-"""int8 ONNX networks in QDQ form: ours, and those of ONNX Runtime's quantiser."""
+"""int8 ONNX networks in QDQ form: ours, and those of ONNX Runtime's quantizer."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def mean(net: Network) -> str:
     return net.add("GlobalAveragePool", [net.conv("x", 3, 8)])
 
 
-def quantised(
+def quantized(
     folder: Path, seed: int, activations: str, build: Callable[[Network], str], **options
 ) -> tuple[Path, np.ndarray]:
-    """A network that ONNX Runtime quantised on 8 random batches, and other inputs."""
+    """A network that ONNX Runtime quantized on 8 random batches, and other inputs."""
     pytest.importorskip("onnxruntime")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -129,9 +129,9 @@ def our_outputs(graph: Graph, inputs: np.ndarray) -> np.ndarray:
         ("QInt8", {"per_channel": True, "extra_options": {"ActivationSymmetric": True}}),
     ],
 )
-def test_networks_of_onnx_runtimes_quantiser(activations, options, tmp_path: Path) -> None:
+def test_networks_of_onnx_runtimes_quantizer(activations, options, tmp_path: Path) -> None:
     for seed in range(2):
-        path, inputs = quantised(tmp_path, seed, activations, float_network, **options)
+        path, inputs = quantized(tmp_path, seed, activations, float_network, **options)
         graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
         found = our_outputs(graph, inputs).astype(int)
         expected = int8_of(graph, graph.output, run(path, inputs)).astype(int)
@@ -145,7 +145,7 @@ def test_networks_of_onnx_runtimes_quantiser(activations, options, tmp_path: Pat
 def test_averages_differ_by_one_step_at_most(build, kind: str, tmp_path: Path) -> None:
     # QuantizeLinear rounds their ties the other way where the zero point is odd.
     for seed in range(2):
-        path, inputs = quantised(tmp_path, seed, "QInt8", build, per_channel=True)
+        path, inputs = quantized(tmp_path, seed, "QInt8", build, per_channel=True)
         graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
         assert [op.kind for op in graph.ops] == ["conv2d", kind]
         real = run(path, inputs).transpose(0, 2, 3, 1).reshape(100, -1)
@@ -155,18 +155,18 @@ def test_averages_differ_by_one_step_at_most(build, kind: str, tmp_path: Path) -
 
 def test_integer_kernels_of_onnx_runtime(tmp_path: Path) -> None:
     # Weights of 7 bits: its kernels for 8 bits saturate on processors without VNNI.
-    path, inputs = quantised(
+    path, inputs = quantized(
         tmp_path, 0, "QUInt8", float_network, per_channel=True, reduce_range=True
     )
     graph = onnx_qdq.read(path, input_mean=0.0, input_std=1.0)
     found = our_outputs(graph, inputs).astype(int)
-    expected = int8_of(graph, graph.output, run(path, inputs, optimised=True)).astype(int)
+    expected = int8_of(graph, graph.output, run(path, inputs, optimized=True)).astype(int)
     assert np.abs(found - expected).max() <= 2
     assert np.mean(found.argmax(1) == expected.argmax(1)) >= 0.95
 
 
 def weights_between(net: Network, dtype: type, zero: int) -> str:
-    """One convolution between quantise and dequantise nodes, weights with a zero point."""
+    """One convolution between quantize and dequantize nodes, weights with a zero point."""
     scale, offset = net.constant(0.05), net.constant(-3, np.int8)
     x = net.add(
         "DequantizeLinear", [net.add("QuantizeLinear", ["x", scale, offset]), scale, offset]
@@ -195,7 +195,7 @@ def test_weights_with_another_zero_point_are_refused(tmp_path: Path) -> None:
         onnx_qdq.read(path)
 
 
-def test_a_float_network_is_sent_to_the_quantiser(tmp_path: Path) -> None:
+def test_a_float_network_is_sent_to_the_quantizer(tmp_path: Path) -> None:
     net = Network()
     path = net.save(tmp_path / "net.onnx", float_network(net), ("n", 3, 16, 16))
     with pytest.raises(
@@ -212,7 +212,7 @@ def test_activations_without_scales_are_named(tmp_path: Path) -> None:
     first = net.add("Conv", [x, weights])
     second = net.add("Conv", [first, net.weights(4, 4, 1, 1)])
     path = net.save(tmp_path / "net.onnx", net.add("GlobalAveragePool", [second]))
-    with pytest.raises(ValueError, match="n4' \\(Conv\\): its weights are float in a quantised"):
+    with pytest.raises(ValueError, match="n4' \\(Conv\\): its weights are float in a quantized"):
         onnx_qdq.read(path)
     net.nodes.pop()
     net.nodes.pop()
@@ -225,8 +225,8 @@ def test_activations_without_scales_are_named(tmp_path: Path) -> None:
         onnx_qdq.read(path)
 
 
-def test_float_weights_behind_quantise_nodes(tmp_path: Path) -> None:
-    """As exporters write quantisation-aware training: weights and biases float in the file."""
+def test_float_weights_behind_quantize_nodes(tmp_path: Path) -> None:
+    """As exporters write quantization-aware training: weights and biases float in the file."""
     net = Network()
     zero, plain = net.constant(-5, np.int8), net.constant(np.zeros(4), np.int8)
 

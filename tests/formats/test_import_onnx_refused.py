@@ -115,7 +115,7 @@ def with_function(model) -> None:
         (cyclic, r"its graph has a cycle through or before the nodes 'n0', 'n1', 'n2'"),
         (written_twice, r"'v0' is written twice, the second time by node 'n1' \(Flatten\)"),
         (unwritten, r"node 'n1' \(Flatten\) reads 'nowhere', which no node, input or init"),
-        (same_names, r"two initialisers have the same name"),
+        (same_names, r"two initializers have the same name"),
         (old, r"is of opset 8, at least 9 is needed: convert it with onnx\.version_converter"),
         (second_output, r"the outputs 'v2', 'v0', one of each is supported"),
         (second_input, r"the inputs 'x', 'mask' and"),
@@ -242,7 +242,7 @@ def test_all_problems_are_named_at_once_with_their_remedies(tmp_path: Path) -> N
         ("Squeeze", [[1]], {}, "only sizes of 1 can be removed"),
         ("Softmax", [], {"axis": 2}, "it runs over axis 2"),
         ("Cast", [], {"to": 7}, "it casts an activation to data type 7"),
-        ("QuantizeLinear", [], {}, "the network is quantised already: load it as it is"),
+        ("QuantizeLinear", [], {}, "the network is quantized already: load it as it is"),
     ],
 )
 def test_nodes(kind, inputs, attributes, message: str, tmp_path: Path) -> None:

@@ -108,9 +108,9 @@ def test_every_supported_operator(tmp_path: Path) -> None:
 def test_imported_network_runs_and_its_pixels_become_pixel_minus_128(tmp_path: Path) -> None:
     graph = imported(tmp_path, small_network())
     pixels = np.arange(256, dtype=np.uint8).repeat(3)[: 5 * 147].reshape(5, 7, 7, 3)
-    quantised = emulator.quantise_pixels(graph, pixels)
-    np.testing.assert_array_equal(quantised, pixels.astype(int) - 128)
-    assert emulator.logits(graph, quantised).shape == (5, 2)
+    quantized = emulator.quantize_pixels(graph, pixels)
+    np.testing.assert_array_equal(quantized, pixels.astype(int) - 128)
+    assert emulator.logits(graph, quantized).shape == (5, 2)
 
 
 def test_own_preprocessing(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_float_and_uint8_ends_are_dropped(tmp_path: Path) -> None:
     # The file's own input is the pixel: real = 0.25 * (pixel - 100).
     assert (graph.input_mean, graph.input_std) == ((100.0,) * 3, (4.0,) * 3)
     values = np.arange(256, dtype=np.uint8).repeat(3)[: 5 * 48].reshape(5, 4, 4, 3)
-    np.testing.assert_array_equal(emulator.quantise_pixels(graph, values), values.astype(int) - 128)
+    np.testing.assert_array_equal(emulator.quantize_pixels(graph, values), values.astype(int) - 128)
 
 
 def test_channels_first_input_is_read_channels_last(tmp_path: Path) -> None:
@@ -257,11 +257,11 @@ def test_resnet8_structure(resnet8_path: Path) -> None:
     assert min(int(op.weights.min()) for op in graph.ops if op.weights is not None) == -127
 
 
-def test_resnet8_recognises_cifar10(resnet8_path: Path, cifar10_dir: Path) -> None:
+def test_resnet8_recognizes_cifar10(resnet8_path: Path, cifar10_dir: Path) -> None:
     graph = tflite.read(resnet8_path)
     records = np.fromfile(cifar10_dir / "test_batch.bin", np.uint8).reshape(-1, 3073)[:300]
     images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    quantised = emulator.quantise_pixels(graph, images)
-    np.testing.assert_array_equal(quantised, images.astype(int) - 128)
-    correct = emulator.logits(graph, quantised).argmax(1) == records[:, 0]
+    quantized = emulator.quantize_pixels(graph, images)
+    np.testing.assert_array_equal(quantized, images.astype(int) - 128)
+    correct = emulator.logits(graph, quantized).argmax(1) == records[:, 0]
     assert 0.83 <= correct.mean() <= 0.92

@@ -76,14 +76,14 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
     "dense": (lambda b, x: b.dense(x, 7, activation=RELU), ["fully_connected"]),
     "dense of positions": (lambda b, x: b.dense(x, 7, keep=True), ["conv2d"]),
     "dense without bias": (lambda b, x: b.dense(x, 7, bias=False), ["fully_connected"]),
-    "add": (lambda b, x: b.add(x, b.quantise(x), RELU), ["depthwise_conv2d", "add"]),
+    "add": (lambda b, x: b.add(x, b.quantize(x), RELU), ["depthwise_conv2d", "add"]),
     "add constant": (lambda b, x: b.with_constant("ADD", x, activation=RELU), ["depthwise_conv2d"]),
     "sub constant": (lambda b, x: b.with_constant("SUB", x), ["depthwise_conv2d"]),
     "sub from constant": (lambda b, x: b.with_constant("SUB", x, first=True), ["depthwise_conv2d"]),
     "mul constant": (lambda b, x: b.with_constant("MUL", x), ["depthwise_conv2d"]),
     "mul one constant": (lambda b, x: b.with_constant("MUL", x, scalar=True), ["depthwise_conv2d"]),
-    "requantise": (lambda b, x: b.quantise(x), ["depthwise_conv2d"]),
-    "requantise to the same": (lambda b, x: b.renamed("QUANTIZE", x, x.shape), []),
+    "requantize": (lambda b, x: b.quantize(x), ["depthwise_conv2d"]),
+    "requantize to the same": (lambda b, x: b.renamed("QUANTIZE", x, x.shape), []),
     "transpose of a vector": (
         lambda b, x: b.renamed(
             "TRANSPOSE",
@@ -103,8 +103,8 @@ PARTS: dict[str, tuple[Part, list[str]]] = {
         lambda b, x: b.activate("RELU6", b.add(x, x)),
         ["add"],
     ),
-    "relu_n1_to_1 requantising": (
-        lambda b, x: b.activate("RELU_N1_TO_1", x, requantise=True),
+    "relu_n1_to_1 requantizing": (
+        lambda b, x: b.activate("RELU_N1_TO_1", x, requantize=True),
         ["depthwise_conv2d"],
     ),
     "limits": (lambda b, x: b.limit("MINIMUM", b.limit("MAXIMUM", x, -60), 50), []),

@@ -54,13 +54,13 @@ def test_everything_unsupported_is_in_one_error(tmp_path: Path) -> None:
     )
     assert "op 1 CONV_2D: fused activation 4 (use NONE, RELU, RELU_N1_TO_1 or RELU6)" in message
     assert "ops 2, 6 (ADD): its activations are INT16, int8 is trained here (convert" in message
-    assert "op 3 RESHAPE: input and output are quantised differently (convert" in message
+    assert "op 3 RESHAPE: input and output are quantized differently (convert" in message
 
 
 def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
     for dtype, weights, reason in (
         ("FLOAT32", np.ones((2, 48), np.float32), "op 0 FULLY_CONNECTED: computes in float ("),
-        ("FLOAT32", ramp(2, 48), "op 0 FULLY_CONNECTED: is hybrid, dynamic-range quantised"),
+        ("FLOAT32", ramp(2, 48), "op 0 FULLY_CONNECTED: is hybrid, dynamic-range quantized"),
         ("UINT8", np.ones((2, 48), np.uint8), "UINT8, the asymmetric scheme of TensorFlow 1"),
     ):
         b = TfliteBuilder()
@@ -68,7 +68,7 @@ def test_float_hybrid_and_uint8_networks(tmp_path: Path) -> None:
         b.op("FULLY_CONNECTED", [x, b.constant(weights, scales=[1.0])], [y])
         message = refused(tmp_path, b.bytes([x], [y]))
         assert reason in message
-        assert "with full-integer int8 quantisation: a representative_dataset" in message
+        assert "with full-integer int8 quantization: a representative_dataset" in message
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ def test_dead_channels_pass_through(mcunet: Graph) -> None:
 
 def test_pixels_become_pixel_minus_128(mcunet: Graph) -> None:
     pixels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1).repeat(3, axis=3)
-    quantised = emulator.quantise_pixels(mcunet, pixels)
-    np.testing.assert_array_equal(quantised, pixels.astype(int) - 128)
+    quantized = emulator.quantize_pixels(mcunet, pixels)
+    np.testing.assert_array_equal(quantized, pixels.astype(int) - 128)
 
 
 def test_all_43_layers_equal_the_golden_outputs(mcunet: Graph, shared: Path) -> None:
@@ -132,7 +132,7 @@ def test_image_of_mcunet_survives_the_round_trip(mcunet: Graph) -> None:
 
 def test_whole_network_runs(mcunet: Graph) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (1, 128, 128, 3)).astype(np.uint8)
-    logits = emulator.logits(mcunet, emulator.quantise_pixels(mcunet, pixels))
+    logits = emulator.logits(mcunet, emulator.quantize_pixels(mcunet, pixels))
     assert logits.shape == (1, 1000)
     assert np.isfinite(logits).all()
     assert logits.std() > 0.1

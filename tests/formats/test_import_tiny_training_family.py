@@ -59,8 +59,8 @@ def convolve(layer: dict[str, Any], x: Array) -> Array:
     stride = layer["stride"]
     stride = (stride, stride) if isinstance(stride, int) else stride
     pads = [((k - 1) // 2,) * 2 for k in kernel]
-    centred = np.pad(x - params["x_zero"], ((0, 0), *pads))
-    windows = np.lib.stride_tricks.sliding_window_view(centred, kernel, axis=(1, 2))
+    centered = np.pad(x - params["x_zero"], ((0, 0), *pads))
+    windows = np.lib.stride_tricks.sliding_window_view(centered, kernel, axis=(1, 2))
     windows = windows[:, :: stride[0], :: stride[1]]
     weights = params["weight"].astype(np.float64)
     inner, outer = weights.shape[1], len(weights) // groups

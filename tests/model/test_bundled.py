@@ -103,7 +103,7 @@ def test_the_image_files_are_small():
 def test_the_emulator_finds_the_accuracy_of_the_card(image):
     graph = read_graph(image)
     data = pmt.datasets.bundled("test").take(200)
-    inputs = emulator.quantise_pixels(graph, data.images)
+    inputs = emulator.quantize_pixels(graph, data.images)
     found = np.mean(emulator.logits(graph, inputs).argmax(axis=1) == data.labels)
     # Two standard errors of 200 images at 93 % are 3.6 points.
     assert found == pytest.approx(card_accuracy("int8 | the bundled 1,000"), abs=0.036)

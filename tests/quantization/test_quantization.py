@@ -1,4 +1,4 @@
-"""Post-training quantisation: ranges, scales, and int8 against float."""
+"""Post-training quantization: ranges, scales, and int8 against float."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmt.quantization import (
     float_activations,
     format_noise,
     integer_activations,
-    normalise,
+    normalize,
     quantize,
     signal_to_noise,
 )
@@ -136,15 +136,15 @@ def test_parameters_of_one_layer_are_the_hand_computed_ones():
     # Channel 0: largest weight 1.27 -> scale 0.01; channel 1: 0.5 -> 0.5 / 127.
     floating = graph_of((1, 1, 2), (dense([[1.27, -0.635], [0.25, 0.5]], [0.1, 0.0]), (1, 1, 2)))
     calibration = np.concatenate([pixels(255, 0), pixels(0, 255), pixels(255, 255)])
-    quantised = quantize(floating, repeated(calibration))
+    quantized = quantize(floating, repeated(calibration))
 
-    (op,) = quantised.ops
+    (op,) = quantized.ops
     assert op.weights.tolist() == [[127, -64], [64, 127]]  # 63.5 and 63.5 round half to even
     assert op.weight_scales == pytest.approx([0.01, 0.5 / 127], rel=1e-6)
     # 0.1 / (1/255 * 0.01) = 2550
     assert op.bias.tolist() == [2550, 0]
     # Outputs: 1.37, -0.535, 0.735, 0.25, 0.5, 0.75: the range is -0.535 .. 1.37.
-    output = quantised.tensors[1]
+    output = quantized.tensors[1]
     assert output.scale == pytest.approx(1.905 / 255, rel=1e-6)
     assert output.zero_point == -56  # -128 + 0.535 / scale = -128 + 71.6
     assert op.clamp == (-128, 127)
@@ -152,9 +152,9 @@ def test_parameters_of_one_layer_are_the_hand_computed_ones():
 
 def test_the_int8_input_is_the_pixel_minus_128():
     floating = graph_of((1, 1, 1), (dense([[1.0]]), (1, 1, 1)))
-    quantised = quantize(floating, repeated(pixels(10)))
+    quantized = quantize(floating, repeated(pixels(10)))
     every_pixel = np.arange(256, dtype=np.uint8).reshape(-1, 1, 1, 1)
-    found = integer_activations(quantised, every_pixel)[0].ravel()
+    found = integer_activations(quantized, every_pixel)[0].ravel()
     assert found.tolist() == list(range(-128, 128))
 
 
@@ -162,10 +162,10 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
     floating = graph_of((1, 1, 3), (dense([[1.0, 1.0, 1.0]]), (1, 1, 1)))
     floating.input_mean = (100.0, 100.0, 100.0)
     floating.input_std = (50.0, 50.0, 50.0)
-    quantised = quantize(floating, repeated(pixels(90, 90, 90)))
-    assert quantised.tensors[0].scale == pytest.approx(1 / 50)
-    assert quantised.tensors[0].zero_point == -28
-    found = integer_activations(quantised, pixels(0, 100, 255))[0]
+    quantized = quantize(floating, repeated(pixels(90, 90, 90)))
+    assert quantized.tensors[0].scale == pytest.approx(1 / 50)
+    assert quantized.tensors[0].zero_point == -28
+    found = integer_activations(quantized, pixels(0, 100, 255))[0]
     assert found.ravel().tolist() == [-128, -28, 127]
 
 
@@ -184,38 +184,38 @@ def test_the_input_follows_the_pixel_range_with_another_mean_and_spread():
 )
 def test_activations_become_clamps(activation, bias, clamp):
     op = dense([[1.0]], [bias], activation=activation)
-    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
-    assert quantised.ops[0].clamp == clamp
-    assert quantised.tensors[1].zero_point == (127 if bias < 0 else -128)
+    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 1))), repeated(pixels(255)))
+    assert quantized.ops[0].clamp == clamp
+    assert quantized.tensors[1].zero_point == (127 if bias < 0 else -128)
 
 
 def test_what_relu_cuts_is_exactly_zero():
     op = dense([[1.0], [-1.0]], activation="relu")
-    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
-    assert quantised.ops[0].clamp[0] == quantised.tensors[1].zero_point == -128
-    outputs = integer_activations(quantised, pixels(255))[1]
+    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
+    assert quantized.ops[0].clamp[0] == quantized.tensors[1].zero_point == -128
+    outputs = integer_activations(quantized, pixels(255))[1]
     assert outputs.ravel().tolist() == [127, -128]
 
 
 def test_zero_and_tiny_channels_get_scales_that_nothing_overflows():
     op = dense([[0.0], [1.27], [1e-9]], [0.5, 0.0, 100.0])
-    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 3))), repeated(pixels(255)))
-    layer = quantised.ops[0]
+    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 3))), repeated(pixels(255)))
+    layer = quantized.ops[0]
     # The channel of zeros takes the largest scale of the layer.
     assert layer.weight_scales[0] == pytest.approx(0.01)
     assert layer.bias[0] == 12_750  # 0.5 * 255 / 0.01
     # The tiny channel's bias would need 3.2e15 steps of its own scale: it gets 2^23.
     assert layer.bias[2] == pytest.approx(2**23, abs=1)
-    real = layer.bias[2] * quantised.tensors[0].scale * layer.weight_scales[2]
+    real = layer.bias[2] * quantized.tensors[0].scale * layer.weight_scales[2]
     assert real == pytest.approx(100.0, rel=1e-6)
 
 
-def test_a_layer_of_zeros_and_a_constant_zero_activation_quantise():
+def test_a_layer_of_zeros_and_a_constant_zero_activation_quantize():
     op = dense([[0.0], [0.0]])
-    quantised = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
-    assert quantised.ops[0].weight_scales.tolist() == [1.0, 1.0]
-    assert (quantised.tensors[1].scale, quantised.tensors[1].zero_point) == (1.0, 0)
-    build_image(quantised)
+    quantized = quantize(graph_of((1, 1, 1), (op, (1, 1, 2))), repeated(pixels(255)))
+    assert quantized.ops[0].weight_scales.tolist() == [1.0, 1.0]
+    assert (quantized.tensors[1].scale, quantized.tensors[1].zero_point) == (1.0, 0)
+    build_image(quantized)
 
 
 def test_ranges_are_minimum_and_maximum_and_hold_zero():
@@ -233,8 +233,8 @@ def test_a_percentile_cuts_one_outlier_in_a_hundred():
     assert low == 0.0
     # A bin of the histogram is 2^-14 .. 2^-13 wide here.
     assert high == pytest.approx(0.2, abs=2**-13)
-    quantised = quantize(floating, images, ranges="percentile", percentile=98.0)
-    assert quantised.tensors[1].scale == pytest.approx(0.2 / 255, rel=1e-3)
+    quantized = quantize(floating, images, ranges="percentile", percentile=98.0)
+    assert quantized.tensors[1].scale == pytest.approx(0.2 / 255, rel=1e-3)
 
 
 @settings(max_examples=25, deadline=None)
@@ -242,26 +242,26 @@ def test_a_percentile_cuts_one_outlier_in_a_hundred():
 def test_every_kind_of_op_agrees_with_the_emulator_and_makes_an_image(seed, side, channels):
     floating = every_kind(seed, side, channels)
     images = random_images(seed, 8, side, channels)
-    quantised = quantize(floating, images)
-    inputs = emulator.quantise_pixels(quantised, images)
+    quantized = quantize(floating, images)
+    inputs = emulator.quantize_pixels(quantized, images)
     reference = quantize(floating, images)
     for op in reference.ops:
         if op.kind == "fully_connected":
             op.bias = np.zeros(len(op.weights), np.int32)
     expected = emulator.run(reference, inputs)
-    for index, values in enumerate(integer_activations(quantised, images)):
-        assert np.array_equal(values, expected[index]), quantised.tensors[index].name
-    saved = read_graph(build_image(quantised))
-    assert [t.scale for t in saved.tensors] == [t.scale for t in quantised.tensors]
+    for index, values in enumerate(integer_activations(quantized, images)):
+        assert np.array_equal(values, expected[index]), quantized.tensors[index].name
+    saved = read_graph(build_image(quantized))
+    assert [t.scale for t in saved.tensors] == [t.scale for t in quantized.tensors]
 
 
 def test_int8_stays_within_a_few_steps_of_float():
     floating = every_kind(7, 8, 3)
     images = random_images(7, 64, 8, 3)
-    quantised = quantize(floating, images)
-    exact = float_activations(floating, normalise(floating, images))[-1]
-    output = quantised.tensors[-1]
-    found = integer_activations(quantised, images)[-1]
+    quantized = quantize(floating, images)
+    exact = float_activations(floating, normalize(floating, images))[-1]
+    output = quantized.tensors[-1]
+    found = integer_activations(quantized, images)[-1]
     error = (found.astype(float) - output.zero_point) * output.scale - exact
     assert np.abs(error).max() < 0.06 * np.abs(exact).max()
 
@@ -316,7 +316,7 @@ def _set(**values):
         (lambda floating: setattr(floating, "input_std", (0.0,)), "input_std .* must not be zero"),
     ],
 )
-def test_a_graph_that_cannot_be_quantised_is_refused(change, message):
+def test_a_graph_that_cannot_be_quantized_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         quantize(_with(change), repeated(pixels(255)))
 

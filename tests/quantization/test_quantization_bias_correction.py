@@ -10,10 +10,10 @@ from pmt import formats
 from pmt.quantization import bias_correction as module
 from pmt.quantization import (
     correct_biases,
-    dequantise,
+    dequantize,
     float_activations,
     integer_activations,
-    normalise,
+    normalize,
     quantize,
     signal_to_noise,
     worst,
@@ -25,49 +25,49 @@ def shifted(seed: int = 0):
     """A float network, its int8 one with biases that are off, and images."""
     graph = mobile_network(seed)
     images = random_images(seed, 64, graph)
-    quantised = quantize(graph, images)
+    quantized = quantize(graph, images)
     r = np.random.default_rng(seed)
-    for op in quantised.ops:
+    for op in quantized.ops:
         if op.bias is not None:
             op.bias = (op.bias + r.integers(-4000, 4001, op.bias.shape)).astype(np.int32)
-    return graph, quantised, images
+    return graph, quantized, images
 
 
-def mean_errors(graph, quantised, images, name: str) -> np.ndarray:
+def mean_errors(graph, quantized, images, name: str) -> np.ndarray:
     """Mean of int8 minus float per channel, in steps of the output."""
-    (op,) = (op for op in quantised.ops if op.name == name)
-    tensor = quantised.tensors[op.output]
-    exact = float_activations(graph, normalise(graph, images))[op.output]
-    found = integer_activations(quantised, images)[op.output].astype(float) - tensor.zero_point
+    (op,) = (op for op in quantized.ops if op.name == name)
+    tensor = quantized.tensors[op.output]
+    exact = float_activations(graph, normalize(graph, images))[op.output]
+    found = integer_activations(quantized, images)[op.output].astype(float) - tensor.zero_point
     return (found - exact / tensor.scale).mean(axis=(0, 1, 2))
 
 
 def test_one_op_at_a_time_gives_what_the_network_gives():
-    _, quantised, images = shifted()
-    whole = integer_activations(quantised, images[:5])
-    for op in quantised.ops:
-        found = run_op(quantised, op, [whole[index] for index in op.inputs])
+    _, quantized, images = shifted()
+    whole = integer_activations(quantized, images[:5])
+    for op in quantized.ops:
+        found = run_op(quantized, op, [whole[index] for index in op.inputs])
         assert found.dtype == np.int8
         assert np.array_equal(found, whole[op.output]), op.name
 
 
 def test_the_mean_of_every_channel_becomes_that_of_the_float_network():
-    graph, quantised, images = shifted()
-    biases = [None if op.bias is None else op.bias.copy() for op in quantised.ops]
-    corrected = correct_biases(graph, quantised, images)
+    graph, quantized, images = shifted()
+    biases = [None if op.bias is None else op.bias.copy() for op in quantized.ops]
+    corrected = correct_biases(graph, quantized, images)
     # Layers without an activation: what is compared is not clipped.
     for name in ("stem", "project", "head"):
-        assert np.abs(mean_errors(graph, quantised, images, name)).max() > 0.5, name
+        assert np.abs(mean_errors(graph, quantized, images, name)).max() > 0.5, name
         assert np.abs(mean_errors(graph, corrected, images, name)).max() < 0.12, name
-    for op, bias in zip(quantised.ops, biases, strict=True):
+    for op, bias in zip(quantized.ops, biases, strict=True):
         assert (op.bias is None) == (bias is None)
         assert bias is None or np.array_equal(op.bias, bias)  # the argument is as it was
 
 
 def test_correction_lowers_the_noise_and_is_an_option_of_quantize():
-    graph, quantised, images = shifted(1)
-    before = signal_to_noise(graph, quantised, images)
-    after = signal_to_noise(graph, correct_biases(graph, quantised, images), images)
+    graph, quantized, images = shifted(1)
+    before = signal_to_noise(graph, quantized, images)
+    after = signal_to_noise(graph, correct_biases(graph, quantized, images), images)
     assert after[-1].signal_to_noise > before[-1].signal_to_noise + 6
     assert worst(before).signal_to_noise == min(op.signal_to_noise for op in before)
 
@@ -79,30 +79,30 @@ def test_correction_lowers_the_noise_and_is_an_option_of_quantize():
 
 
 def test_evenly_chosen_images_are_used_where_all_would_not_fit(monkeypatch):
-    graph, quantised, images = shifted()
-    few = correct_biases(graph, quantised, images[[0, 21, 42, 63]])
+    graph, quantized, images = shifted()
+    few = correct_biases(graph, quantized, images[[0, 21, 42, 63]])
     monkeypatch.setattr(module, "_IMAGE_BYTES", 4 * module.live_elements(graph))
-    found = correct_biases(graph, quantised, images)
+    found = correct_biases(graph, quantized, images)
     for one, other in zip(few.ops, found.ops, strict=True):
         assert one.bias is None or np.array_equal(one.bias, other.bias)
 
 
 def test_progress_counts_images_and_then_ops():
-    graph, quantised, images = shifted()
+    graph, quantized, images = shifted()
     seen = []
-    correct_biases(graph, quantised, images, progress=lambda *step: seen.append(step))
+    correct_biases(graph, quantized, images, progress=lambda *step: seen.append(step))
     assert seen == [(64, 64), *((op, 11) for op in range(1, 12))]
 
 
 def test_graphs_of_different_networks_are_refused():
-    graph, quantised, images = shifted()
+    graph, quantized, images = shifted()
     graph.ops[2].name = "other"
     with pytest.raises(ValueError, match="11 ops that are not the 11 of float_graph"):
-        correct_biases(graph, quantised, images)
+        correct_biases(graph, quantized, images)
 
 
 def test_on_a_real_network_the_logits_gain_several_decibel(mcunet_path, shared):
-    graph = dequantise(formats.read(mcunet_path))
+    graph = dequantize(formats.read(mcunet_path))
     r = np.random.default_rng(0)
     for op in graph.ops:
         if op.weights is not None:
@@ -115,10 +115,10 @@ def test_on_a_real_network_the_logits_gain_several_decibel(mcunet_path, shared):
             op.weights = (op.weights + noise).astype(np.float32)
     coarse = r.uniform(0, 255, (16, 9, 9, 3))
     images = coarse.repeat(15, axis=1).repeat(15, axis=2)[:, :128, :128].astype(np.uint8)
-    quantised = quantize(graph, images)
-    corrected = correct_biases(graph, quantised, images)
+    quantized = quantize(graph, images)
+    corrected = correct_biases(graph, quantized, images)
     before, after = (
         signal_to_noise(graph, found, images[:4])[-1].signal_to_noise
-        for found in (quantised, corrected)
+        for found in (quantized, corrected)
     )
     assert after > before + 4

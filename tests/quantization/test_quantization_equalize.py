@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: the function stays, the noise falls."""
+"""Cross-layer equalization: the function stays, the noise falls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmt.quantization import (
     equalize,
     float_activations,
     float_logits,
-    normalise,
+    normalize,
     quantize,
     signal_to_noise,
 )
@@ -95,9 +95,9 @@ def test_the_constant_of_a_dead_channel_is_not_blown_up():
 def test_factors_from_images_even_out_peaks_before_a_depthwise_layer():
     graph = mobile_network(3, uneven=300.0)
     images = random_images(3, 32, graph)
-    before = float_activations(graph, normalise(graph, images))
+    before = float_activations(graph, normalize(graph, images))
     done = equalize(graph, images)
-    after = float_activations(done.graph, normalise(done.graph, images))
+    after = float_activations(done.graph, normalize(done.graph, images))
     expand = 2
     peaks = after[expand].max(axis=(0, 1, 2))
     alive = peaks > 0
@@ -106,7 +106,7 @@ def test_factors_from_images_even_out_peaks_before_a_depthwise_layer():
     assert old.max() / old.min() > 30
 
 
-def test_uneven_channels_are_quantised_with_far_less_noise():
+def test_uneven_channels_are_quantized_with_far_less_noise():
     graph = mobile_network(5, uneven=300.0)
     images = random_images(5, 64, graph)
     plain = output_noise(graph, images)
@@ -174,7 +174,7 @@ def test_no_image_leads_outside_the_intervals(seed, activation):
         # What op gives before its activation: the ops before it have theirs.
         ops = [*graph.ops[:position], free.ops[position]]
         part = replace(graph, ops=ops, tensors=graph.tensors[: position + 2], output=op.output)
-        values = float_activations(part, normalise(part, random_images(seed, 4, graph)))[op.output]
+        values = float_activations(part, normalize(part, random_images(seed, 4, graph)))[op.output]
         slack = 1e-4 * (1 + np.abs(values).max())
         assert np.all(values >= reach[op.output].low - slack), op.name
         assert np.all(values <= reach[op.output].high + slack), op.name

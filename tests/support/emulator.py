@@ -51,7 +51,7 @@ def logits(graph: Graph, inputs: npt.NDArray[np.int8]) -> npt.NDArray[np.float32
     return real.reshape(len(inputs), -1)
 
 
-def quantise_pixels(graph: Graph, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+def quantize_pixels(graph: Graph, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
     """Pixels uint8 (N, height, width, channels) -> the network's int8 input."""
     tensor = graph.tensors[graph.input]
     mean = np.array(graph.input_mean, float32)

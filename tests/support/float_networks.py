@@ -1,4 +1,4 @@
-"""Float networks for the tests of the quantiser."""
+"""Float networks for the tests of the quantizer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mobile_network(
     """Convolution, an inverted residual with its addition, pad, convolution, mean and a head.
 
     ``uneven`` above 1 spreads the size of channels by factors up to that, which ReLU lets pass
-    and the next layer undoes: as badly ranged as networks that were trained without quantisation
+    and the next layer undoes: as badly ranged as networks that were trained without quantization
     in mind.
     """
     r = np.random.default_rng(seed)

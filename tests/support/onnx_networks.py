@@ -81,22 +81,22 @@ class Network:
         return path
 
 
-def session(path: Path, *, optimised: bool = False) -> Any:
-    """An ONNX Runtime session on one thread, node by node unless optimised."""
+def session(path: Path, *, optimized: bool = False) -> Any:
+    """An ONNX Runtime session on one thread, node by node unless optimized."""
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     levels = runtime.GraphOptimizationLevel
     options.graph_optimization_level = (
-        levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     )
     return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def run(path: Path, inputs: np.ndarray, *, optimised: bool = False) -> np.ndarray:
+def run(path: Path, inputs: np.ndarray, *, optimized: bool = False) -> np.ndarray:
     """The output of ONNX Runtime, ``(N, ...)``; ``inputs`` as the file wants them."""
-    ready = session(path, optimised=optimised)
+    ready = session(path, optimized=optimized)
     (given,) = ready.get_inputs()
     batch = given.shape[0]
     step = batch if isinstance(batch, int) else len(inputs)

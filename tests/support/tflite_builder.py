@@ -123,7 +123,7 @@ def _ints(b: flatbuffers.Builder, values: Any) -> int:
 
 def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
     shape, name = _ints(b, tensor["shape"]), b.CreateString(tensor["name"])
-    quantisation = _table(
+    quantization = _table(
         b,
         "QuantizationParameters",
         Scale=b.CreateNumpyVector(np.array(tensor["scales"], np.float32)),
@@ -140,7 +140,7 @@ def _write_tensor(b: flatbuffers.Builder, tensor: dict[str, Any]) -> int:
         Type=int(getattr(tflite.TensorType, tensor["dtype"])),
         Buffer=tensor.get("buffer", 0),
         Name=name,
-        Quantization=quantisation,
+        Quantization=quantization,
     )
 
 

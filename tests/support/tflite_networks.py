@@ -1,4 +1,4 @@
-"""Networks as .tflite files with quantisation that real converters would choose.
+"""Networks as .tflite files with quantization that real converters would choose.
 
 Scales follow from the spread that random inputs have after each operator, so that values neither
 clip nor vanish and a wrong rounding shows.
@@ -48,7 +48,7 @@ class NetworkBuilder:
         return Value(index, shape, scale, zero, min(spread, 90 * scale))
 
     def like(self, x: Value, *shape: int) -> Value:
-        """An activation with the quantisation of ``x``."""
+        """An activation with the quantization of ``x``."""
         index = self.file.activation(*shape, scale=x.scale, zero=x.zero)
         return Value(index, shape, x.scale, x.zero, x.spread)
 
@@ -134,13 +134,13 @@ class NetworkBuilder:
         self.file.op(kind, inputs, [y.index], FusedActivationFunction=activation)
         return y
 
-    def quantise(self, x: Value) -> Value:
+    def quantize(self, x: Value) -> Value:
         y = self.output(x.shape, x.spread)
         self.file.op("QUANTIZE", [x.index], [y.index])
         return y
 
-    def activate(self, kind: str, x: Value, *, requantise: bool = False) -> Value:
-        y = self.output(x.shape, x.spread) if requantise else self.like(x, *x.shape)
+    def activate(self, kind: str, x: Value, *, requantize: bool = False) -> Value:
+        y = self.output(x.shape, x.spread) if requantize else self.like(x, *x.shape)
         self.file.op(kind, [x.index], [y.index])
         return y
 
@@ -253,7 +253,7 @@ def mobilenet(b: NetworkBuilder) -> bytes:
 
 
 def resnet(b: NetworkBuilder) -> bytes:
-    """A padded max pool, explicit RELUs, projections, unfolded normalisation."""
+    """A padded max pool, explicit RELUs, projections, unfolded normalization."""
     x = b.image(16, 16, 3)
     y = b.conv(x, 8, 7, stride=2, activation=RELU)
     y = b.pool("MAX_POOL_2D", b.pad(y, (1, 1), (1, 1), -128), 3)
@@ -262,18 +262,18 @@ def resnet(b: NetworkBuilder) -> bytes:
         z = b.activate("RELU", b.conv(z, 8, 3, stride=stride))
         z = b.conv(z, 8, 3, per_tensor=True)
         y = b.add(b.conv(y, 8, 1, stride=stride), z)
-        y = b.activate("RELU6", y, requantise=True)
+        y = b.activate("RELU6", y, requantize=True)
     y = b.pool("AVERAGE_POOL_2D", y, 2, stride=1)
     y = b.reshape(y, 1, y.shape[3])
     return b.bytes(x, b.dense(y, 6))
 
 
 def mixed(b: NetworkBuilder) -> bytes:
-    """Groups, dilation, multipliers, requantisation, constants, a dense layer of positions."""
+    """Groups, dilation, multipliers, requantization, constants, a dense layer of positions."""
     x = b.image(12, 12, 4)
     y = b.with_constant("SUB", b.with_constant("MUL", x, scalar=True), scalar=True)
     y = b.conv(y, 8, 3, groups=2, activation=RELU_N1_TO_1)
-    y = b.depthwise(b.quantise(y), 3, multiplier=2, dilation=2)
+    y = b.depthwise(b.quantize(y), 3, multiplier=2, dilation=2)
     y = b.conv(y, 12, (1, 5), dilation=2, padding=VALID)
     y = b.dense(y, 10, keep=True, activation=RELU)
     y = b.pool("AVERAGE_POOL_2D", y, 3, padding=SAME, activation=RELU6)
@@ -320,9 +320,9 @@ DRAWN: list[Callable[[NetworkBuilder, Value], Value]] = [
     lambda b, x: b.with_constant("ADD", x, activation=_activation(b)),
     lambda b, x: b.with_constant("SUB", x, first=bool(b.rng.integers(2))),
     lambda b, x: b.with_constant("MUL", x, scalar=bool(b.rng.integers(2))),
-    lambda b, x: b.quantise(x),
+    lambda b, x: b.quantize(x),
     lambda b, x: b.activate("RELU", x),
-    lambda b, x: b.activate("RELU6", x, requantise=True),
+    lambda b, x: b.activate("RELU6", x, requantize=True),
     lambda b, x: b.limit("MAXIMUM", x, int(b.rng.integers(-120, 0))),
     lambda b, x: b.pool("AVERAGE_POOL_2D", x, 2, stride=1, padding=SAME),
     lambda b, x: b.pool("MAX_POOL_2D", b.pad(x, (1, 1), (1, 1), -128), 3, stride=1),

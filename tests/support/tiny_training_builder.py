@@ -54,7 +54,7 @@ class FamilyBuilder:
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
         self.channels = 3
-        self.quantisation = (2 / 255, 0)
+        self.quantization = (2 / 255, 0)
 
     def layer(
         self,
@@ -69,7 +69,7 @@ class FamilyBuilder:
         """A convolution of the current activation, which becomes its output."""
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         inner = self.channels // groups
-        scale, zero = self.quantisation
+        scale, zero = self.quantization
         y_scale = float(self.rng.uniform(0.02, 0.03))
         y_zero = -128 if relu else int(self.rng.integers(-20, 20))
         spread = 73 * 73 * scale * (inner * height * width) ** 0.5
@@ -95,22 +95,22 @@ class FamilyBuilder:
                 "w_scales": scales,
             },
         }
-        self.channels, self.quantisation = outputs, (y_scale, y_zero)
+        self.channels, self.quantization = outputs, (y_scale, y_zero)
         return made
 
     def identity(self, start: tuple[float, int]) -> dict[str, Any]:
-        """The residual of a block that began with quantisation ``start``."""
-        self.quantisation = 0.04, 7
+        """The residual of a block that began with quantization ``start``."""
+        self.quantization = 0.04, 7
         names = ("x_scale", "x_zero", "y_scale", "y_zero")
-        return {"params": dict(zip(names, (*start, *self.quantisation), strict=True))}
+        return {"params": dict(zip(names, (*start, *self.quantization), strict=True))}
 
     def projection(self, start: tuple[float, int], channels: int, stride: int) -> dict[str, Any]:
         """A residual with a convolution of the block's input."""
         outputs = self.channels
-        self.channels, self.quantisation = channels, start
+        self.channels, self.quantization = channels, start
         made = self.layer(outputs, stride=stride)
-        self.quantisation = 0.05, -9
-        made["params"]["out_scale"], made["params"]["out_zero"] = self.quantisation
+        self.quantization = 0.05, -9
+        made["params"]["out_scale"], made["params"]["out_zero"] = self.quantization
         return made
 
 
@@ -119,7 +119,7 @@ def mobile_network() -> dict[str, Any]:
     b = FamilyBuilder(1)
     network: dict[str, Any] = {"first_conv": b.layer(8, 3, stride=2, relu=True), "blocks": []}
     for kernel, stride in ((3, 1), (5, 2), (7, 1)):
-        start = b.quantisation
+        start = b.quantization
         block = {
             "pointwise1": b.layer(16, relu=True),
             "depthwise": b.layer(16, kernel, stride=stride, groups=16, relu=True),
@@ -148,7 +148,7 @@ def residual_network() -> dict[str, Any]:
     b = FamilyBuilder(3)
     network: dict[str, Any] = {"first_conv": b.layer(4, 4, stride=2), "blocks": []}
     for outputs, stride in ((4, 1), (8, 2)):
-        start, channels = b.quantisation, b.channels
+        start, channels = b.quantization, b.channels
         block = {
             "pointwise1": b.layer(outputs, 3, stride=stride, relu=True),
             "depthwise": None,

@@ -18,7 +18,7 @@ from pmt.datasets.picture import Fit, resized
 from pmt.model import Model
 from pmt.net.graph import Graph
 from pmt.protocol.data_source import BUNDLED
-from pmt.quantization import Equalisation, FloatGraph, OpNoise, float_logits, worst
+from pmt.quantization import Equalization, FloatGraph, OpNoise, float_logits, worst
 from pmt.quantization.float_forward import batch_size
 
 __all__ = [
@@ -128,7 +128,7 @@ class Quantised:
     data: str
     method: str
     percentile: float | None
-    equalised: Equalisation | None
+    equalised: Equalization | None
     bias_correction: bool
     plain: list[OpNoise]
     noise: list[OpNoise]

@@ -1,6 +1,6 @@
 """Layers of other formats as this engine's: blocks, biases, dense kernels, limits of an image.
 
-Image ops cannot change a tensor's quantisation or add a constant; this layer does both. A weight of
+Image ops cannot change a tensor's quantization or add a constant; this layer does both. A weight of
 64 with scale ``|factor| / 64`` is exact where the factor is 1, since 64 is a power of two, and lets
 the int32 bias hold the offset to 1/64 of an input step.
 
@@ -102,7 +102,7 @@ def channelwise_layer(
     source : Tensor
         What the layer reads.
     factor, offset : float or ndarray of float64, shape (channels,)
-        In real units. Factor 1 and offset 0 requantise.
+        In real units. Factor 1 and offset 0 requantize.
 
     Returns
     -------

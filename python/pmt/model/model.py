@@ -103,7 +103,7 @@ class Model:
 
     @classmethod
     def from_graph(cls, graph: Graph) -> Model:
-        """Build a model from a quantised graph."""
+        """Build a model from a quantized graph."""
         return cls(build_image(graph))
 
     def to_graph(self) -> Graph:

@@ -15,7 +15,7 @@ Bounds = tuple[float, float]
 Activation = Literal["none", "relu", "relu6"]
 
 LAYER_KINDS: tuple[OpKind, ...] = ("conv2d", "depthwise_conv2d", "fully_connected")
-# An activation fused into an op that keeps its input's quantisation has no clamp to become.
+# An activation fused into an op that keeps its input's quantization has no clamp to become.
 ACTIVATED_KINDS: tuple[OpKind, ...] = (*LAYER_KINDS, "add")
 ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
     "none": (-np.inf, np.inf),
@@ -46,7 +46,7 @@ class FloatOp:
     Layouts are those of :class:`pmt.net.graph.Op`: weights ``(out, kernel_h, kernel_w, in)`` for
     ``conv2d``, ``(kernel_h, kernel_w, out)`` for ``depthwise_conv2d``, ``(out, in)`` for
     ``fully_connected``; bias ``(out,)``; ``padding`` is top, left, bottom, right. ``activation`` is
-    applied to the output and becomes the clamp of the quantised op: the name of a function, or
+    applied to the output and becomes the clamp of the quantized op: the name of a function, or
     explicit bounds ``(low, high)``, either of which may be infinite.
     """
 
@@ -128,7 +128,7 @@ def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
 
 
 def check_same_ops(float_graph: FloatGraph, graph: Graph) -> None:
-    """Raise ValueError if ``graph`` is not a quantised ``float_graph``."""
+    """Raise ValueError if ``graph`` is not a quantized ``float_graph``."""
     if [op.name for op in float_graph.ops] != [op.name for op in graph.ops]:
         raise ValueError(
             f"graph has {len(graph.ops)} ops that are not the {len(float_graph.ops)} of "

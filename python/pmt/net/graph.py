@@ -26,7 +26,7 @@ OpKind = Literal[
 
 @dataclass(frozen=True)
 class Tensor:
-    """One activation: shape without the batch, and its quantisation.
+    """One activation: shape without the batch, and its quantization.
 
     The real value is ``scale * (q - zero_point)`` for the int8 value ``q``.
     """
@@ -74,7 +74,7 @@ class Graph:
     ``blocks`` maps a block's name to the indices of its layers (ops with weights), ascending.
     ``input_mean`` and ``input_std`` are per channel, in units of a 0..255 pixel: the real input is
     ``(pixel - mean) / std``, the int8 input ``round_half_even(real / scale) + zero_point``.
-    ``metadata`` is JSON-serialisable: ``class_names``, ``source``, ``licence``, and what else a
+    ``metadata`` is JSON-serializable: ``class_names``, ``source``, ``licence``, and what else a
     reader of the model wants to know.
     """
 
@@ -118,7 +118,7 @@ def check_graph(graph: Graph) -> None:
     Raises
     ------
     ValueError
-        At the first contradiction: shapes, dtypes, indices, order of ops, quantisation. The
+        At the first contradiction: shapes, dtypes, indices, order of ops, quantization. The
         message starts with the op, tensor or block it is about.
     """
     for index, tensor in enumerate(graph.tensors):
@@ -232,7 +232,7 @@ def _check_op(graph: Graph, op: Op) -> None:
             np.float32(source.scale) == np.float32(target.scale)
             and source.zero_point == target.zero_point,
             what,
-            f"input quantisation ({source.scale}, {source.zero_point}) must equal the output's "
+            f"input quantization ({source.scale}, {source.zero_point}) must equal the output's "
             f"({target.scale}, {target.zero_point})",
         )
 

@@ -1,10 +1,10 @@
-"""Post-training quantisation: a float graph and some images become an int8 graph."""
+"""Post-training quantization: a float graph and some images become an int8 graph."""
 
 from pmt.net.float_graph import FloatGraph, FloatOp, FloatTensor, fold_batch_norm
 from pmt.quantization.bias_correction import correct_biases
-from pmt.quantization.dequantization import dequantise, tensor_ranges
-from pmt.quantization.equalization import Equalisation, equalize
-from pmt.quantization.float_forward import float_activations, float_logits, normalise
+from pmt.quantization.dequantization import dequantize, tensor_ranges
+from pmt.quantization.equalization import Equalization, equalize
+from pmt.quantization.float_forward import float_activations, float_logits, normalize
 from pmt.quantization.integer_forward import integer_activations
 from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise, worst
 from pmt.quantization.post_training import quantize, quantize_with_ranges
@@ -12,7 +12,7 @@ from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_range
 
 __all__ = [
     "RANGE_METHODS",
-    "Equalisation",
+    "Equalization",
     "FloatGraph",
     "FloatOp",
     "FloatTensor",
@@ -20,14 +20,14 @@ __all__ = [
     "RangeMethod",
     "activation_ranges",
     "correct_biases",
-    "dequantise",
+    "dequantize",
     "equalize",
     "float_activations",
     "float_logits",
     "fold_batch_norm",
     "format_noise",
     "integer_activations",
-    "normalise",
+    "normalize",
     "quantize",
     "quantize_with_ranges",
     "signal_to_noise",

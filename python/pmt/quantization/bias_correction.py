@@ -1,4 +1,4 @@
-"""Bias correction: what quantisation shifts on average is taken off the bias."""
+"""Bias correction: what quantization shifts on average is taken off the bias."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmt.quantization.float_forward import (
     float_steps,
     last_readers,
     live_elements,
-    normalise,
+    normalize,
 )
 from pmt.quantization.integer_forward import Int8Array, run_op
 from pmt.quantization.ranges import Progress
@@ -47,7 +47,7 @@ def correct_biases(
     Parameters
     ----------
     float_graph : FloatGraph
-        The network that ``graph`` was quantised from.
+        The network that ``graph`` was quantized from.
     graph : Graph
         The int8 network. It is not changed.
     images : ndarray of uint8, shape (N, H, W, C)
@@ -102,7 +102,7 @@ def _float_means(
     batch = batch_size(graph)
     for first in range(0, len(images), batch):
         part = images[first : first + batch]
-        for step in float_steps(graph, normalise(graph, part)):
+        for step in float_steps(graph, normalize(graph, part)):
             if step.op.kind in LAYER_KINDS:
                 position = positions[step.op.output]
                 share = _tap_means(step.op, step.sources[0]) * (len(part) / len(images))

@@ -25,10 +25,10 @@ Clamps = Literal["activation", "exact"]
 _RELU6_TOP = 6.0
 
 
-def dequantise(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
+def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     """Return the float network with the real values of an int8 network's weights and biases.
 
-    It is what to train further in floating point, and to quantise anew. Quantised again with the
+    It is what to train further in floating point, and to quantize anew. Quantized again with the
     ranges of ``graph`` (:func:`quantize_with_ranges`) it has the same int8 weights and scales in
     every channel whose largest weight is 127 or -127 and whose bias is below ``2**23`` steps. Other
     channels get the scale that their largest weight fills; dead ones (a bias at the end of int32)
@@ -58,7 +58,7 @@ def dequantise(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
         raise ValueError(f"clamps={clamps!r}: must be 'activation' or 'exact'")
     return FloatGraph(
         tensors=[FloatTensor(t.name, t.height, t.width, t.channels) for t in graph.tensors],
-        ops=[_dequantised_op(op, graph, clamps) for op in graph.ops],
+        ops=[_dequantized_op(op, graph, clamps) for op in graph.ops],
         input=graph.input,
         output=graph.output,
         input_mean=tuple(graph.input_mean),
@@ -73,7 +73,7 @@ def tensor_ranges(graph: Graph) -> list[Bounds]:
     return [_real_bounds(tensor, (-128, 127)) for tensor in graph.tensors]
 
 
-def _dequantised_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
+def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
     result = FloatOp(
         op.kind,
         op.name,

@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: the channels of an activation share its int8 range more evenly."""
+"""Cross-layer equalization: the channels of an activation share its int8 range more evenly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pmt.net.float_graph import (
     check_calibration,
     check_float_graph,
 )
-from pmt.quantization.float_forward import batch_size, float_steps, normalise
+from pmt.quantization.float_forward import batch_size, float_steps, normalize
 from pmt.quantization.ranges import Progress
 
 # A positive factor per channel passes through these unchanged; padding is zero in float.
@@ -240,8 +240,8 @@ _MARGIN = 1 + 1e-5  # for rounding in float32, where a bound is kept out of reac
 
 
 @dataclass(frozen=True)
-class Equalisation:
-    """An equalised network, and what was done to it.
+class Equalization:
+    """An equalized network, and what was done to it.
 
     ``pairs`` counts pairs of layers between which some channel was scaled, ``channels`` the
     channels scaled in them, and ``held`` the channels of pairs that were left alone because
@@ -259,11 +259,11 @@ def equalize(
     images: npt.NDArray[Any] | None = None,
     *,
     progress: Progress | None = None,
-) -> Equalisation:
+) -> Equalization:
     """Move a positive factor per channel from a layer to the one that reads it.
 
     Where a layer's output reaches one other layer alone, channel ``i`` of the first may be divided
-    by ``s_i`` and what the second does with it multiplied by ``s_i``: cross-layer equalisation,
+    by ``s_i`` and what the second does with it multiplied by ``s_i``: cross-layer equalization,
     Nagel et al. 2019 (arXiv:1906.04721, section 4.1). The function of the network stays the same
     up to rounding in float32, for every image of pixels 0..255. ReLU and no activation let any
     positive factor through. Through a bounded one (ReLU6) a channel is scaled only if interval
@@ -287,7 +287,7 @@ def equalize(
 
     Returns
     -------
-    Equalisation
+    Equalization
         The new network and counts.
 
     Raises
@@ -315,7 +315,7 @@ def equalize(
         if largest < _SETTLED:
             break
     scaled = [int(np.sum(factors != 1.0)) for factors in moved.values()]
-    return Equalisation(
+    return Equalization(
         graph=result,
         pairs=sum(count > 0 for count in scaled),
         channels=sum(scaled),
@@ -372,7 +372,7 @@ def _channel_peaks(
     batch = batch_size(graph)
     for begin in range(0, len(images), batch):
         part = images[begin : begin + batch]
-        for step in float_steps(graph, normalise(graph, part)):
+        for step in float_steps(graph, normalize(graph, part)):
             if step.op.kind in LAYER_KINDS:
                 rows = step.output.reshape(-1, step.output.shape[-1])
                 found = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The float network's forward pass: the reference that quantisation is measured against."""
+"""The float network's forward pass: the reference that quantization is measured against."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Step:
     output: FloatArray
 
 
-def normalise(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
+def normalize(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
     """Turn pixels 0..255, ``(N, H, W, C)``, into the network's float32 input.
 
     Raises
@@ -75,7 +75,7 @@ def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]
     graph : FloatGraph
         The network.
     inputs : ndarray of float32, shape (N, H, W, C)
-        The network's input, see :func:`normalise`.
+        The network's input, see :func:`normalize`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
     ValueError
         The images are not uint8 of the network's input shape, or there are none.
     """
-    inputs = normalise(graph, images)
+    inputs = normalize(graph, images)
     found = inputs
     for step in float_steps(graph, inputs):
         if step.op.output == graph.output:

@@ -66,7 +66,7 @@ def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[Int
     return [np.stack(tensors) for tensors in zip(*per_image, strict=True)]
 
 
-def dequantised(tensor: Tensor, values: Int8Array) -> npt.NDArray[np.float32]:
+def dequantized(tensor: Tensor, values: Int8Array) -> npt.NDArray[np.float32]:
     """Real values ``scale * (q - zero_point)`` of an activation."""
     real = (values.astype(np.float32) - np.float32(tensor.zero_point)) * np.float32(tensor.scale)
     return np.asarray(real, np.float32)

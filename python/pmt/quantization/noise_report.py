@@ -1,4 +1,4 @@
-"""How much noise quantisation adds, layer by layer."""
+"""How much noise quantization adds, layer by layer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from pmt.net.float_graph import FloatGraph, check_same_ops
 from pmt.net.graph import Graph, OpKind
-from pmt.quantization.float_forward import batch_size, float_steps, normalise
-from pmt.quantization.integer_forward import dequantised, integer_activations
+from pmt.quantization.float_forward import batch_size, float_steps, normalize
+from pmt.quantization.integer_forward import dequantized, integer_activations
 from pmt.quantization.ranges import Progress
 
 
@@ -37,7 +37,7 @@ def signal_to_noise(
     Parameters
     ----------
     float_graph : FloatGraph
-        The network before quantisation; the equalised one, where it was equalised.
+        The network before quantization; the equalized one, where it was equalized.
     graph : Graph
         What :func:`quantize` made of it.
     images : ndarray of uint8, shape (N, H, W, C)
@@ -86,12 +86,12 @@ def _powers(
     float_graph: FloatGraph, graph: Graph, images: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
     """Sums of squares of signal and noise, ``(ops, 2)``."""
-    inputs = normalise(float_graph, images)
-    quantised = integer_activations(graph, images)
+    inputs = normalize(float_graph, images)
+    quantized = integer_activations(graph, images)
     powers = []
     for step in float_steps(float_graph, inputs):
         index = step.op.output
-        noise = dequantised(graph.tensors[index], quantised[index]) - step.output
+        noise = dequantized(graph.tensors[index], quantized[index]) - step.output
         powers.append([_power(step.output), _power(noise)])
     return np.array(powers)
 

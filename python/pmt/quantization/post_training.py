@@ -1,4 +1,4 @@
-"""Post-training quantisation: float graph and calibration images in, int8 graph out."""
+"""Post-training quantization: float graph and calibration images in, int8 graph out."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from pmt.quantization.ranges import (
     scale_and_zero_point,
 )
 
-# These only move or compare int8 values, so input and output share one quantisation.
-_SAME_QUANTISATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
+# These only move or compare int8 values, so input and output share one quantization.
+_SAME_QUANTIZATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
 _WEIGHT_STEPS = 127
 
@@ -44,11 +44,11 @@ def quantize(
     bias_correction: bool = False,
     progress: Progress | None = None,
 ) -> Graph:
-    """Quantise a float network to int8.
+    """Quantize a float network to int8.
 
     Weights are symmetric in [-127, 127] with one scale per output channel, activations asymmetric
     with one scale and zero point per tensor, biases int32 with the scale of input times weights.
-    ReLU and ReLU6 become the clamp of their op. The input's quantisation follows from the pixel
+    ReLU and ReLU6 become the clamp of their op. The input's quantization follows from the pixel
     range 0..255, not from the calibration images.
 
     Parameters
@@ -62,7 +62,7 @@ def quantize(
     percentile : float, optional
         For the ranges ``"percentile"``: 99.99 by default.
     equalize : bool
-        Equalise channels over the calibration images first, see :func:`equalize`.
+        Equalize channels over the calibration images first, see :func:`equalize`.
     bias_correction : bool
         Correct the biases in the end, see :func:`correct_biases`.
     progress : callable, optional
@@ -94,7 +94,7 @@ def quantize(
 
 
 def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Graph:
-    """Quantise a float network to int8 with known ranges of its activations.
+    """Quantize a float network to int8 with known ranges of its activations.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     """
     check_float_graph(float_graph)
     _check_ranges(float_graph, ranges)
-    tensors = _quantised_tensors(float_graph, ranges)
+    tensors = _quantized_tensors(float_graph, ranges)
     return Graph(
         tensors=tensors,
-        ops=[_quantised_op(op, tensors) for op in float_graph.ops],
+        ops=[_quantized_op(op, tensors) for op in float_graph.ops],
         input=float_graph.input,
         output=float_graph.output,
         input_mean=float_graph.input_mean,
@@ -142,11 +142,11 @@ def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:
             )
 
 
-def _quantised_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tensor]:
+def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tensor]:
     parameters = [scale_and_zero_point(*bounds) for bounds in ranges]
     parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:
-        if op.kind in _SAME_QUANTISATION:
+        if op.kind in _SAME_QUANTIZATION:
             parameters[op.output] = parameters[op.inputs[0]]
     return [
         Tensor(t.name, t.height, t.width, t.channels, scale, zero_point)
@@ -160,7 +160,7 @@ def _pixel_range(graph: FloatGraph) -> Range:
     return min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
 
 
-def _quantised_op(op: FloatOp, tensors: list[Tensor]) -> Op:
+def _quantized_op(op: FloatOp, tensors: list[Tensor]) -> Op:
     result = Op(
         op.kind,
         op.name,
@@ -172,7 +172,7 @@ def _quantised_op(op: FloatOp, tensors: list[Tensor]) -> Op:
         clamp=_clamp(op.bounds, tensors[op.output]),
     )
     if op.kind in LAYER_KINDS:
-        _quantise_parameters(op, result, tensors[op.inputs[0]].scale)
+        _quantize_parameters(op, result, tensors[op.inputs[0]].scale)
     return result
 
 
@@ -182,7 +182,7 @@ def _clamp(bounds: Bounds, output: Tensor) -> tuple[int, int]:
     return int(clamped[0]), int(clamped[1])
 
 
-def _quantise_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
+def _quantize_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
     assert op.weights is not None  # by check_float_graph
     channel_axis = op.weights.ndim - 1 if op.kind == "depthwise_conv2d" else 0
     weights = np.moveaxis(op.weights, channel_axis, 0).astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.net.float_graph import FloatGraph, check_images
-from pmt.quantization.float_forward import batch_size, float_steps, normalise
+from pmt.quantization.float_forward import batch_size, float_steps, normalize
 
 INT8_STEPS = 255
 
@@ -192,10 +192,10 @@ def least_error_range(histogram: Histogram) -> Range:
     if low == high:
         return low, high
     edges, counts = histogram.bins()
-    centres = edges + histogram.width / 2
+    centers = edges + histogram.width / 2
 
     def error(fractions: tuple[float, float]) -> float:
-        return _squared_error(centres, counts, (low * fractions[0], high * fractions[1]))
+        return _squared_error(centers, counts, (low * fractions[0], high * fractions[1]))
 
     best = (1.0, 1.0)
     for grid in (lambda _: _COARSE, lambda middle: np.clip(middle + _FINE, _COARSE[0], 1.0)):
@@ -283,7 +283,7 @@ def activation_ranges(
     observers = [_Extremes() if method == "minmax" else Histogram() for _ in graph.tensors]
     batch = batch_size(graph)
     for first in range(0, len(images), batch):
-        inputs = normalise(graph, images[first : first + batch])
+        inputs = normalize(graph, images[first : first + batch])
         _observe(graph, observers, graph.input, inputs)
         for step in float_steps(graph, inputs):
             _observe(graph, observers, step.op.output, step.output)

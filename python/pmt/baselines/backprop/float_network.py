@@ -11,13 +11,13 @@ from pmt.baselines.backprop import layer_sums
 from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
-from pmt.quantization.dequantization import dequantise
+from pmt.quantization.dequantization import dequantize
 
 __all__ = ["FloatNetwork"]
 
 
 class FloatNetwork(torch.nn.Module):  # type: ignore[misc]
-    """The dequantised network: :func:`pmt.quantization.dequantise`, float32 throughout.
+    """The dequantised network: :func:`pmt.quantization.dequantize`, float32 throughout.
 
     Batch norms are folded, as in every int8 network; activations are ReLU, ReLU6 or none. It reads
     the same int8 input as the int8 network, so that both see the same images.
@@ -44,7 +44,7 @@ class FloatNetwork(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, model: Model) -> None:
         super().__init__()
         integers = model.to_graph()
-        self.graph: FloatGraph = dequantise(integers)
+        self.graph: FloatGraph = dequantize(integers)
         self.input = integers.tensors[integers.input]
         self.weights = torch.nn.ParameterDict()
         self.biases = torch.nn.ParameterDict()

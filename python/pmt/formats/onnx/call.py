@@ -14,13 +14,13 @@ from pmt.formats.onnx.file import Node
 from pmt.formats.onnx.problems import Unsupported
 from pmt.formats.onnx.view import Shape, View, image_view
 
-__all__ = ["Call", "QuantisedConstant", "Value", "memory_view"]
+__all__ = ["Call", "QuantizedConstant", "Value", "memory_view"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class QuantisedConstant:
+class QuantizedConstant:
     """A constant behind DequantizeLinear: int8 or int32, with their scales and zero points.
 
     ``axis`` is the one that scales and zero points run along; None for one of each.
@@ -40,7 +40,7 @@ class QuantisedConstant:
         return np.asarray((self.values.astype(np.int64) - zeros) * scales)
 
 
-Value = View | QuantisedConstant | Array
+Value = View | QuantizedConstant | Array
 _PLAIN = re.compile(r"[A-Za-z0-9_.\-]{1,48}")
 # Last parts of the names that frameworks give to weights.
 _WEIGHT_WORDS = re.compile(
@@ -125,7 +125,7 @@ class Call:
     def constant(self, index: int, what: str) -> Array:
         """Return the real values of an input that must be a constant."""
         value = self.values[index] if self.has(index) else None
-        if isinstance(value, QuantisedConstant):
+        if isinstance(value, QuantizedConstant):
             return value.real()
         if not isinstance(value, np.ndarray):
             raise Unsupported(f"its {what} is not a constant", "only constants are supported there")
@@ -144,26 +144,26 @@ class Call:
     def weights(self, index: int) -> tuple[Array, npt.NDArray[np.float64] | None, int | None]:
         """Return weights with their scales and the scales' axis; neither in a float network."""
         value = self.values[index] if self.has(index) else None
-        if isinstance(value, QuantisedConstant) and value.values.dtype == np.int8:
+        if isinstance(value, QuantizedConstant) and value.values.dtype == np.int8:
             wrong = value.zeros[value.zeros != 0]
             if wrong.size:
                 raise Unsupported(
                     f"its weights have zero points other than 0, such as {int(wrong[0])}",
-                    "quantise weights symmetrically: extra_options={'WeightSymmetric': True}",
+                    "quantize weights symmetrically: extra_options={'WeightSymmetric': True}",
                 )
             return value.values, value.scales, value.axis
-        if isinstance(value, np.ndarray) and not self.draft.quantised:
+        if isinstance(value, np.ndarray) and not self.draft.quantized:
             if value.dtype.kind != "f":
                 raise Unsupported(f"its weights are {value.dtype}", "float weights are needed")
             return value.astype(np.float32), None, None
         if isinstance(value, np.ndarray):
             raise Unsupported(
-                "its weights are float in a quantised network",
-                "quantise every layer, or give the float network to `pmt quantize`",
+                "its weights are float in a quantized network",
+                "quantize every layer, or give the float network to `pmt quantize`",
             )
         raise Unsupported(
             "its weights are not a constant",
-            "export for inference (model.eval()), with the weights as initialisers",
+            "export for inference (model.eval()), with the weights as initializers",
         )
 
     def layer_name(self, stem: str) -> str:

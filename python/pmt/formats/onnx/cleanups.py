@@ -41,7 +41,7 @@ def _join(draft: Draft, op: DraftOp, following: DraftOp, writers: dict[int, Draf
     if op.kind == "pad":
         return _join_padding(draft, op, following, writers)
     plain = op.kind == "depthwise_conv2d" and op.kernel == (1, 1) and op.stride == (1, 1)
-    unpadded = not any(op.padding) and op.bounds == OPEN and not draft.quantised
+    unpadded = not any(op.padding) and op.bounds == OPEN and not draft.quantized
     same_channels = draft.tensors[op.inputs[0]].size == draft.tensors[op.output].size
     if plain and unpadded and same_channels and following.kind in LAYER_KINDS:
         return _join_scaling(op, following)
@@ -52,10 +52,10 @@ def _join_padding(
     draft: Draft, op: DraftOp, following: DraftOp, writers: dict[int, DraftOp]
 ) -> bool:
     source, target = draft.tensors[op.inputs[0]], draft.tensors[op.output]
-    if target.quantisation not in (None, source.quantisation):
-        if source.quantisation is not None:
+    if target.quantization not in (None, source.quantization):
+        if source.quantization is not None:
             return False
-        source.quantisation = target.quantisation
+        source.quantization = target.quantization
     total = tuple(a + b for a, b in zip(op.padding, following.padding, strict=True))
     top, left, bottom, right = total
     height, width = following.kernel

@@ -25,13 +25,13 @@ __all__ = [
     "Draft",
     "DraftOp",
     "DraftTensor",
-    "Quantisation",
+    "Quantization",
 ]
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
-Quantisation = tuple[float, int]  # scale, zero point of int8
+Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
@@ -43,11 +43,11 @@ UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 
 
 @dataclass
 class DraftTensor:
-    """One activation; ``quantisation`` stays None in a float network."""
+    """One activation; ``quantization`` stays None in a float network."""
 
     name: str
     size: Shape
-    quantisation: Quantisation | None = None
+    quantization: Quantization | None = None
 
 
 @dataclass
@@ -74,12 +74,12 @@ class Draft:
     """Activations, ops in order, and what is done to the input before the first of them.
 
     The first activation is the network's input times ``factor`` plus ``offset``, channel by
-    channel. ``quantised`` says that weights are int8 and that every activation needs a scale.
+    channel. ``quantized`` says that weights are int8 and that every activation needs a scale.
     ``budget`` is how many weights all layers together may have: a small file must not become a
     large network by naming the same weights again and again.
     """
 
-    quantised: bool
+    quantized: bool
     budget: int
     tensors: list[DraftTensor] = field(default_factory=list)
     ops: list[DraftOp] = field(default_factory=list)
@@ -107,14 +107,14 @@ class Draft:
         Raises
         ------
         Unsupported
-            If the op reads a value that a quantised network never quantises.
+            If the op reads a value that a quantized network never quantizes.
         """
         for view in sources:
-            if self.quantised and view.raw and kind not in KEEPING_KINDS:
+            if self.quantized and view.raw and kind not in KEEPING_KINDS:
                 raise Unsupported(
                     f"it reads {self.tensors[view.tensor].name!r} in float, without QuantizeLinear "
                     "and DequantizeLinear between",
-                    "quantise every activation (onnxruntime.quantization.quantize_static does)",
+                    "quantize every activation (onnxruntime.quantization.quantize_static does)",
                 )
         self._require_room(size, more.get("weights"))
         name = self.unique(name)
@@ -147,7 +147,7 @@ class Draft:
     def scale_and_shift(self, view: View, factor: Vector, offset: Vector, name: str) -> View:
         """Return ``view * factor + offset``, vectors over the activation's channels."""
         tensor, op = self.tensors[view.tensor], self.writer(view)
-        changeable = view.sole and view.raw and tensor.quantisation is None
+        changeable = view.sole and view.raw and tensor.quantization is None
         if changeable and view.tensor == 0 and np.all(factor != 0):
             self.factor, self.offset = self.factor * factor, self.offset * factor + offset
             return view
@@ -206,7 +206,7 @@ class Draft:
         """Add a 1x1 depthwise layer for ``clip(view * factor + offset)``."""
         self._require_room(view.size, None)
         parameters: dict[str, Any] = {"weights": factor.astype(np.float32).reshape(1, 1, -1)}
-        if self.quantised:
+        if self.quantized:
             size = np.where(factor == 0, 1.0, np.abs(factor))
             parameters["weights"] = (UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
             parameters["scales"] = size / UNIT

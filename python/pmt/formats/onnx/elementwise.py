@@ -1,4 +1,4 @@
-"""Elementwise nodes: additions, normalisations by constants, batch norm, clippings."""
+"""Elementwise nodes: additions, normalizations by constants, batch norm, clippings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmt.formats.onnx.view import View
 
 __all__ = [
     "addition",
-    "batch_normalisation",
+    "batch_normalization",
     "clip",
     "division",
     "maximum",
@@ -66,13 +66,13 @@ def division(call: Call) -> View:
     return _affine(call, view, 1.0 / constant, 0.0)
 
 
-def batch_normalisation(call: Call) -> View:
+def batch_normalization(call: Call) -> View:
     """Convert BatchNormalization with its running statistics."""
     view = call.view()
     channels = view.size[2]
     if len(view.axes) < 2 or view.axes[1] != view.letters("C"):
         raise Unsupported(
-            f"it normalises axis 1 of a value of shape {view.shape}, which is not the channels",
+            f"it normalizes axis 1 of a value of shape {view.shape}, which is not the channels",
             "export again, with images as (batch, channels, height, width)",
         )
     if call.attribute("training_mode", 0):

@@ -1,4 +1,4 @@
-"""Writes a graph as an ONNX model of quantise and dequantise nodes (QDQ), int8 throughout.
+"""Writes a graph as an ONNX model of quantize and dequantize nodes (QDQ), int8 throughout.
 
 Every op stands between DequantizeLinear and QuantizeLinear nodes, from which an engine makes its
 integer operator. Tensors are NCHW, weights have a scale for each output channel.
@@ -23,7 +23,7 @@ _IR_VERSION = 8
 
 
 def onnx_model(graph: Graph, *, unsigned: bool = False) -> bytes:
-    """Return the serialised model.
+    """Return the serialized model.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class _Writer:
         helper = self.onnx.helper
         first = self.graph.input
         for index in range(len(self.graph.tensors)):
-            self._quantisation(index)
+            self._quantization(index)
         self._node("DequantizeLinear", ["input", *self._names(first)], f"x{first}")
         for op in self.graph.ops:
             self._op(op)
@@ -85,13 +85,13 @@ class _Writer:
             producer_version=_core.__version__,
             doc_string=f"input {input_formula(self.graph)}" + self._shift(),
         )
-        serialised: bytes = model.SerializeToString()
-        return serialised
+        serialized: bytes = model.SerializeToString()
+        return serialized
 
     def _shift(self) -> str:
         return f", + {self.offset} as uint8" if self.offset else ""
 
-    def _quantised(self, index: int) -> str:
+    def _quantized(self, index: int) -> str:
         """Return the name of a tensor's int8 values."""
         if index == self.graph.input:
             return "input"
@@ -115,7 +115,7 @@ class _Writer:
             self._node("Pad", [*sources, self._constant(f"{result}_pads", pads)], result)
         else:
             self._reshape(op, sources[0], result)
-        self._quantise(op, self._clamped(op, result))
+        self._quantize(op, self._clamped(op, result))
 
     def _convolution(self, op: Op, source: str, result: str) -> None:
         assert op.weights is not None
@@ -124,9 +124,9 @@ class _Writer:
         kernel = op.kernel if op.kind != "fully_connected" else (tensor.height, tensor.width)
         weights = oihw(op, tensor)
         scales = op.weight_scales.astype(np.float32)
-        w = self._dequantised(f"{op.name}/weights", weights, scales, axis=0)
+        w = self._dequantized(f"{op.name}/weights", weights, scales, axis=0)
         bias_scales = np.float32(tensor.scale) * scales
-        b = self._dequantised(f"{op.name}/bias", bounded_bias(op, tensor), bias_scales, axis=0)
+        b = self._dequantized(f"{op.name}/bias", bounded_bias(op, tensor), bias_scales, axis=0)
         groups = tensor.channels if op.kind == "depthwise_conv2d" else 1
         window = _window(op) | {"kernel_shape": list(kernel)}
         self._node("Conv", [source, w, b], result, group=groups, **window)
@@ -153,14 +153,14 @@ class _Writer:
         self._node("Clip", [name, *bounds], f"{name}_clipped")
         return f"{name}_clipped"
 
-    def _quantise(self, op: Op, name: str) -> None:
+    def _quantize(self, op: Op, name: str) -> None:
         index = op.output
-        quantised = self._quantised(index)
-        self._node("QuantizeLinear", [name, *self._names(index)], quantised)
+        quantized = self._quantized(index)
+        self._node("QuantizeLinear", [name, *self._names(index)], quantized)
         if any(index in reader.inputs for reader in self.graph.ops):
-            self._node("DequantizeLinear", [quantised, *self._names(index)], f"x{index}")
+            self._node("DequantizeLinear", [quantized, *self._names(index)], f"x{index}")
 
-    def _dequantised(
+    def _dequantized(
         self, name: str, values: npt.NDArray[Any], scales: npt.NDArray[np.float32], *, axis: int
     ) -> str:
         zeros = np.zeros(len(scales), values.dtype)
@@ -171,7 +171,7 @@ class _Writer:
         self._node("DequantizeLinear", inputs, name, axis=axis)
         return name
 
-    def _quantisation(self, index: int) -> None:
+    def _quantization(self, index: int) -> None:
         tensor = self.graph.tensors[index]
         self._constant(f"s{index}", np.float32(tensor.scale))
         self._constant(f"z{index}", self.type(tensor.zero_point + self.offset))
@@ -190,7 +190,7 @@ class _Writer:
         tensor = self.graph.tensors[index]
         shape: list[str | int | None] = ["N", tensor.channels, tensor.height, tensor.width]
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(self.type))
-        return self.onnx.helper.make_tensor_value_info(self._quantised(index), kind, shape)
+        return self.onnx.helper.make_tensor_value_info(self._quantized(index), kind, shape)
 
 
 def _window(op: Op) -> dict[str, list[int]]:

@@ -138,16 +138,16 @@ class _Reader:
 
     def read(self) -> FileModel:
         _check_text(self._source, self._proto)
-        initialisers = {tensor.name for tensor in self._proto.initializer}
-        inputs = [value for value in self._proto.input if value.name not in initialisers]
+        initializers = {tensor.name for tensor in self._proto.initializer}
+        inputs = [value for value in self._proto.input if value.name not in initializers]
         outputs = [value.name for value in self._proto.output]
         if len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
                 f"{self._source}: has the inputs {_names(v.name for v in inputs)} and the outputs "
                 f"{_names(outputs)}, one of each is supported: export the classifier alone"
             )
-        producers = self._producers(initialisers | {inputs[0].name})
-        needed = self._needed(outputs[0], producers, initialisers | {inputs[0].name})
+        producers = self._producers(initializers | {inputs[0].name})
+        needed = self._needed(outputs[0], producers, initializers | {inputs[0].name})
         nodes = [self._node(index) for index in self._ordered(needed, producers)]
         read = [name for node in nodes for name in node.inputs if name] + outputs
         dtype, shape = self._input(inputs[0])
@@ -169,9 +169,9 @@ class _Reader:
     def _producers(self, given: set[str]) -> dict[str, int]:
         """Return which node writes each value, names being unique."""
         if len(self._proto.initializer) != len({t.name for t in self._proto.initializer}):
-            raise ValueError(f"{self._source}: two initialisers have the same name; export again")
+            raise ValueError(f"{self._source}: two initializers have the same name; export again")
         if self._proto.sparse_initializer:
-            raise ValueError(f"{self._source}: has sparse initialisers; export dense weights")
+            raise ValueError(f"{self._source}: has sparse initializers; export dense weights")
         producers: dict[str, int] = {}
         for index, node in enumerate(self._proto.node):
             for name in node.output:
@@ -195,7 +195,7 @@ class _Reader:
             if name not in producers:
                 raise ValueError(
                     f"{self._source}: {reader} reads {name[:80]!r}, which no node, input or "
-                    "initialiser gives; export again"
+                    "initializer gives; export again"
                 )
             index = producers[name]
             if index not in needed:

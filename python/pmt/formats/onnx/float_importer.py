@@ -11,7 +11,7 @@ from pmt._util.printable import printable
 from pmt.formats.onnx.draft import OPEN, Bounds, Draft, DraftOp
 from pmt.formats.onnx.file import read_file
 from pmt.formats.onnx.lowering import (
-    QUANTISED_INPUTS,
+    QUANTIZED_INPUTS,
     input_formula,
     layer_blocks,
     lower,
@@ -51,7 +51,7 @@ def read(
     input_mean, input_std : float or sequence of float, optional
         What the *file's* input is, in units of a 0..255 pixel: (pixel - mean) / std, one number or
         one a channel. Without them mean 0 and std 255, inputs in 0..1 (torchvision's ``ToTensor``);
-        std 1 where the file's input is uint8. Normalisation at the start of the network itself is
+        std 1 where the file's input is uint8. Normalization at the start of the network itself is
         joined with it.
 
     Returns
@@ -67,14 +67,14 @@ def read(
     ImportError
         If the package ``onnx`` is missing.
     ValueError
-        If the file is damaged, quantised already, or has operators or options that are not
+        If the file is damaged, quantized already, or has operators or options that are not
         supported: one message with every one of them, its node, op and remedy.
     """
     path = Path(path)
     model = read_file(path)
-    draft, output = lower(model, path.name, quantised=False)
+    draft, output = lower(model, path.name, quantized=False)
     channels = draft.tensors[0].size[2]
-    default_std = 1.0 if model.input_dtype in QUANTISED_INPUTS else 255.0
+    default_std = 1.0 if model.input_dtype in QUANTIZED_INPUTS else 255.0
     mean, std = input_formula(
         draft,
         per_channel("input_mean", input_mean, channels, 0.0),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.printable import printable
-from pmt.formats.onnx.draft import KEEPING_KINDS, OPEN, UNIT, Bounds, Draft, DraftOp, Quantisation
+from pmt.formats.onnx.draft import KEEPING_KINDS, OPEN, UNIT, Bounds, Draft, DraftOp, Quantization
 from pmt.formats.onnx.file import FileModel, read_file
 from pmt.formats.onnx.lowering import input_formula, layer_blocks, lower, per_channel
 from pmt.net.float_graph import LAYER_KINDS
@@ -57,7 +57,7 @@ def read(
     ImportError
         If the package ``onnx`` is missing.
     ValueError
-        If the file is damaged, not quantised, or has operators or options that are not supported:
+        If the file is damaged, not quantized, or has operators or options that are not supported:
         one message with every one of them, its node, op and remedy.
     TypeError
         If an option is unknown.
@@ -69,8 +69,8 @@ def read(
         )
     path = Path(path)
     model = read_file(path)
-    _require_quantised(model, path.name)
-    draft, output = lower(model, path.name, quantised=True)
+    _require_quantized(model, path.name)
+    draft, output = lower(model, path.name, quantized=True)
     _settle_scales(draft, path.name)
     mean, std = _input(draft, input_mean, input_std)
     graph = Graph(
@@ -90,14 +90,14 @@ def read(
     return graph
 
 
-def _require_quantised(model: FileModel, source: str) -> None:
+def _require_quantized(model: FileModel, source: str) -> None:
     kinds = {node.kind for node in model.nodes}
     if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
         "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
     ):
         raise ValueError(
             f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
-            f"is needed here: quantise it first with `pmt quantize {source} --calibrate DIR`"
+            f"is needed here: quantize it first with `pmt quantize {source} --calibrate DIR`"
         )
 
 
@@ -106,28 +106,28 @@ def _settle_scales(draft: Draft, source: str) -> None:
     tensors = draft.tensors
     for op in reversed(draft.ops):
         first = tensors[op.inputs[0]]
-        if op.kind in KEEPING_KINDS and first.quantisation is None:
-            first.quantisation = tensors[op.output].quantisation
+        if op.kind in KEEPING_KINDS and first.quantization is None:
+            first.quantization = tensors[op.output].quantization
     ops: list[DraftOp] = []
     for op in draft.ops:
         first, last = tensors[op.inputs[0]], tensors[op.output]
         ops.append(op)
         if op.kind not in KEEPING_KINDS:
             continue
-        if last.quantisation is None:
-            last.quantisation = first.quantisation
-        elif last.quantisation == first.quantisation:
+        if last.quantization is None:
+            last.quantization = first.quantization
+        elif last.quantization == first.quantization:
             continue
         elif op.kind == "average_pool" and not any(op.padding):
             _averaging(draft, op)
         else:
-            ops.append(_requantised(draft, op))
+            ops.append(_requantized(draft, op))
     draft.ops = ops
-    bare = [repr(tensor.name) for tensor in tensors if tensor.quantisation is None]
+    bare = [repr(tensor.name) for tensor in tensors if tensor.quantization is None]
     if bare:
         raise ValueError(
             f"{source}: the outputs of {', '.join(bare[:8])} have no QuantizeLinear after them: "
-            "quantise every activation, the network's output too (quantize_static does)"
+            "quantize every activation, the network's output too (quantize_static does)"
         )
 
 
@@ -139,11 +139,11 @@ def _averaging(draft: Draft, op: DraftOp) -> None:
     op.scales, op.bias = np.full(channels, 1 / (UNIT * taps)), np.zeros(channels)
 
 
-def _requantised(draft: Draft, op: DraftOp) -> DraftOp:
+def _requantized(draft: Draft, op: DraftOp) -> DraftOp:
     """Let an op write an activation of its input's scale, and return the layer to its own."""
     size, channels = draft.tensors[op.output].size, draft.tensors[op.output].size[2]
     between = draft.tensor(f"{op.name}_before_scale", size)
-    draft.tensors[between].quantisation = draft.tensors[op.inputs[0]].quantisation
+    draft.tensors[between].quantization = draft.tensors[op.inputs[0]].quantization
     layer = DraftOp(
         "depthwise_conv2d",
         draft.unique(f"{op.name}_scale"),
@@ -165,7 +165,7 @@ def _input(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     channels = draft.tensors[0].size[2]
     if mean is None and std is None:
-        scale, zero_point = _quantisation(draft, 0)
+        scale, zero_point = _quantization(draft, 0)
         # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
         return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
     return input_formula(
@@ -175,15 +175,15 @@ def _input(
     )
 
 
-def _quantisation(draft: Draft, index: int) -> Quantisation:
-    found = draft.tensors[index].quantisation
+def _quantization(draft: Draft, index: int) -> Quantization:
+    found = draft.tensors[index].quantization
     assert found is not None  # by _settle_scales
     return found
 
 
 def _tensor(draft: Draft, index: int) -> Tensor:
     tensor = draft.tensors[index]
-    return Tensor(tensor.name, *tensor.size, *_quantisation(draft, index))
+    return Tensor(tensor.name, *tensor.size, *_quantization(draft, index))
 
 
 def _op(draft: Draft, op: DraftOp) -> Op:
@@ -195,12 +195,12 @@ def _op(draft: Draft, op: DraftOp) -> Op:
         kernel=op.kernel,
         stride=op.stride,
         padding=op.padding,
-        clamp=_clamp(op.bounds, _quantisation(draft, op.output)),
+        clamp=_clamp(op.bounds, _quantization(draft, op.output)),
     )
     if op.kind in LAYER_KINDS:
         assert op.weights is not None
         assert op.scales is not None
-        scale = np.float32(_quantisation(draft, op.inputs[0])[0])
+        scale = np.float32(_quantization(draft, op.inputs[0])[0])
         with np.errstate(all="ignore"):  # check_graph refuses what is not finite
             result.weights, result.weight_scales = op.weights, op.scales.astype(np.float32)
             result.bias = _bias(op.bias, scale * result.weight_scales)
@@ -216,10 +216,10 @@ def _bias(
     return np.clip(steps, -_LARGEST_BIAS - 1, _LARGEST_BIAS).astype(np.int32)
 
 
-def _clamp(bounds: Bounds, quantisation: Quantisation) -> tuple[int, int]:
+def _clamp(bounds: Bounds, quantization: Quantization) -> tuple[int, int]:
     if bounds == OPEN:
         return -128, 127
-    scale, zero_point = quantisation
+    scale, zero_point = quantization
     steps = np.rint(np.array(bounds, np.float32) / np.float32(scale)) + zero_point
     low, high = np.clip(steps, -128, 127)
     return int(low), int(high)

@@ -183,7 +183,7 @@ def _parameters(
             raise Unsupported(
                 f"its {scales.size} weight scales run along axis {axis}, not along the {channels} "
                 "output channels",
-                "quantise per tensor or per output channel",
+                "quantize per tensor or per output channel",
             )
         parameters["scales"] = np.broadcast_to(scales, (channels,)).copy()
     return parameters

@@ -25,7 +25,7 @@ from pmt.formats.onnx import (
 from pmt.formats.onnx import (
     shapes as onnx_shapes,
 )
-from pmt.formats.onnx.call import Call, QuantisedConstant, Value
+from pmt.formats.onnx.call import Call, QuantizedConstant, Value
 from pmt.formats.onnx.cleanups import clean
 from pmt.formats.onnx.draft import Draft
 from pmt.formats.onnx.file import FileModel, Node
@@ -39,7 +39,7 @@ from pmt.net.float_graph import LAYER_KINDS
 __all__ = [
     "CONVERTERS",
     "PASS_THROUGH",
-    "QUANTISED_INPUTS",
+    "QUANTIZED_INPUTS",
     "input_formula",
     "layer_blocks",
     "lower",
@@ -98,11 +98,11 @@ def layer_blocks(draft: Draft) -> dict[str, list[int]]:
 CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Add": onnx_elementwise.addition,
     "AveragePool": onnx_poolings.average_pool,
-    "BatchNormalization": onnx_elementwise.batch_normalisation,
+    "BatchNormalization": onnx_elementwise.batch_normalization,
     "Cast": onnx_shapes.cast,
     "Clip": onnx_elementwise.clip,
     "Conv": onnx_layers.convolution,
-    "DequantizeLinear": onnx_quantization.dequantise,
+    "DequantizeLinear": onnx_quantization.dequantize,
     "Div": onnx_elementwise.division,
     "Dropout": onnx_shapes.dropout,
     "Flatten": onnx_shapes.flatten,
@@ -118,7 +118,7 @@ CONVERTERS: dict[str, Callable[[Call], Value]] = {
     "Min": onnx_elementwise.minimum,
     "Mul": onnx_elementwise.multiplication,
     "Pad": onnx_poolings.pad,
-    "QuantizeLinear": onnx_quantization.quantise,
+    "QuantizeLinear": onnx_quantization.quantize,
     "ReduceMean": onnx_poolings.reduce_mean,
     "Relu": onnx_elementwise.relu,
     "Reshape": onnx_shapes.reshape,
@@ -135,9 +135,9 @@ _ACTIVATIONS = (
     *("HardSwish", "HardSigmoid", "Sigmoid", "Swish", "Mish", "Elu", "Selu", "Celu", "Gelu"),
     *("LeakyRelu", "PRelu", "ThresholdedRelu", "Softplus", "Tanh", "Erf"),
 )
-_NORMALISATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN")
+_NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN")
 _STATIC = (
-    "quantise with onnxruntime.quantization.quantize_static(quant_format=QuantFormat.QDQ), or give "
+    "quantize with onnxruntime.quantization.quantize_static(quant_format=QuantFormat.QDQ), or give "
     "the float network to `pmt quantize`"
 )
 _INTEGER = (
@@ -146,7 +146,7 @@ _INTEGER = (
 )
 _REMEDIES = {
     **dict.fromkeys(_ACTIVATIONS, "train the network with ReLU or ReLU6 instead"),
-    **dict.fromkeys(_NORMALISATIONS, "use batch norm, which is folded into the layers"),
+    **dict.fromkeys(_NORMALIZATIONS, "use batch norm, which is folded into the layers"),
     **dict.fromkeys(_INTEGER, _STATIC),
     "ArgMax": "export up to the logits, the input of ArgMax",
     "Concat": "use Add to join branches",
@@ -156,7 +156,7 @@ _REMEDIES = {
 }
 # Of the shape of their input: what follows them can still be looked at.
 _ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
-PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALISATIONS, *_ELEMENTWISE))
+PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALIZATIONS, *_ELEMENTWISE))
 
 
 def remedy(kind: str) -> str:
@@ -165,8 +165,8 @@ def remedy(kind: str) -> str:
     return _REMEDIES.get(kind, elsewhere)
 
 
-QUANTISED_INPUTS = ("int8", "uint8")
-_INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTISED_INPUTS)
+QUANTIZED_INPUTS = ("int8", "uint8")
+_INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
 _SMALL_CONSTANT = 65_536
 _SMALL_LAYERS = 2**20
 # Their first input is an image, so the network's input has the layout they read.
@@ -181,7 +181,7 @@ _AFTER_SOFTMAX = (
 )
 
 
-def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int]:
+def lower(model: FileModel, source: str, *, quantized: bool) -> tuple[Draft, int]:
     """Convert all nodes.
 
     Parameters
@@ -190,7 +190,7 @@ def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int
         The file.
     source : str
         Its name, for messages.
-    quantised : bool
+    quantized : bool
         Whether a QDQ network is expected, or a float one.
 
     Returns
@@ -203,7 +203,7 @@ def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int
     ValueError
         With everything that is not supported, each thing with node, op and remedy.
     """
-    lowering = _Lowering(model, quantised)
+    lowering = _Lowering(model, quantized)
     try:
         lowering.start()
         with np.errstate(all="ignore"):  # what is not finite is refused with the finished graph
@@ -219,14 +219,14 @@ def lower(model: FileModel, source: str, *, quantised: bool) -> tuple[Draft, int
 
 
 class _Lowering:
-    def __init__(self, model: FileModel, quantised: bool) -> None:
+    def __init__(self, model: FileModel, quantized: bool) -> None:
         self._model = model
         self._problems: Problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
         self._budget = max(_SMALL_CONSTANT, model.size)
         # What zeros of groups and dilations may add, and the small layers that ops become.
-        most = MOST_ZEROS * model.size // (1 if quantised else 4)
-        self.draft = Draft(quantised, most + _SMALL_LAYERS)
+        most = MOST_ZEROS * model.size // (1 if quantized else 4)
+        self.draft = Draft(quantized, most + _SMALL_LAYERS)
 
     def start(self) -> None:
         """Make the input's activation."""
@@ -279,7 +279,7 @@ class _Lowering:
         result: Value | None = None
         try:
             constant = not failed and not any(isinstance(value, View) for value in values)
-            if constant and (node.kind in FOLDERS or any(map(_is_quantised, values))):
+            if constant and (node.kind in FOLDERS or any(map(_is_quantized, values))):
                 result = _folded(call)
             elif unknown:
                 raise Unsupported("this operator is not supported", remedy(node.kind))
@@ -335,13 +335,13 @@ class _Lowering:
         return value.tensor
 
 
-def _is_quantised(value: Any) -> bool:
-    return isinstance(value, QuantisedConstant)
+def _is_quantized(value: Any) -> bool:
+    return isinstance(value, QuantizedConstant)
 
 
 def _folded(call: Call) -> Value:
     kind, first = call.node.kind, call.values[0] if call.values else None
-    if isinstance(first, QuantisedConstant) and kind not in ("QuantizeLinear", "Add", "Mul"):
+    if isinstance(first, QuantizedConstant) and kind not in ("QuantizeLinear", "Add", "Mul"):
         return moved(call, first)
     if kind in ("QuantizeLinear", "DequantizeLinear"):
         return CONVERTERS[kind](call)

@@ -28,7 +28,7 @@ class View:
 
     ``axes`` has the letters of each ONNX axis, the outermost first. ``sole`` says that nothing else
     reads the activation, so that the op which writes it may be changed. ``raw`` says that, in a
-    quantised network, no QuantizeLinear stands between the activation and this value. ``dropped``
+    quantized network, no QuantizeLinear stands between the activation and this value. ``dropped``
     names the operator after which nothing may follow (a softmax that was left out).
     """
 

@@ -1,4 +1,4 @@
-"""TFLite operators on single values: sums, products with constants, activations, requantisation."""
+"""TFLite operators on single values: sums, products with constants, activations, requantization."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from pmt.formats.layers import channelwise_layer
 from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
-from pmt.formats.tflite.network import Step, quantisation, same_quantisation, size_of
+from pmt.formats.tflite.network import Step, quantization, same_quantization, size_of
 from pmt.formats.tflite.windows import bounds_clamp, fused_clamp
 
-__all__ = ["add", "bounded", "limited", "multiply", "requantise", "subtract"]
+__all__ = ["add", "bounded", "limited", "multiply", "requantize", "subtract"]
 
 _FOLD = "fold it into the layer before, or into its bias"
 
@@ -56,10 +56,10 @@ def multiply(step: Step) -> None:
     _emit_channelwise(step, 1 - position, factor, 0.0, "multiply")
 
 
-def requantise(step: Step) -> None:
+def requantize(step: Step) -> None:
     """Lower QUANTIZE from int8 to int8: nothing, or a channelwise layer."""
     step.source()
-    if same_quantisation(step.tensor(), step.target_quantisation()):
+    if same_quantization(step.tensor(), step.target_quantization()):
         step.alias(step.shape())
     else:
         _emit_channelwise(step, 0, 1.0, 0.0, "requantise")
@@ -69,7 +69,7 @@ def bounded(step: Step, low: float | None, high: float | None) -> None:
     """Lower RELU and its kin: into the producer's clamp, else a 1x1 max pool, else a layer."""
     step.source()
     clamp = bounds_clamp(step, low, high)
-    if same_quantisation(step.tensor(), step.target_quantisation()):
+    if same_quantization(step.tensor(), step.target_quantization()):
         _emit_clamp(step, 0, clamp)
     else:
         _emit_channelwise(step, 0, 1.0, 0.0, "relu", clamp)
@@ -87,9 +87,9 @@ def limited(step: Step, *, below: bool) -> None:
             f"its constant is {constant.dtype} of shape {constant.shape}",
             "one INT8 value is needed",
         )
-    same = same_quantisation(source, quantisation(constant))
-    if not same or not same_quantisation(source, step.target_quantisation()):
-        raise Unsupported("inputs and output are quantised differently", CONVERT_INT8)
+    same = same_quantization(source, quantization(constant))
+    if not same or not same_quantization(source, step.target_quantization()):
+        raise Unsupported("inputs and output are quantized differently", CONVERT_INT8)
     value = int(constant.data.ravel()[0])
     clamp = (value, 127) if below else (-128, value)
     if clamp[0] == clamp[1]:

@@ -46,10 +46,10 @@ def differences(expected: Graph, found: Graph) -> list[str]:
     for index, (a, b) in enumerate(zip(expected.tensors, found.tensors, strict=True)):
         if _shape(a) != _shape(b):
             problems.append(f"activation {index} is {_shape(a)}, the model's {_shape(b)}")
-        elif _quantisation(a) != _quantisation(b):
+        elif _quantization(a) != _quantization(b):
             problems.append(
-                f"activation {index} has scale and zero point {_quantisation(a)}, the model's "
-                f"{_quantisation(b)}"
+                f"activation {index} has scale and zero point {_quantization(a)}, the model's "
+                f"{_quantization(b)}"
             )
     for one, other in zip(expected.ops, found.ops, strict=True):
         problems += _op_differences(one, other)
@@ -84,7 +84,7 @@ def _shape(tensor: Tensor) -> tuple[int, int, int]:
     return (tensor.height, tensor.width, tensor.channels)
 
 
-def _quantisation(tensor: Tensor) -> tuple[float, int]:
+def _quantization(tensor: Tensor) -> tuple[float, int]:
     return (float(np.float32(tensor.scale)), tensor.zero_point)
 
 

@@ -38,7 +38,7 @@ def tflite_model(graph: Graph) -> bytes:
     Returns
     -------
     bytes
-        Int8 in, int8 out, with the graph's quantisation. Tensors of the file stand in the order of
+        Int8 in, int8 out, with the graph's quantization. Tensors of the file stand in the order of
         the graph's and keep their names; further ones follow. Weights are named ``LAYER/weights``,
         biases ``LAYER/bias``. The signature is ``serving_default``, its ends ``input`` and
         ``output``. The description says how pixels become the input; the metadata entry ``pmt`` is
@@ -292,7 +292,7 @@ def _activation_function(clamp: tuple[int, int], out: Tensor) -> int | None:
 
 
 def _bound(real: int, out: Tensor) -> int | None:
-    """Return a bound as engines quantise it; None at a tie, which they round differently."""
+    """Return a bound as engines quantize it; None at a tie, which they round differently."""
     steps = np.float32(real) / np.float32(out.scale)
     if steps - np.floor(steps) == 0.5:
         return None

@@ -24,7 +24,7 @@ __all__ = [
 
 
 CONVERT_INT8 = (
-    "convert the float model again with full-integer int8 quantisation: a representative_dataset "
+    "convert the float model again with full-integer int8 quantization: a representative_dataset "
     "and supported_ops = [TFLITE_BUILTINS_INT8]"
 )
 
@@ -87,7 +87,7 @@ _IDENTIFIER = b"TFL3"
 class FileTensor:
     """One tensor: ``data`` is ``None`` for activations, a view of the file for constants.
 
-    ``scales`` and ``zero_points`` are empty for a tensor that is not quantised. ``signature`` is
+    ``scales`` and ``zero_points`` are empty for a tensor that is not quantized. ``signature`` is
     the shape with -1 where the converter did not know a size; ``storage`` says how its values are
     kept if not as a plain array: ``sparse``, ``variable`` or ``outside of the flatbuffer``.
     """
@@ -298,9 +298,9 @@ def _indices(table: Any, field: str, limit: int) -> tuple[int, ...]:
 def _copy_tensor(tflite: Any, buffers: _Buffers, tensor: Any, budget: _Budget) -> FileTensor:
     dtype = _enum_name(tflite.TensorType, tensor.Type())
     shape = _indices(tensor, "Shape", _MAX_RANK)
-    quantisation = tensor.Quantization()
-    count = 0 if quantisation is None else quantisation.ScaleLength()
-    zeros = 0 if quantisation is None else quantisation.ZeroPointLength()
+    quantization = tensor.Quantization()
+    count = 0 if quantization is None else quantization.ScaleLength()
+    zeros = 0 if quantization is None else quantization.ZeroPointLength()
     budget.take(4 * count + 8 * zeros)
     data, storage = _values(buffers, tensor, dtype, shape)
     return FileTensor(
@@ -308,9 +308,9 @@ def _copy_tensor(tflite: Any, buffers: _Buffers, tensor: Any, budget: _Budget) -
         shape=shape,
         signature=_indices(tensor, "ShapeSignature", _MAX_RANK),
         dtype=dtype,
-        scales=np.array([quantisation.Scale(i) for i in range(count)], np.float32),
-        zero_points=np.array([quantisation.ZeroPoint(i) for i in range(zeros)], np.int64),
-        quantized_dimension=0 if quantisation is None else int(quantisation.QuantizedDimension()),
+        scales=np.array([quantization.Scale(i) for i in range(count)], np.float32),
+        zero_points=np.array([quantization.ZeroPoint(i) for i in range(zeros)], np.int64),
+        quantized_dimension=0 if quantization is None else int(quantization.QuantizedDimension()),
         data=data,
         storage=storage,
     )

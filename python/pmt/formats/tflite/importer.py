@@ -65,7 +65,7 @@ def read(
         after their weights where those names are short and unique, else ``conv0``, ``depthwise0``,
         ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four consecutive groups),
         ``head`` (the last layer) and ``all``. Layers that the file has no weights for, such as a
-        requantisation, are in none of them (listed under ``helper_layers``).
+        requantization, are in none of them (listed under ``helper_layers``).
 
     Raises
     ------

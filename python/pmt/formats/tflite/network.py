@@ -24,8 +24,8 @@ __all__ = [
     "check_types",
     "is_shape_value",
     "layout",
-    "quantisation",
-    "same_quantisation",
+    "quantization",
+    "same_quantization",
     "short_name",
     "size_of",
 ]
@@ -96,7 +96,7 @@ def check_types(op: FileOp, model: FileModel) -> None:
     if dtypes & set(_FLOATS):
         if any(t.data is not None and t.dtype in _INT8_WEIGHTS for t in tensors):
             raise Unsupported(
-                "is hybrid, dynamic-range quantised: int8 weights, float activations",
+                "is hybrid, dynamic-range quantized: int8 weights, float activations",
                 CONVERT_INT8,
             )
         raise Unsupported("computes in float", CONVERT_INT8)
@@ -110,7 +110,7 @@ def check_types(op: FileOp, model: FileModel) -> None:
             )
 
 
-def quantisation(tensor: FileTensor) -> tuple[float, int]:
+def quantization(tensor: FileTensor) -> tuple[float, int]:
     """Return scale and zero point of an int8 activation."""
     if tensor.dtype != "INT8":
         raise Unsupported(f"tensor {tensor.name!r} is {tensor.dtype}, not INT8", CONVERT_INT8)
@@ -155,7 +155,7 @@ def layout(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 def activation(tensor: FileTensor, shape: tuple[int, int, int]) -> Tensor:
     """Return an int8 activation of this height, width and channels as a tensor of a graph."""
-    return Tensor(tensor.name, *shape, *quantisation(tensor))
+    return Tensor(tensor.name, *shape, *quantization(tensor))
 
 
 Padding = tuple[int, int, int, int]
@@ -348,9 +348,9 @@ class Step:
         """Return an input activation as a tensor of the graph."""
         return self.network.tensors[self.source(position)]
 
-    def target_quantisation(self) -> tuple[float, int]:
+    def target_quantization(self) -> tuple[float, int]:
         """Return scale and zero point of the output."""
-        return quantisation(self.network.model.tensors[self.output])
+        return quantization(self.network.model.tensors[self.output])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise Unsupported if the file says another shape of the output, and knew it."""
@@ -401,8 +401,8 @@ def size_of(tensor: Tensor) -> Size:
     return tensor.height, tensor.width, tensor.channels
 
 
-def same_quantisation(tensor: Tensor, quantised: tuple[float, int]) -> bool:
+def same_quantization(tensor: Tensor, quantized: tuple[float, int]) -> bool:
     """Whether a tensor has this scale, as float32, and this zero point."""
-    return bool(np.float32(tensor.scale) == np.float32(quantised[0])) and (
-        tensor.zero_point == quantised[1]
+    return bool(np.float32(tensor.scale) == np.float32(quantized[0])) and (
+        tensor.zero_point == quantized[1]
     )

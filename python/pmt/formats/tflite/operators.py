@@ -19,7 +19,7 @@ CONVERTERS: dict[str, Callable[[Step], None]] = {
     "ADD": elementwise.add,
     "SUB": elementwise.subtract,
     "MUL": elementwise.multiply,
-    "QUANTIZE": elementwise.requantise,
+    "QUANTIZE": elementwise.requantize,
     "RELU": partial(elementwise.bounded, low=0.0, high=None),
     "RELU6": partial(elementwise.bounded, low=0.0, high=6.0),
     "RELU_N1_TO_1": partial(elementwise.bounded, low=-1.0, high=1.0),
@@ -77,7 +77,7 @@ def convert(step: Step) -> None:
     Raises
     ------
     Unsupported
-        If a shape, an option, a type or a quantisation is not supported.
+        If a shape, an option, a type or a quantization is not supported.
     """
     if is_shape_value(step.network.model.tensors[step.output]):
         shapes.evaluate_sizes(step)

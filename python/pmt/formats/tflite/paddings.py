@@ -7,7 +7,7 @@ from dataclasses import replace
 from pmt.formats.layers import channelwise_layer, kernel_extent
 from pmt.formats.tflite.file import FileOp, Unsupported
 from pmt.formats.tflite.network import Padding, Step
-from pmt.formats.tflite.poolings import require_same_quantisation
+from pmt.formats.tflite.poolings import require_same_quantization
 from pmt.formats.tflite.windows import VALID
 from pmt.net.graph import Op
 
@@ -21,9 +21,9 @@ def pad(step: Step) -> None:
 
     Padding that every reader can take into its own window costs nothing: zero points before a
     convolution, -128 before a max pool. Else it is an op of its own; a value other than the zero
-    point needs the tensor to be relabelled, so that this value becomes its zero point and back.
+    point needs the tensor to be relabeled, so that this value becomes its zero point and back.
     """
-    require_same_quantisation(step)
+    require_same_quantization(step)
     amounts, shape = _amounts(step)
     value = _value(step)
     if _readers_take(step, amounts, value):
@@ -102,9 +102,9 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
         source.width + amounts[1] + amounts[3],
         source.channels,
     )
-    relabelled = replace(source, name=f"{source.name}_relabelled", zero_point=value)
-    padded = replace(relabelled, name=f"{source.name}_padded", height=size[0], width=size[1])
-    first, second = network.intermediate(relabelled), network.intermediate(padded)
+    relabeled = replace(source, name=f"{source.name}_relabelled", zero_point=value)
+    padded = replace(relabeled, name=f"{source.name}_padded", height=size[0], width=size[1])
+    first, second = network.intermediate(relabeled), network.intermediate(padded)
     forth = Op(
         "depthwise_conv2d",
         network.name("relabel"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
-from pmt.formats.tflite.network import Step, same_quantisation
+from pmt.formats.tflite.network import Step, same_quantization
 from pmt.formats.tflite.windows import fused_clamp, window
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Band:
-    """``count`` neighbouring outputs with windows of ``kernel`` inputs, in ``start:stop``."""
+    """``count`` neighboring outputs with windows of ``kernel`` inputs, in ``start:stop``."""
 
     count: int
     kernel: int
@@ -60,7 +60,7 @@ _LARGEST_KERNEL = 255
 
 def pool(step: Step, kind: Literal["average_pool", "max_pool"]) -> None:
     """Lower AVERAGE_POOL_2D and MAX_POOL_2D."""
-    require_same_quantisation(step)
+    require_same_quantization(step)
     shape = window(step, (step.op.options["FilterHeight"], step.op.options["FilterWidth"]))
     step.emit(
         kind,
@@ -80,7 +80,7 @@ def mean(step: Step) -> None:
 
 def reduce_max(step: Step) -> None:
     """Lower REDUCE_MAX over all positions: a max pool as large as the image."""
-    require_same_quantisation(step)
+    require_same_quantization(step)
     source = step.tensor()
     kernel = (source.height, source.width)
     if max(kernel) > _LARGEST_KERNEL:
@@ -106,7 +106,7 @@ def _reduced(step: Step) -> tuple[int, ...]:
     return (*(1,) * (rank - 1), shape[-1]) if keeps else (1, shape[-1])
 
 
-def require_same_quantisation(step: Step) -> None:
+def require_same_quantization(step: Step) -> None:
     """Raise Unsupported unless input and output have one scale and zero point."""
-    if not same_quantisation(step.tensor(), step.target_quantisation()):
-        raise Unsupported("input and output are quantised differently", CONVERT_INT8)
+    if not same_quantization(step.tensor(), step.target_quantization()):
+        raise Unsupported("input and output are quantized differently", CONVERT_INT8)

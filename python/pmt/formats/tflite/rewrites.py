@@ -180,7 +180,7 @@ def _folded(model: FileModel, space: FileOp, chain: list[FileOp]) -> FileOp | No
         (before - cut_before, after - cut_after)
         for (before, after), (cut_before, cut_after) in zip(pads, crops, strict=True)
     )
-    if min(top, bottom, left, right) < 0 or not _one_quantisation(model, convolution, batch):
+    if min(top, bottom, left, right) < 0 or not _one_quantization(model, convolution, batch):
         return None
     options = {
         **convolution.options,
@@ -211,8 +211,8 @@ def _constant_rows(model: FileModel, op: FileOp) -> tuple[list[int], list[tuple[
     return (sizes, sides) if min(sizes) >= 1 else ([], [])
 
 
-def _one_quantisation(model: FileModel, convolution: FileOp, batch: FileOp) -> bool:
-    """Whether what follows the convolution keeps its quantisation, as it must."""
+def _one_quantization(model: FileModel, convolution: FileOp, batch: FileOp) -> bool:
+    """Whether what follows the convolution keeps its quantization, as it must."""
     if len(convolution.outputs) != 1 or len(batch.outputs) != 1 or batch.outputs[0] < 0:
         return False
     made, kept = model.tensors[convolution.outputs[0]], model.tensors[batch.outputs[0]]

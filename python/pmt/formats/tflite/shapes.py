@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt.formats.tflite.file import Unsupported
 from pmt.formats.tflite.network import Step, layout, size_of
-from pmt.formats.tflite.poolings import require_same_quantisation
+from pmt.formats.tflite.poolings import require_same_quantization
 
 __all__ = ["SIZE_OPERATORS", "evaluate_sizes", "expand_dims", "reshape", "squeeze", "transpose"]
 
@@ -71,7 +71,7 @@ def transpose(step: Step) -> None:
 
 def rename(step: Step, shape: tuple[int, ...]) -> None:
     """Give the same values another shape."""
-    require_same_quantisation(step)
+    require_same_quantization(step)
     source = step.tensor()
     # (positions, channels) keeps the graph's rows: what reads it looks at single positions.
     positions = len(shape) == 2 and shape[1] == source.channels

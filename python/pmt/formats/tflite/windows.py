@@ -115,16 +115,16 @@ def fused_clamp(step: Step) -> tuple[int, int]:
 
 def bounds_clamp(step: Step, low: float | None, high: float | None) -> tuple[int, int]:
     """Return the int8 bounds of the output for real bounds, rounded as TFLite does."""
-    scale, zero_point = step.target_quantisation()
+    scale, zero_point = step.target_quantization()
 
-    def quantised(real: float | None, otherwise: int) -> int:
+    def quantized(real: float | None, otherwise: int) -> int:
         if real is None:
             return otherwise
         steps = abs(real) / scale
         rounded = math.copysign(math.floor(min(steps, 1e6) + 0.5), real)  # halves away from zero
         return int(min(127, max(-128, zero_point + rounded)))
 
-    clamp = quantised(low, -128), quantised(high, 127)
+    clamp = quantized(low, -128), quantized(high, 127)
     if clamp[0] >= clamp[1]:
         raise Unsupported(
             f"its activation leaves the single value {clamp[0]} of its output (scale {scale}, "

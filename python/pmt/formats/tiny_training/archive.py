@@ -142,7 +142,7 @@ class Node:
             self.fail(key, f"is {_short(value)}, expected one or two numbers from 1 to {limit}")
         return both[0], both[1]
 
-    def quantisation(self, prefix: str) -> tuple[float, int]:
+    def quantization(self, prefix: str) -> tuple[float, int]:
         """Return (scale, zero point) stored under ``prefix_scale`` and ``prefix_zero``."""
         key = f"{prefix}_scale"
         scale = self._number(key)

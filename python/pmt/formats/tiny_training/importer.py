@@ -6,7 +6,7 @@ The archive holds dicts: ``first_conv``, ``blocks`` (each with any of ``pointwis
 side; groups that are not depthwise become zeros of a dense convolution. Weights are stored as
 (out, in, kernel, kernel) and become (out, kernel, kernel, in) here. Scales of activations are
 double precision in the file; weight scales move by up to two units in the last place where that
-keeps the requantisation exact in float32. Dead channels (a weight scale near 4e-9 with a bias at
+keeps the requantization exact in float32. Dead channels (a weight scale near 4e-9 with a bias at
 the end of int32) pass through.
 """
 
@@ -148,7 +148,7 @@ class _NetworkBuilder:
 
     def build(self, archive: Node, classes: int | None, source: str) -> Graph:
         first = archive.child("first_conv")
-        scale, zero_point = first.child("params").quantisation("x")
+        scale, zero_point = first.child("params").quantization("x")
         size, channels = self.resolution, first.integer("in_channel", 1, 4)
         self.tensors.append(Tensor("input", size, size, channels, scale, zero_point))
         current = self._layer("first_conv", first, 0)
@@ -187,15 +187,15 @@ class _NetworkBuilder:
         other = source
         if residual.has("kernel_size"):
             other = self._layer(f"{name}.residual", residual, source)
-            quantisation = params.quantisation("out")
+            quantization = params.quantization("out")
         else:
-            self._check_link(f"{name}.add", params.quantisation("x"), source)
-            quantisation = params.quantisation("y")
+            self._check_link(f"{name}.add", params.quantization("x"), source)
+            quantization = params.quantization("y")
         if self._shape(other) != self._shape(current):
             residual.fail(
                 "params", f"adds {self._shape(other)} to {self._shape(current)}; shapes must agree"
             )
-        target = self._tensor(f"{name}.add", *self._shape(current), quantisation)
+        target = self._tensor(f"{name}.add", *self._shape(current), quantization)
         self.ops.append(Op("add", f"{name}.add", (other, current), target))
         return target
 
@@ -209,14 +209,14 @@ class _NetworkBuilder:
             height, width, _channels = self._shape(source)
             stride = node.pair("stride", _MAX_STRIDE)
             size = (-(-height // stride[0]), -(-width // stride[1]))
-            quantisation = node.child("params").quantisation("y")
-            return self._tensor(name, *size, node.integer("out_channel", 1, 65536), quantisation)
+            quantization = node.child("params").quantization("y")
+            return self._tensor(name, *size, node.integer("out_channel", 1, 65536), quantization)
         except ValueError:
             raise ValueError("; ".join(self.problems)) from None
 
     def _convolution(self, name: str, node: Node, source: int) -> int:
         params = node.child("params")
-        node.check_activation(params.quantisation("y")[1])
+        node.check_activation(params.quantization("y")[1])
         height, width, in_channels = self._shape(source)
         out_channels = node.integer("out_channel", 1, 65536)
         kernel = node.pair("kernel_size", _MAX_KERNEL)
@@ -227,13 +227,13 @@ class _NetworkBuilder:
         inner = in_channels // groups
         stored = params.array("weight", np.int8, (out_channels, inner, *kernel))
         kind, weights = self._weights(node, stored, groups)
-        self._check_link(name, params.quantisation("x"), source)
+        self._check_link(name, params.quantization("x"), source)
         padding = tuple((k - 1) // 2 for k in kernel)
         rows = (height + 2 * padding[0] - kernel[0]) // stride[0] + 1
         columns = (width + 2 * padding[1] - kernel[1]) // stride[1] + 1
         if min(rows, columns) < 1:
             node.fail("kernel_size", f"{kernel} is larger than the {height}x{width} it is used on")
-        target = self._tensor(name, rows, columns, out_channels, params.quantisation("y"))
+        target = self._tensor(name, rows, columns, out_channels, params.quantization("y"))
         scales = params.array("w_scales", np.float32, (out_channels,))
         top, bottom = _sides(height, rows, kernel[0], stride[0])
         left, right = _sides(width, columns, kernel[1], stride[1])
@@ -249,7 +249,7 @@ class _NetworkBuilder:
                 weights=weights,
                 bias=params.array("bias", np.int32, (out_channels,)),
                 weight_scales=matching_weight_scales(
-                    scales, params.quantisation("x")[0], params.quantisation("y")[0]
+                    scales, params.quantization("x")[0], params.quantization("y")[0]
                 ),
             )
         )
@@ -268,9 +268,9 @@ class _NetworkBuilder:
 
     def _average_pool(self, head: Node, source: int) -> int:
         tensor = self.tensors[source]
-        quantisation = head.child("params").quantisation("x")
-        target = self._tensor("avgpool", 1, 1, tensor.channels, quantisation)
-        self._check_link("avgpool", quantisation, source)
+        quantization = head.child("params").quantization("x")
+        target = self._tensor("avgpool", 1, 1, tensor.channels, quantization)
+        self._check_link("avgpool", quantization, source)
         self.ops.append(Op("mean", "avgpool", (source,), target))
         return target
 
@@ -300,22 +300,22 @@ class _NetworkBuilder:
         return tensor.height, tensor.width, tensor.channels
 
     def _tensor(
-        self, name: str, height: int, width: int, channels: int, quantisation: tuple[float, int]
+        self, name: str, height: int, width: int, channels: int, quantization: tuple[float, int]
     ) -> int:
-        self.tensors.append(Tensor(name, height, width, channels, *quantisation))
+        self.tensors.append(Tensor(name, height, width, channels, *quantization))
         return len(self.tensors) - 1
 
-    def _check_link(self, name: str, quantisation: tuple[float, int], source: int) -> None:
+    def _check_link(self, name: str, quantization: tuple[float, int], source: int) -> None:
         tensor = self.tensors[source]
-        if not _equal_quantisation(quantisation, (tensor.scale, tensor.zero_point)):
+        if not _equal_quantization(quantization, (tensor.scale, tensor.zero_point)):
             raise ValueError(
-                f"{name}: expects its input with scale and zero point {quantisation}, but "
+                f"{name}: expects its input with scale and zero point {quantization}, but "
                 f"{tensor.name} gives {(tensor.scale, tensor.zero_point)}; the file contradicts "
                 "itself"
             )
 
 
-def _equal_quantisation(a: tuple[float, int], b: tuple[float, int]) -> bool:
+def _equal_quantization(a: tuple[float, int], b: tuple[float, int]) -> bool:
     return bool(np.float32(a[0]) == np.float32(b[0])) and a[1] == b[1]
 
 

@@ -10,7 +10,7 @@ import pmt
 from pmt import formats
 from pmt.net.graph import Graph
 from pmt.quantization import (
-    dequantise,
+    dequantize,
     float_logits,
     quantize_with_ranges,
     signal_to_noise,
@@ -21,13 +21,13 @@ from pmt.quantization import (
 def agree(graph: Graph, images: np.ndarray) -> np.ndarray:
     """Whether the greatest logit is the same in int8 and in float, image by image."""
     int8 = pmt.Model.from_graph(graph).logits(images)
-    return int8.argmax(axis=1) == float_logits(dequantise(graph), images).argmax(axis=1)
+    return int8.argmax(axis=1) == float_logits(dequantize(graph), images).argmax(axis=1)
 
 
 def test_weights_biases_and_activations_are_the_real_ones():
     model = pmt.load("fashion_mnist_dscnn")
     graph = model.to_graph()
-    floating = dequantise(graph)
+    floating = dequantize(graph)
     conv, source = graph.ops[0], graph.tensors[graph.ops[0].inputs[0]]
     found = floating.ops[0]
     assert found.weights.dtype == found.bias.dtype == np.float32
@@ -46,7 +46,7 @@ def test_weights_biases_and_activations_are_the_real_ones():
 
 def test_exact_clamps_keep_both_ends_of_int8():
     graph = residual_network().to_graph()
-    floating = dequantise(graph, clamps="exact")
+    floating = dequantize(graph, clamps="exact")
     stem, total = floating.ops[0], floating.ops[4]
     assert stem.activation == pytest.approx((0.0, 0.02 * 255))
     assert total.activation == pytest.approx((0.05 * -119, 0.05 * 136))
@@ -56,29 +56,29 @@ def test_exact_clamps_keep_both_ends_of_int8():
 
 def test_relu_ends_above_six_and_relu6_at_or_below_it():
     graph = residual_network().to_graph()
-    kinds = {op.name: op.activation for op in dequantise(graph).ops}
+    kinds = {op.name: op.activation for op in dequantize(graph).ops}
     # 0.02 * 255 = 5.1 and 0.03 * 255 = 7.65.
     assert kinds["stem"] == kinds["expand"] == "relu6"
     assert kinds["down"] == "relu"
     assert kinds["project"] == kinds["head"] == "none"
     graph.ops[0].clamp = (-128, 20)
-    assert dequantise(graph).ops[0].activation == "relu6"
+    assert dequantize(graph).ops[0].activation == "relu6"
 
 
 @pytest.mark.parametrize("clamps", ["activation", "exact"])
 def test_the_float_network_classifies_as_the_int8_one(clamps):
     graph = smooth_network().to_graph()
     images = pixels(pmt.Model.from_graph(graph), 200)
-    report = signal_to_noise(dequantise(graph, clamps=clamps), graph, images)
+    report = signal_to_noise(dequantize(graph, clamps=clamps), graph, images)
     # The int8 logits are coarse here; what is compared below are the accumulators.
     assert report[0].signal_to_noise > 25
     assert agree(graph, images).mean() >= 0.98
 
 
 @pytest.mark.parametrize("clamps", ["activation", "exact"])
-def test_quantised_again_with_its_ranges_the_bundled_model_is_the_same(clamps):
+def test_quantized_again_with_its_ranges_the_bundled_model_is_the_same(clamps):
     graph = pmt.load("fashion_mnist_dscnn").to_graph()
-    again = quantize_with_ranges(dequantise(graph, clamps=clamps), tensor_ranges(graph))
+    again = quantize_with_ranges(dequantize(graph, clamps=clamps), tensor_ranges(graph))
     for old, new in zip(graph.tensors, again.tensors, strict=True):
         assert (new.scale, new.zero_point) == (pytest.approx(old.scale, rel=1e-6), old.zero_point)
     for old, new in zip(graph.ops, again.ops, strict=True):
@@ -91,7 +91,7 @@ def test_quantised_again_with_its_ranges_the_bundled_model_is_the_same(clamps):
 
 def test_real_weights_with_dead_channels_come_back(mcunet_path):
     graph = formats.read(mcunet_path)
-    floating = dequantise(graph)
+    floating = dequantize(graph)
     assert {op.activation for op in floating.ops if op.name.endswith(".depthwise")} == {"relu6"}
     assert {op.activation for op in floating.ops if op.name.endswith(".pointwise2")} == {"none"}
     again = quantize_with_ranges(floating, tensor_ranges(graph))
@@ -111,14 +111,14 @@ def test_real_weights_with_dead_channels_come_back(mcunet_path):
 
 def test_unknown_clamps_are_refused():
     with pytest.raises(ValueError, match=r"clamps='relu': must be 'activation' or 'exact'"):
-        dequantise(smooth_network().to_graph(), clamps="relu")
+        dequantize(smooth_network().to_graph(), clamps="relu")
 
 
 def test_layers_without_parameters_are_refused():
     graph = smooth_network().to_graph()
     graph.ops[0].bias = None
     with pytest.raises(ValueError, match="op 'conv': weights, weight_scales or bias are missing"):
-        dequantise(graph)
+        dequantize(graph)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_layers_without_parameters_are_refused():
 )
 def test_ranges_that_do_not_fit_are_refused(ranges, message):
     with pytest.raises(ValueError, match=message):
-        quantize_with_ranges(dequantise(smooth_network().to_graph()), ranges)
+        quantize_with_ranges(dequantize(smooth_network().to_graph()), ranges)
