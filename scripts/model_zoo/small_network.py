@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmt.formats.layers import consecutive_blocks
-from pmt.net.float_graph import LAYER_KINDS, Activation
+from pmt.net.float_graph import Activation
+from pmt.net.graph import LAYER_KINDS
 from pmt.quantization import FloatGraph, FloatOp, FloatTensor
 
 SIDE = 32

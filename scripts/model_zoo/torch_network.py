@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from pmt.net.float_graph import LAYER_KINDS
+from pmt.net.graph import LAYER_KINDS
 from pmt.quantization import FloatGraph, FloatOp, fold_batch_norm
 
 

@@ -1,20 +1,28 @@
-"""Folding a batch norm into the layer before it."""
+"""A float network as Python data, its checks, and the folding of a batch norm into a layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.graph import Graph, OpKind
+from pmt.net.graph import (
+    LAYER_KINDS,
+    BaseGraph,
+    BaseOp,
+    BaseTensor,
+    Graph,
+    OpKind,
+    channel_axis,
+    is_layer,
+)
 
 Bounds = tuple[float, float]
 Activation = Literal["none", "relu", "relu6"]
 
-LAYER_KINDS: tuple[OpKind, ...] = ("conv2d", "depthwise_conv2d", "fully_connected")
 # An activation fused into an op that keeps its input's quantization has no clamp to become.
 ACTIVATED_KINDS: tuple[OpKind, ...] = (*LAYER_KINDS, "add")
 ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
@@ -22,25 +30,19 @@ ACTIVATION_BOUNDS: dict[Activation, Bounds] = {
     "relu": (0.0, np.inf),
     "relu6": (0.0, 6.0),
 }
+FEWEST_IMAGES = 8
+_WEIGHT_RANK = {"conv2d": 4, "depthwise_conv2d": 3, "fully_connected": 2}
+
+FloatArray = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
-class FloatTensor:
+class FloatTensor(BaseTensor):
     """One activation: its name and its shape without the batch."""
-
-    name: str
-    height: int
-    width: int
-    channels: int
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Height, width, channels."""
-        return (self.height, self.width, self.channels)
 
 
 @dataclass
-class FloatOp:
+class FloatOp(BaseOp):
     """One operation with float32 parameters. Tensors are indices into the graph's.
 
     Layouts are those of :class:`pmt.net.graph.Op`: weights ``(out, kernel_h, kernel_w, in)`` for
@@ -50,13 +52,6 @@ class FloatOp:
     explicit bounds ``(low, high)``, either of which may be infinite.
     """
 
-    kind: OpKind
-    name: str
-    inputs: tuple[int, ...]
-    output: int
-    kernel: tuple[int, int] = (1, 1)
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     activation: Activation | Bounds = "none"
     weights: npt.NDArray[np.float32] | None = None
     bias: npt.NDArray[np.float32] | None = None
@@ -70,28 +65,13 @@ class FloatOp:
 
 
 @dataclass
-class FloatGraph:
+class FloatGraph(BaseGraph[FloatTensor, FloatOp]):
     """A float network, ops in execution order.
 
     ``input_mean`` and ``input_std`` are per channel, in units of a 0..255 pixel: the network's
     input is ``(pixel - mean) / std``. ``blocks`` and ``metadata`` are handed on to the
     :class:`pmt.net.graph.Graph`.
     """
-
-    tensors: list[FloatTensor]
-    ops: list[FloatOp]
-    input: int
-    output: int
-    input_mean: tuple[float, ...]
-    input_std: tuple[float, ...]
-    blocks: dict[str, list[int]] = field(default_factory=dict)
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
-FEWEST_IMAGES = 8
-
-_WEIGHT_RANK = {"conv2d": 4, "depthwise_conv2d": 3, "fully_connected": 2}
-_CHANNEL_AXIS = {"conv2d": 0, "depthwise_conv2d": 2, "fully_connected": 0}
 
 
 def check_float_graph(graph: FloatGraph) -> None:
@@ -146,7 +126,7 @@ def graph_problems(graph: FloatGraph) -> list[str]:
         )
     for op in graph.ops:
         problems += _activation_problems(op)
-        if op.kind in LAYER_KINDS:
+        if is_layer(op):
             problems += _parameter_problems(op, graph.tensors[op.output].channels)
     return problems
 
@@ -183,7 +163,7 @@ def _parameter_problems(op: FloatOp, channels: int) -> Iterator[str]:
     if op.weights is None:
         yield f"{what}: weights are missing, pass a float32 array"
         return
-    rank, axis = _WEIGHT_RANK[op.kind], _CHANNEL_AXIS[op.kind]
+    rank, axis = _WEIGHT_RANK[op.kind], channel_axis(op.kind)
     if op.weights.ndim != rank or op.weights.shape[axis] != channels:
         yield (
             f"{what}: weights have shape {op.weights.shape}, but must have {rank} axes with the "
@@ -200,9 +180,6 @@ def _parameter_problems(op: FloatOp, channels: int) -> Iterator[str]:
             f"{what}: {name} hold {'a' if count == 1 else f'{count:,}'} {verb} not finite, "
             "retrain or repair"
         )
-
-
-FloatArray = npt.NDArray[np.floating]
 
 
 def fold_batch_norm(

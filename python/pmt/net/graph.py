@@ -1,16 +1,17 @@
-"""Checks that a graph says one consistent thing before it becomes an image."""
+"""An int8 network as Python data, and the checks that it says one consistent thing."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+# In the order of the image format, which counts them from 1.
 OpKind = Literal[
     "conv2d",
     "depthwise_conv2d",
@@ -22,30 +23,78 @@ OpKind = Literal[
     "pad",
     "reshape",
 ]
+Shape = tuple[int, int, int]  # height, width, channels
+Pair = tuple[int, int]  # rows, columns
+Padding = tuple[int, int, int, int]  # top, left, bottom, right
+
+LAYER_KINDS: tuple[OpKind, ...] = ("conv2d", "depthwise_conv2d", "fully_connected")
+_POOL_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool")
+_WINDOW_KINDS = ("conv2d", "depthwise_conv2d", *_POOL_KINDS)
+_WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
+# These only move, compare or average int8 values: input and output share one quantization.
+KEEPING_KINDS: tuple[OpKind, ...] = (*_POOL_KINDS, "pad", "reshape")
+_INT32_MAX = 2**31 - 1
+_MAX_TERMS = 65535  # of 255 * 128 each
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """One activation: shape without the batch, and its quantization.
-
-    The real value is ``scale * (q - zero_point)`` for the int8 value ``q``.
-    """
+class BaseTensor:
+    """One activation: its name and its shape without the batch."""
 
     name: str
     height: int
     width: int
     channels: int
-    scale: float
-    zero_point: int
+
+    @property
+    def shape(self) -> Shape:
+        """Height, width, channels."""
+        return (self.height, self.width, self.channels)
 
     @property
     def elements(self) -> int:
-        """Number of int8 values."""
+        """Number of values."""
         return self.height * self.width * self.channels
 
 
+@dataclass(frozen=True)
+class Tensor(BaseTensor):
+    """One activation and its quantization.
+
+    The real value is ``scale * (q - zero_point)`` for the int8 value ``q``.
+    """
+
+    scale: float
+    zero_point: int
+
+    def is_quantized_as(self, scale: float, zero_point: int) -> bool:
+        """Whether a scale, as a float32, and a zero point are this activation's."""
+        same_scale = bool(np.float32(self.scale) == np.float32(scale))
+        return same_scale and self.zero_point == zero_point
+
+
 @dataclass
-class Op:
+class BaseOp:
+    """What a float op and an int8 op have in common. Tensors are indices into the graph's.
+
+    ``padding`` is top, left, bottom, right.
+    """
+
+    kind: OpKind
+    name: str
+    inputs: tuple[int, ...]
+    output: int
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+
+    def base_fields(self) -> dict[str, Any]:
+        """Return these fields by name, for an op of another number format."""
+        return {shared.name: getattr(self, shared.name) for shared in fields(BaseOp)}
+
+
+@dataclass
+class Op(BaseOp):
     """One operation. Tensors are indices into :attr:`Graph.tensors`.
 
     ``weights`` are int8: ``(out, kernel_h, kernel_w, in)`` for ``conv2d``,
@@ -54,21 +103,32 @@ class Op:
     ``padding`` is top, left, bottom, right; ``clamp`` the bounds of the int8 output.
     """
 
-    kind: OpKind
-    name: str
-    inputs: tuple[int, ...]
-    output: int
-    kernel: tuple[int, int] = (1, 1)
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    clamp: tuple[int, int] = (-128, 127)
+    clamp: Pair = (-128, 127)
     weights: npt.NDArray[np.int8] | None = None
     bias: npt.NDArray[np.int32] | None = None
     weight_scales: npt.NDArray[np.float32] | None = None
 
 
+TensorType = TypeVar("TensorType", bound=BaseTensor)
+OpType = TypeVar("OpType", bound=BaseOp)
+
+
 @dataclass
-class Graph:
+class BaseGraph(Generic[TensorType, OpType]):
+    """What a float graph and an int8 graph have in common; ops are in execution order."""
+
+    tensors: list[TensorType]
+    ops: list[OpType]
+    input: int
+    output: int
+    input_mean: tuple[float, ...]
+    input_std: tuple[float, ...]
+    blocks: dict[str, list[int]] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Graph(BaseGraph[Tensor, Op]):
     """A whole network: ops in execution order.
 
     ``blocks`` maps a block's name to the indices of its layers (ops with weights), ascending.
@@ -78,15 +138,6 @@ class Graph:
     reader of the model wants to know.
     """
 
-    tensors: list[Tensor]
-    ops: list[Op]
-    input: int
-    output: int
-    input_mean: tuple[float, ...]
-    input_std: tuple[float, ...]
-    blocks: dict[str, list[int]] = field(default_factory=dict)
-    metadata: dict[str, Any] = field(default_factory=dict)
-
 
 def graph_of_activations(tensors: list[Tensor], ops: list[Op]) -> Graph:
     """Return a network from its first tensor to its last, whose input is int8 and not pixels."""
@@ -94,17 +145,37 @@ def graph_of_activations(tensors: list[Tensor], ops: list[Op]) -> Graph:
     return Graph(tensors, ops, 0, len(tensors) - 1, (0.0,) * channels, (1.0,) * channels)
 
 
-_LAYER_KINDS = ("conv2d", "depthwise_conv2d", "fully_connected")
-_POOL_KINDS = ("average_pool", "max_pool")
-_WINDOW_KINDS = ("conv2d", "depthwise_conv2d", *_POOL_KINDS)
-_WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
-_INT32_MAX = 2**31 - 1
-_MAX_TERMS = 65535  # of 255 * 128 each
-
-
-def is_layer(op: Op) -> bool:
+def is_layer(op: BaseOp) -> bool:
     """Whether the op has weights, and so can be trained."""
-    return op.kind in _LAYER_KINDS
+    return op.kind in LAYER_KINDS
+
+
+def channel_axis(kind: OpKind) -> int:
+    """Return the axis of a layer's weights that runs over its output channels."""
+    return 2 if kind == "depthwise_conv2d" else 0
+
+
+def channel_shape(op: BaseOp, rank: int) -> tuple[int, ...]:
+    """Return the shape in which a vector over output channels is broadcast to the weights."""
+    return (-1,) if op.kind == "depthwise_conv2d" else (-1, *[1] * (rank - 1))
+
+
+def weight_shape(op: BaseOp, source: BaseTensor, channels: int) -> tuple[int, ...]:
+    """Return the shape that a layer's weights must have."""
+    if op.kind == "conv2d":
+        return (channels, *op.kernel, source.channels)
+    if op.kind == "depthwise_conv2d":
+        return (*op.kernel, channels)
+    return (channels, source.elements)
+
+
+def output_size(size: Pair, kernel: Pair, stride: Pair, padding: Padding) -> Pair:
+    """Return the height and width that windows over an input of a height and width give."""
+    top, left, bottom, right = padding
+    return (
+        (size[0] + top + bottom - kernel[0]) // stride[0] + 1,
+        (size[1] + left + right - kernel[1]) // stride[1] + 1,
+    )
 
 
 def check_graph(graph: Graph) -> None:
@@ -137,9 +208,10 @@ def _require(holds: bool, what: str, rule: str) -> None:
 
 def _check_tensor(index: int, tensor: Tensor) -> None:
     what = f"tensor {index} ({tensor.name!r})"
-    shape = (tensor.height, tensor.width, tensor.channels)
-    _require(all(size >= 1 for size in shape), what, f"shape {shape} must be positive")
-    _require(tensor.elements <= _INT32_MAX, what, f"shape {shape} has more than 2^31 - 1 elements")
+    _require(min(tensor.shape) >= 1, what, f"shape {tensor.shape} must be positive")
+    _require(
+        tensor.elements <= _INT32_MAX, what, f"shape {tensor.shape} has more than 2^31 - 1 elements"
+    )
     _require(
         math.isfinite(tensor.scale) and float(np.float32(tensor.scale)) > 0,
         what,
@@ -193,7 +265,7 @@ def _check_order(graph: Graph) -> None:
 
 def _check_op(graph: Graph, op: Op) -> None:
     what = f"op {op.name!r} ({op.kind})"
-    _require(op.kind in _LAYER_KINDS or op.kind in _WEIGHTLESS_KINDS, what, "unknown kind of op")
+    _require(is_layer(op) or op.kind in _WEIGHTLESS_KINDS, what, "unknown kind of op")
     low, high = op.clamp
     _require(-128 <= low <= high <= 127, what, f"clamp {op.clamp} must be ordered, in [-128, 127]")
     _require(
@@ -216,21 +288,19 @@ def _check_op(graph: Graph, op: Op) -> None:
             what,
             "only layers (convolutions, fully connected) have weights, bias and weight scales",
         )
+    expected = _EXPECTED_SHAPE[op.kind](op, source, target)
     _require(
-        _shape(target) == _EXPECTED_SHAPE[op.kind](op, source, target),
+        target.shape == expected,
         what,
-        f"output shape {_shape(target)} does not follow from input shape {_shape(source)}, "
-        f"which gives {_EXPECTED_SHAPE[op.kind](op, source, target)}",
+        f"output shape {target.shape} does not follow from input shape {source.shape}, "
+        f"which gives {expected}",
     )
     if op.kind == "add":
         second = graph.tensors[op.inputs[1]]
+        _require(second.shape == source.shape, what, f"adds {source.shape} and {second.shape}")
+    if op.kind in KEEPING_KINDS:
         _require(
-            _shape(second) == _shape(source), what, f"adds {_shape(source)} and {_shape(second)}"
-        )
-    if op.kind in (*_POOL_KINDS, "pad", "reshape"):
-        _require(
-            np.float32(source.scale) == np.float32(target.scale)
-            and source.zero_point == target.zero_point,
+            source.is_quantized_as(target.scale, target.zero_point),
             what,
             f"input quantization ({source.scale}, {source.zero_point}) must equal the output's "
             f"({target.scale}, {target.zero_point})",
@@ -265,18 +335,13 @@ def _check_no_window(what: str, op: Op) -> None:
 
 
 def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None:
-    expected: tuple[int, ...]
-    if op.kind == "conv2d":
-        expected = (target.channels, *op.kernel, source.channels)
-    elif op.kind == "depthwise_conv2d":
+    if op.kind == "depthwise_conv2d":
         _require(
             target.channels % source.channels == 0,
             what,
             f"{target.channels} output channels are no multiple of {source.channels}",
         )
-        expected = (*op.kernel, target.channels)
-    else:
-        expected = (target.channels, source.elements)
+    expected = weight_shape(op, source, target.channels)
     terms = math.prod(expected) // target.channels if op.kind != "depthwise_conv2d" else 1
     _require(
         terms <= _MAX_TERMS, what, f"sums {terms} products, int32 is sure to hold {_MAX_TERMS}"
@@ -317,32 +382,24 @@ def _check_blocks(graph: Graph) -> None:
         )
 
 
-def _shape(tensor: Tensor) -> tuple[int, int, int]:
-    return (tensor.height, tensor.width, tensor.channels)
+def _window_size(op: Op, source: Tensor) -> Pair:
+    return output_size((source.height, source.width), op.kernel, op.stride, op.padding)
 
 
-def _window_size(op: Op, source: Tensor) -> tuple[int, int]:
-    top, left, bottom, right = op.padding
-    return (
-        (source.height + top + bottom - op.kernel[0]) // op.stride[0] + 1,
-        (source.width + left + right - op.kernel[1]) // op.stride[1] + 1,
-    )
+def _reshaped(_: Op, source: Tensor, target: Tensor) -> Shape:
+    return target.shape if target.elements == source.elements else source.shape
 
 
-def _reshaped(op: Op, source: Tensor, target: Tensor) -> tuple[int, int, int]:
-    return _shape(target) if target.elements == source.elements else _shape(source)
-
-
-def _padded(op: Op, source: Tensor, target: Tensor) -> tuple[int, int, int]:
+def _padded(op: Op, source: Tensor, _: Tensor) -> Shape:
     top, left, bottom, right = op.padding
     return (source.height + top + bottom, source.width + left + right, source.channels)
 
 
-_EXPECTED_SHAPE: dict[str, Callable[[Op, Tensor, Tensor], tuple[int, int, int]]] = {
+_EXPECTED_SHAPE: dict[str, Callable[[Op, Tensor, Tensor], Shape]] = {
     "conv2d": lambda op, source, target: (*_window_size(op, source), target.channels),
     "depthwise_conv2d": lambda op, source, target: (*_window_size(op, source), target.channels),
     "fully_connected": lambda op, source, target: (1, 1, target.channels),
-    "add": lambda op, source, target: _shape(source),
+    "add": lambda op, source, target: source.shape,
     "average_pool": lambda op, source, target: (*_window_size(op, source), source.channels),
     "max_pool": lambda op, source, target: (*_window_size(op, source), source.channels),
     "mean": lambda op, source, target: (1, 1, source.channels),

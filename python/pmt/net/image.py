@@ -7,16 +7,17 @@ tools.
 from __future__ import annotations
 
 import json
+import math
 import reprlib
 import struct
 import zlib
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.parsing import parse_json
-from pmt.net.graph import Graph, Op, OpKind, Tensor, check_graph, is_layer
+from pmt.net.graph import Graph, Op, OpKind, Tensor, check_graph, is_layer, weight_shape
 
 MAGIC = b"PMTI"
 VERSION = 1
@@ -33,17 +34,7 @@ _CRC_FROM = 16
 _SECTIONS = ("tensors", "ops", "blocks", "block_layers", "names", "metadata", "data")
 _RECORD_BYTES = (_TENSOR.size, _OP.size, _BLOCK.size, 4, 1, 1, 1)
 
-_KINDS: tuple[OpKind, ...] = (
-    "conv2d",
-    "depthwise_conv2d",
-    "fully_connected",
-    "add",
-    "average_pool",
-    "max_pool",
-    "mean",
-    "pad",
-    "reshape",
-)
+_KINDS: tuple[OpKind, ...] = get_args(OpKind)
 
 
 def build_image(graph: Graph) -> bytes:
@@ -326,7 +317,7 @@ def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], dat
     )
     if is_layer(op):
         channels = tensors[output].channels
-        shape = _weight_shape(op, tensors[first], channels)
+        shape = weight_shape(op, tensors[first], channels)
         weights, bias, scales = numbers[10:]
         op.weights = _array(data, weights, "i1", shape).astype(np.int8)
         op.bias = _array(data, bias, "<i4", (channels,)).astype(np.int32)
@@ -334,18 +325,8 @@ def _unpack_op(record: tuple[Any, ...], names: bytes, tensors: list[Tensor], dat
     return op
 
 
-def _weight_shape(op: Op, source: Tensor, channels: int) -> tuple[int, ...]:
-    if op.kind == "conv2d":
-        return (channels, *op.kernel, source.channels)
-    if op.kind == "depthwise_conv2d":
-        return (*op.kernel, channels)
-    return (channels, source.elements)
-
-
 def _array(data: bytes, offset: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    count = 1
-    for size in shape:
-        count *= size
+    count = math.prod(shape)
     if count < 1 or offset % ALIGNMENT or offset + count * np.dtype(dtype).itemsize > len(data):
         raise ValueError(f"an array of shape {shape} at {offset} does not fit the data section")
     return np.frombuffer(data, dtype, count, offset).reshape(shape)

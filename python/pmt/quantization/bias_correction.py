@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import Model
-from pmt.net.float_graph import LAYER_KINDS, FloatGraph, FloatOp, check_images, check_same_ops
-from pmt.net.graph import Graph, Op
-from pmt.quantization import windows
+from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_same_ops
+from pmt.net.graph import Graph, Op, is_layer
 from pmt.quantization.float_forward import (
-    batch_size,
+    Progress,
     float_steps,
+    image_batches,
     last_readers,
     live_elements,
     normalize,
+    taps,
 )
 from pmt.quantization.integer_forward import Int8Array, run_op
-from pmt.quantization.ranges import Progress
 
 DoubleArray = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def correct_biases(
     known = {graph.input: Model.from_graph(graph).prepare(images)}
     for position, op in enumerate(result.ops):
         sources = [known[index] for index in op.inputs]
-        if op.kind in LAYER_KINDS:
+        if is_layer(op):
             _correct(op, result, sources[0], expected[position])
         known[op.output] = run_op(result, op, sources)
         for index in (*op.inputs, op.output):
@@ -99,17 +99,13 @@ def _float_means(
     """Mean of every layer's output before the activation, by the op's position."""
     positions = {op.output: position for position, op in enumerate(graph.ops)}
     means: dict[int, DoubleArray] = {}
-    batch = batch_size(graph)
-    for first in range(0, len(images), batch):
-        part = images[first : first + batch]
+    for part in image_batches(graph, images, progress):
         for step in float_steps(graph, normalize(graph, part)):
-            if step.op.kind in LAYER_KINDS:
+            if is_layer(step.op):
                 position = positions[step.op.output]
                 share = _tap_means(step.op, step.sources[0]) * (len(part) / len(images))
                 means[position] = means.get(position, 0.0) + share
-        if progress is not None:
-            progress(first + len(part), len(images))
-    return {position: _output_means(graph.ops[position], taps) for position, taps in means.items()}
+    return {place: _output_means(graph.ops[place], inputs) for place, inputs in means.items()}
 
 
 def _correct(op: Op, graph: Graph, source: Int8Array, expected: DoubleArray) -> None:
@@ -132,18 +128,18 @@ def _tap_means(op: FloatOp | Op, x: npt.NDArray[np.float32]) -> DoubleArray:
     """Mean of what each kernel tap reads: ``(kernel_h, kernel_w, in)``, or ``(in,)``."""
     if op.kind == "fully_connected":
         return np.asarray(x.reshape(len(x), -1).mean(axis=0, dtype=np.float64))
-    means = [tap.mean(axis=(0, 1, 2), dtype=np.float64) for _, _, tap in windows.taps(x, op, 0.0)]
+    means = [tap.mean(axis=(0, 1, 2), dtype=np.float64) for _, _, tap in taps(x, op, 0.0)]
     return np.asarray(means).reshape(*op.kernel, -1)
 
 
-def _output_means(op: FloatOp | Op, taps: DoubleArray) -> DoubleArray:
+def _output_means(op: FloatOp | Op, inputs: DoubleArray) -> DoubleArray:
     """Mean of every output channel, bias included, in the units of weights times input."""
     assert op.weights is not None
     weights = op.weights.astype(np.float64)
     bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
     if op.kind == "fully_connected":
-        return np.asarray(weights @ taps + bias)
+        return np.asarray(weights @ inputs + bias)
     if op.kind == "conv2d":
-        return np.asarray(np.einsum("oijc,ijc->o", weights, taps) + bias)
-    multiplier = weights.shape[-1] // taps.shape[-1]
-    return np.asarray((weights * np.repeat(taps, multiplier, axis=-1)).sum(axis=(0, 1)) + bias)
+        return np.asarray(np.einsum("oijc,ijc->o", weights, inputs) + bias)
+    multiplier = weights.shape[-1] // inputs.shape[-1]
+    return np.asarray((weights * np.repeat(inputs, multiplier, axis=-1)).sum(axis=(0, 1)) + bias)

@@ -9,14 +9,13 @@ import numpy.typing as npt
 
 from pmt.net.float_graph import (
     ACTIVATED_KINDS,
-    LAYER_KINDS,
     Activation,
     Bounds,
     FloatGraph,
     FloatOp,
     FloatTensor,
 )
-from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.graph import Graph, Op, Tensor, channel_shape, is_layer
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -57,7 +56,7 @@ def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     if clamps not in ("activation", "exact"):
         raise ValueError(f"clamps={clamps!r}: must be 'activation' or 'exact'")
     return FloatGraph(
-        tensors=[FloatTensor(t.name, t.height, t.width, t.channels) for t in graph.tensors],
+        tensors=[FloatTensor(t.name, *t.shape) for t in graph.tensors],
         ops=[_dequantized_op(op, graph, clamps) for op in graph.ops],
         input=graph.input,
         output=graph.output,
@@ -74,18 +73,10 @@ def tensor_ranges(graph: Graph) -> list[Bounds]:
 
 
 def _dequantized_op(op: Op, graph: Graph, clamps: Clamps) -> FloatOp:
-    result = FloatOp(
-        op.kind,
-        op.name,
-        op.inputs,
-        op.output,
-        kernel=op.kernel,
-        stride=op.stride,
-        padding=op.padding,
-    )
+    result = FloatOp(**op.base_fields())
     if op.kind in ACTIVATED_KINDS:
         result.activation = _activation(op.clamp, graph.tensors[op.output], clamps)
-    if op.kind in LAYER_KINDS:
+    if is_layer(op):
         if op.weights is None or op.weight_scales is None or op.bias is None:
             raise ValueError(f"op {op.name!r}: weights, weight_scales or bias are missing")
         result.weights, result.bias = _parameters(op, graph.tensors[op.inputs[0]].scale)
@@ -97,9 +88,7 @@ def _parameters(op: Op, input_scale: float) -> tuple[FloatArray, FloatArray]:
     assert op.weight_scales is not None
     assert op.bias is not None
     scales = op.weight_scales.astype(np.float64)
-    # Depthwise weights have their output channels last, where a vector of scales is broadcast.
-    spread = (-1,) if op.kind == "depthwise_conv2d" else (-1, *[1] * (op.weights.ndim - 1))
-    weights = op.weights * scales.reshape(spread)
+    weights = op.weights * scales.reshape(channel_shape(op, op.weights.ndim))
     return weights.astype(np.float32), (op.bias * (input_scale * scales)).astype(np.float32)
 
 

@@ -9,234 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.net.float_graph import (
-    LAYER_KINDS,
     Bounds,
     FloatGraph,
     FloatOp,
     check_calibration,
     check_float_graph,
 )
-from pmt.quantization.float_forward import batch_size, float_steps, normalize
-from pmt.quantization.ranges import Progress
+from pmt.net.graph import channel_axis, channel_shape, is_layer
+from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 
 # A positive factor per channel passes through these unchanged; padding is zero in float.
 _TRANSPARENT = ("pad", "max_pool", "average_pool", "mean")
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two layers, as positions in the graph's ops, and the tensors that lie between them."""
-
-    first: int
-    second: int
-    between: tuple[int, ...]
-
-
-def scalable_pairs(graph: FloatGraph) -> list[Pair]:
-    """Find every layer whose output reaches one other layer alone.
-
-    Paddings, pools and means may lie between, and a reshape before a fully_connected layer. An
-    activation that two ops read, or that is the network's output, belongs to no pair.
-    """
-    readers: dict[int, list[int]] = {}
-    for position, op in enumerate(graph.ops):
-        for index in op.inputs:
-            readers.setdefault(index, []).append(position)
-    pairs = []
-    for position, op in enumerate(graph.ops):
-        if op.kind in LAYER_KINDS:
-            pair = _pair_from(graph, position, readers)
-            if pair is not None:
-                pairs.append(pair)
-    return pairs
-
-
-def _pair_from(graph: FloatGraph, first: int, readers: dict[int, list[int]]) -> Pair | None:
-    channels = graph.tensors[graph.ops[first].output].channels
-    tensor = graph.ops[first].output
-    between = [tensor]
-    flattened = False
-    while tensor != graph.output and len(readers.get(tensor, [])) == 1:
-        (position,) = readers[tensor]
-        op = graph.ops[position]
-        if op.kind in LAYER_KINDS:
-            fits = op.kind == "fully_connected" or not flattened
-            return Pair(first, position, tuple(between)) if fits else None
-        if op.kind == "reshape":
-            flattened = flattened or graph.tensors[op.output].channels != channels
-        elif op.kind not in _TRANSPARENT or flattened or not _plain(op):
-            return None
-        tensor = op.output
-        between.append(tensor)
-    return None
-
-
-def _plain(op: FloatOp) -> bool:
-    return op.activation == "none"
-
-
-DoubleArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Bounds per channel, ``(channels,)`` each: no image leads outside."""
-
-    low: DoubleArray
-    high: DoubleArray
-
-    def clipped(self, bounds: tuple[float, float]) -> Interval:
-        """Return the interval after an activation with these bounds."""
-        return Interval(np.clip(self.low, *bounds), np.clip(self.high, *bounds))
-
-    def with_zero(self) -> Interval:
-        """Return the interval widened to hold zero, as padding does."""
-        return Interval(np.minimum(self.low, 0.0), np.maximum(self.high, 0.0))
-
-
-def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
-    """Bound what every op gives before its activation, for any image of pixels 0..255.
-
-    Returns
-    -------
-    dict of int to Interval
-        By output tensor. The bounds hold for real arithmetic, and are seldom reached.
-    """
-    before: dict[int, Interval] = {}
-    after = {graph.input: pixel_interval(graph)}
-    for op in graph.ops:
-        sources = [after[index] for index in op.inputs]
-        channels = graph.tensors[op.output].channels
-        before[op.output] = _propagated(op, sources, channels)
-        after[op.output] = before[op.output].clipped(op.bounds)
-    return before
-
-
-def pixel_interval(graph: FloatGraph) -> Interval:
-    """Return what pixels 0..255 become, per channel of the network's input."""
-    channels = graph.tensors[graph.input].channels
-    mean, std = (
-        np.resize(np.asarray(values, np.float64), channels)
-        for values in (graph.input_mean, graph.input_std)
-    )
-    ends = np.stack([(0.0 - mean) / std, (255.0 - mean) / std])
-    return Interval(ends.min(axis=0), ends.max(axis=0))
-
-
-def _propagated(op: FloatOp, sources: list[Interval], channels: int) -> Interval:
-    x = sources[0]
-    if op.kind == "add":
-        return Interval(x.low + sources[1].low, x.high + sources[1].high)
-    if op.kind == "reshape" and len(x.low) != channels:
-        return Interval(np.full(channels, x.low.min()), np.full(channels, x.high.max()))
-    if op.kind == "pad":
-        return x.with_zero()
-    if op.kind not in LAYER_KINDS:
-        return x
-    assert op.weights is not None
-    weights = _per_output(op, len(x.low))
-    if any(op.padding):
-        x = x.with_zero()
-    bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        repeat = weights.shape[1] // len(x.low)
-        low, high = np.repeat(x.low, repeat), np.repeat(x.high, repeat)
-        products = (weights * low, weights * high)
-        return Interval(
-            np.minimum(*products).sum(axis=0) + bias, np.maximum(*products).sum(axis=0) + bias
-        )
-    products = (weights * x.low, weights * x.high)
-    return Interval(
-        np.minimum(*products).sum(axis=(1, 2)) + bias, np.maximum(*products).sum(axis=(1, 2)) + bias
-    )
-
-
-def _per_output(op: FloatOp, channels: int) -> DoubleArray:
-    """Weights as ``(taps, out)`` for depthwise, else ``(out, taps, in)``."""
-    assert op.weights is not None
-    weights = op.weights.astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        return weights.reshape(-1, weights.shape[-1])
-    return weights.reshape(len(weights), -1, channels)
-
-
-def weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
-    """Factors that make the largest weights of both layers alike, channel by channel.
-
-    The first layer's bias counts as one of its weights: a dead channel has none to speak of but a
-    bias, which a factor from its weights alone would blow up, and the activation's range with it.
-    """
-    given = _largest_given(first)
-    if first.bias is not None:
-        given = np.maximum(given, np.abs(first.bias))
-    read = _largest_read(second, len(given))
-    return _root_of_ratio(given, read)
-
-
-def peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
-    """Factors that make peaks of the activation and weights of the second layer alike.
-
-    A depthwise layer has a scale per channel, so that there the peaks alone matter. The largest
-    peak stays what it was, so that channels that cannot be scaled are as large as the others.
-    """
-    read = _largest_read(second, len(peaks))
-    used = (peaks > 0.0) & (read > 0.0)
-    if not used.any():
-        return np.ones(len(peaks))
-    if second.kind == "depthwise_conv2d":
-        factors = np.where(used, peaks, 1.0)
-    else:
-        factors = _root_of_ratio(peaks, read)
-    common = float((peaks[used] / factors[used]).max() / peaks[used].max())
-    return np.where(used, factors * common, 1.0)
-
-
-def move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None:
-    """Divide the first layer's output channels by factors, and have the second multiply."""
-    assert first.weights is not None
-    assert second.weights is not None
-    if np.all(factors == 1.0):
-        return
-    shape = (-1,) if first.kind == "depthwise_conv2d" else (-1, *[1] * (first.weights.ndim - 1))
-    first.weights = (first.weights / factors.reshape(shape)).astype(np.float32)
-    if first.bias is not None:
-        first.bias = (first.bias / factors).astype(np.float32)
-    if second.kind == "depthwise_conv2d":
-        multiplier = second.weights.shape[-1] // len(factors)
-        second.weights = (second.weights * np.repeat(factors, multiplier)).astype(np.float32)
-    else:
-        # The channel is the last axis, and of a flattened input the one that runs fastest.
-        rows = second.weights.reshape(-1, len(factors)) * factors
-        second.weights = rows.reshape(second.weights.shape).astype(np.float32)
-
-
-def _largest_given(op: FloatOp) -> DoubleArray:
-    """Largest magnitude of the weights of every output channel."""
-    assert op.weights is not None
-    axis = op.weights.ndim - 1 if op.kind == "depthwise_conv2d" else 0
-    rows = np.moveaxis(np.abs(op.weights), axis, 0).reshape(op.weights.shape[axis], -1)
-    return np.asarray(rows.max(axis=1), np.float64)
-
-
-def _largest_read(op: FloatOp, channels: int) -> DoubleArray:
-    """Largest magnitude of the weights that read every input channel."""
-    assert op.weights is not None
-    weights = np.abs(op.weights).astype(np.float64)
-    if op.kind == "depthwise_conv2d":
-        weights = weights.reshape(-1, channels, weights.shape[-1] // channels)
-        return np.asarray(weights.max(axis=(0, 2)))
-    return np.asarray(weights.reshape(-1, channels).max(axis=0))
-
-
-def _root_of_ratio(given: DoubleArray, read: DoubleArray) -> DoubleArray:
-    used = (given > 0.0) & (read > 0.0)
-    return np.asarray(np.sqrt(np.where(used, given, 1.0) / np.where(used, read, 1.0)))
-
-
 _SWEEPS = 50
 _SETTLED = 1e-3
 _LARGEST_FACTOR = 2.0**10
 _MARGIN = 1 + 1e-5  # for rounding in float32, where a bound is kept out of reach
+
+DoubleArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -323,6 +112,208 @@ def equalize(
     )
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two layers, as positions in the graph's ops, and the tensors that lie between them."""
+
+    first: int
+    second: int
+    between: tuple[int, ...]
+
+
+def scalable_pairs(graph: FloatGraph) -> list[Pair]:
+    """Find every layer whose output reaches one other layer alone.
+
+    Paddings, pools and means may lie between, and a reshape before a fully_connected layer. An
+    activation that two ops read, or that is the network's output, belongs to no pair.
+    """
+    readers: dict[int, list[int]] = {}
+    for position, op in enumerate(graph.ops):
+        for index in op.inputs:
+            readers.setdefault(index, []).append(position)
+    pairs = []
+    for position, op in enumerate(graph.ops):
+        if is_layer(op):
+            pair = _pair_from(graph, position, readers)
+            if pair is not None:
+                pairs.append(pair)
+    return pairs
+
+
+def _pair_from(graph: FloatGraph, first: int, readers: dict[int, list[int]]) -> Pair | None:
+    channels = graph.tensors[graph.ops[first].output].channels
+    tensor = graph.ops[first].output
+    between = [tensor]
+    flattened = False
+    while tensor != graph.output and len(readers.get(tensor, [])) == 1:
+        (position,) = readers[tensor]
+        op = graph.ops[position]
+        if is_layer(op):
+            fits = op.kind == "fully_connected" or not flattened
+            return Pair(first, position, tuple(between)) if fits else None
+        if op.kind == "reshape":
+            flattened = flattened or graph.tensors[op.output].channels != channels
+        elif op.kind not in _TRANSPARENT or flattened or op.activation != "none":
+            return None
+        tensor = op.output
+        between.append(tensor)
+    return None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds per channel, ``(channels,)`` each: no image leads outside."""
+
+    low: DoubleArray
+    high: DoubleArray
+
+    def clipped(self, bounds: tuple[float, float]) -> Interval:
+        """Return the interval after an activation with these bounds."""
+        return Interval(np.clip(self.low, *bounds), np.clip(self.high, *bounds))
+
+    def with_zero(self) -> Interval:
+        """Return the interval widened to hold zero, as padding does."""
+        return Interval(np.minimum(self.low, 0.0), np.maximum(self.high, 0.0))
+
+
+def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
+    """Bound what every op gives before its activation, for any image of pixels 0..255.
+
+    Returns
+    -------
+    dict of int to Interval
+        By output tensor. The bounds hold for real arithmetic, and are seldom reached.
+    """
+    before: dict[int, Interval] = {}
+    after = {graph.input: pixel_interval(graph)}
+    for op in graph.ops:
+        sources = [after[index] for index in op.inputs]
+        channels = graph.tensors[op.output].channels
+        before[op.output] = _propagated(op, sources, channels)
+        after[op.output] = before[op.output].clipped(op.bounds)
+    return before
+
+
+def pixel_interval(graph: FloatGraph) -> Interval:
+    """Return what pixels 0..255 become, per channel of the network's input."""
+    channels = graph.tensors[graph.input].channels
+    mean, std = (
+        np.resize(np.asarray(values, np.float64), channels)
+        for values in (graph.input_mean, graph.input_std)
+    )
+    ends = np.stack([(0.0 - mean) / std, (255.0 - mean) / std])
+    return Interval(ends.min(axis=0), ends.max(axis=0))
+
+
+def _propagated(op: FloatOp, sources: list[Interval], channels: int) -> Interval:
+    x = sources[0]
+    if op.kind == "add":
+        return Interval(x.low + sources[1].low, x.high + sources[1].high)
+    if op.kind == "reshape" and len(x.low) != channels:
+        return Interval(np.full(channels, x.low.min()), np.full(channels, x.high.max()))
+    if op.kind == "pad":
+        return x.with_zero()
+    if not is_layer(op):
+        return x
+    assert op.weights is not None
+    weights = _per_output(op, len(x.low))
+    if any(op.padding):
+        x = x.with_zero()
+    bias = 0.0 if op.bias is None else op.bias.astype(np.float64)
+    if op.kind == "depthwise_conv2d":
+        repeat = weights.shape[1] // len(x.low)
+        low, high = np.repeat(x.low, repeat), np.repeat(x.high, repeat)
+        products = (weights * low, weights * high)
+        return Interval(
+            np.minimum(*products).sum(axis=0) + bias, np.maximum(*products).sum(axis=0) + bias
+        )
+    products = (weights * x.low, weights * x.high)
+    return Interval(
+        np.minimum(*products).sum(axis=(1, 2)) + bias, np.maximum(*products).sum(axis=(1, 2)) + bias
+    )
+
+
+def _per_output(op: FloatOp, channels: int) -> DoubleArray:
+    """Weights as ``(taps, out)`` for depthwise, else ``(out, taps, in)``."""
+    assert op.weights is not None
+    weights = op.weights.astype(np.float64)
+    if op.kind == "depthwise_conv2d":
+        return weights.reshape(-1, weights.shape[-1])
+    return weights.reshape(len(weights), -1, channels)
+
+
+def weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
+    """Factors that make the largest weights of both layers alike, channel by channel.
+
+    The first layer's bias counts as one of its weights: a dead channel has none to speak of but a
+    bias, which a factor from its weights alone would blow up, and the activation's range with it.
+    """
+    given = _largest_given(first)
+    if first.bias is not None:
+        given = np.maximum(given, np.abs(first.bias))
+    read = _largest_read(second, len(given))
+    return _root_of_ratio(given, read)
+
+
+def peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
+    """Factors that make peaks of the activation and weights of the second layer alike.
+
+    A depthwise layer has a scale per channel, so that there the peaks alone matter. The largest
+    peak stays what it was, so that channels that cannot be scaled are as large as the others.
+    """
+    read = _largest_read(second, len(peaks))
+    used = (peaks > 0.0) & (read > 0.0)
+    if not used.any():
+        return np.ones(len(peaks))
+    if second.kind == "depthwise_conv2d":
+        factors = np.where(used, peaks, 1.0)
+    else:
+        factors = _root_of_ratio(peaks, read)
+    common = float((peaks[used] / factors[used]).max() / peaks[used].max())
+    return np.where(used, factors * common, 1.0)
+
+
+def move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None:
+    """Divide the first layer's output channels by factors, and have the second multiply."""
+    assert first.weights is not None
+    assert second.weights is not None
+    if np.all(factors == 1.0):
+        return
+    divisors = factors.reshape(channel_shape(first, first.weights.ndim))
+    first.weights = (first.weights / divisors).astype(np.float32)
+    if first.bias is not None:
+        first.bias = (first.bias / factors).astype(np.float32)
+    if second.kind == "depthwise_conv2d":
+        multiplier = second.weights.shape[-1] // len(factors)
+        second.weights = (second.weights * np.repeat(factors, multiplier)).astype(np.float32)
+    else:
+        # The channel is the last axis, and of a flattened input the one that runs fastest.
+        rows = second.weights.reshape(-1, len(factors)) * factors
+        second.weights = rows.reshape(second.weights.shape).astype(np.float32)
+
+
+def _largest_given(op: FloatOp) -> DoubleArray:
+    """Largest magnitude of the weights of every output channel."""
+    assert op.weights is not None
+    rows = np.moveaxis(np.abs(op.weights), channel_axis(op.kind), 0)
+    return np.asarray(rows.reshape(len(rows), -1).max(axis=1), np.float64)
+
+
+def _largest_read(op: FloatOp, channels: int) -> DoubleArray:
+    """Largest magnitude of the weights that read every input channel."""
+    assert op.weights is not None
+    weights = np.abs(op.weights).astype(np.float64)
+    if op.kind == "depthwise_conv2d":
+        weights = weights.reshape(-1, channels, weights.shape[-1] // channels)
+        return np.asarray(weights.max(axis=(0, 2)))
+    return np.asarray(weights.reshape(-1, channels).max(axis=0))
+
+
+def _root_of_ratio(given: DoubleArray, read: DoubleArray) -> DoubleArray:
+    used = (given > 0.0) & (read > 0.0)
+    return np.asarray(np.sqrt(np.where(used, given, 1.0) / np.where(used, read, 1.0)))
+
+
 def _factors(
     graph: FloatGraph,
     pair: Pair,
@@ -369,14 +360,10 @@ def _channel_peaks(
 ) -> dict[int, DoubleArray]:
     """Largest magnitude of every channel of every layer's output."""
     peaks: dict[int, DoubleArray] = {}
-    batch = batch_size(graph)
-    for begin in range(0, len(images), batch):
-        part = images[begin : begin + batch]
+    for part in image_batches(graph, images, progress):
         for step in float_steps(graph, normalize(graph, part)):
-            if step.op.kind in LAYER_KINDS:
+            if is_layer(step.op):
                 rows = step.output.reshape(-1, step.output.shape[-1])
                 found = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
                 peaks[step.op.output] = np.maximum(peaks.get(step.op.output, 0.0), found)
-        if progress is not None:
-            progress(begin + len(part), len(images))
     return peaks

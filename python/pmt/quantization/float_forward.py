@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.net.float_graph import FloatGraph, FloatOp, check_images
-from pmt.quantization import windows
+from pmt.net.graph import BaseOp
 
 LARGEST_BATCH = 64
 _BATCH_BYTES = 128 * 2**20
 
-
-def last_readers(graph: FloatGraph) -> dict[int, int]:
-    """Return, for every tensor that an op reads, the position of the last such op."""
-    return {index: place for place, op in enumerate(graph.ops) for index in op.inputs}
-
-
-def live_elements(graph: FloatGraph) -> int:
-    """Return how many values an image has alive at once, at the most, with those being made."""
-    last_reader = last_readers(graph)
-    sizes = [int(np.prod(tensor.shape)) for tensor in graph.tensors]
-    alive = {graph.input}
-    most = sizes[graph.input]
-    for position, op in enumerate(graph.ops):
-        alive.add(op.output)
-        most = max(most, sum(sizes[index] for index in alive))
-        alive = {index for index in alive if last_reader.get(index, -1) > position}
-    return most
-
-
-def batch_size(graph: FloatGraph) -> int:
-    """Return how many images to run at once: at most 64, fewer where activations are large."""
-    # An op holds its padded input and one tap's product besides, hence the factor of three.
-    bytes_an_image = 3 * 4 * live_elements(graph)
-    return int(np.clip(_BATCH_BYTES // bytes_an_image, 1, LARGEST_BATCH))
-
-
+Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -126,6 +103,42 @@ def float_steps(graph: FloatGraph, inputs: FloatArray) -> Iterator[Step]:
                 known.pop(index, None)
 
 
+def last_readers(graph: FloatGraph) -> dict[int, int]:
+    """Return, for every tensor that an op reads, the position of the last such op."""
+    return {index: place for place, op in enumerate(graph.ops) for index in op.inputs}
+
+
+def live_elements(graph: FloatGraph) -> int:
+    """Return how many values an image has alive at once, at the most, with those being made."""
+    last_reader = last_readers(graph)
+    sizes = [tensor.elements for tensor in graph.tensors]
+    alive = {graph.input}
+    most = sizes[graph.input]
+    for position, op in enumerate(graph.ops):
+        alive.add(op.output)
+        most = max(most, sum(sizes[index] for index in alive))
+        alive = {index for index in alive if last_reader.get(index, -1) > position}
+    return most
+
+
+def batch_size(graph: FloatGraph) -> int:
+    """Return how many images to run at once: at most 64, fewer where activations are large."""
+    # An op holds its padded input and one tap's product besides, hence the factor of three.
+    bytes_an_image = 3 * 4 * live_elements(graph)
+    return int(np.clip(_BATCH_BYTES // bytes_an_image, 1, LARGEST_BATCH))
+
+
+def image_batches(
+    graph: FloatGraph, images: Array, progress: Progress | None = None
+) -> Iterator[Array]:
+    """Yield images in batches, and report images done and in all after each."""
+    batch = batch_size(graph)
+    for first in range(0, len(images), batch):
+        yield images[first : first + batch]
+        if progress is not None:
+            progress(min(first + batch, len(images)), len(images))
+
+
 def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
     x = sources[0]
     match op.kind:
@@ -134,20 +147,89 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
         case "mean":
             return np.asarray(x.mean(axis=(1, 2), dtype=np.float32))
         case "average_pool":
-            return windows.pool_average(x, op)
+            return pool_average(x, op)
         case "max_pool":
-            return windows.pool_maximum(x, op)
+            return pool_maximum(x, op)
         case "pad":
-            return windows.pad(x, op.padding, 0.0)
+            return pad(x, op.padding, 0.0)
         case "reshape":
             return x
     assert op.weights is not None  # checked by quantize()
     if op.kind == "conv2d":
-        total = windows.convolve(x, op.weights, op)
+        total = convolve(x, op.weights, op)
     elif op.kind == "depthwise_conv2d":
-        total = windows.convolve_depthwise(x, op.weights, op)
+        total = convolve_depthwise(x, op.weights, op)
     else:
         total = x.reshape(len(x), -1) @ op.weights.T
     if op.bias is not None:
         total += op.bias
     return total
+
+
+def convolve(x: Array, weights: Array, op: BaseOp) -> Array:
+    """Sums of a ``conv2d`` without bias: ``(N, H, W, in)`` to ``(N, OH, OW, out)``."""
+    total: Array | None = None
+    for row, column, tap in taps(x, op, 0):
+        term = tap @ weights[:, row, column, :].T
+        if total is None:
+            total = term
+        else:
+            total += term
+    assert total is not None
+    return total
+
+
+def convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
+    """Sums of a ``depthwise_conv2d`` without bias; output ``c`` reads input ``c // multiplier``."""
+    multiplier = weights.shape[-1] // x.shape[-1]
+    if multiplier > 1:
+        x = np.repeat(x, multiplier, axis=-1)
+    total: Array | None = None
+    term: Array | None = None
+    for row, column, tap in taps(x, op, 0):
+        if total is None:
+            total = tap * weights[row, column]
+            term = np.empty_like(total)
+        else:
+            total += np.multiply(tap, weights[row, column], out=term)
+    assert total is not None
+    return total
+
+
+def pool_average(x: Array, op: BaseOp) -> Array:
+    """Sum of the pixels in each window, by their count: padding is not counted."""
+    inside = np.ones((1, *x.shape[1:3], 1), x.dtype)
+    total = sum(tap for _, _, tap in taps(x, op, 0))
+    count = sum(tap for _, _, tap in taps(inside, op, 0))
+    return np.asarray(total / count)
+
+
+def pool_maximum(x: Array, op: BaseOp) -> Array:
+    """Greatest pixel of each window; padding never wins."""
+    return np.asarray(reduce(np.maximum, (tap for _, _, tap in taps(x, op, -np.inf))))
+
+
+def pad(x: Array, padding: tuple[int, int, int, int], fill: float) -> Array:
+    """Add rows and columns at top, left, bottom, right."""
+    if not any(padding):
+        return x
+    top, left, bottom, right = padding
+    return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+
+
+def taps(x: Array, op: BaseOp, fill: float) -> Iterator[tuple[int, int, Array]]:
+    """Row and column of each kernel tap, and what it reads: a view of shape (N, OH, OW, C)."""
+    padded = pad(x, op.padding, fill)
+    rows = (padded.shape[1] - op.kernel[0]) // op.stride[0] + 1
+    columns = (padded.shape[2] - op.kernel[1]) // op.stride[1] + 1
+    for row in range(op.kernel[0]):
+        for column in range(op.kernel[1]):
+            yield (
+                row,
+                column,
+                padded[
+                    :,
+                    row : row + (rows - 1) * op.stride[0] + 1 : op.stride[0],
+                    column : column + (columns - 1) * op.stride[1] + 1 : op.stride[1],
+                ],
+            )

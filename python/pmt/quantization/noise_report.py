@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from pmt.net.float_graph import FloatGraph, check_same_ops
 from pmt.net.graph import Graph, OpKind
-from pmt.quantization.float_forward import batch_size, float_steps, normalize
+from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
 from pmt.quantization.integer_forward import dequantized, integer_activations
-from pmt.quantization.ranges import Progress
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,8 @@ def signal_to_noise(
     """
     check_same_ops(float_graph, graph)
     powers = np.zeros((len(graph.ops), 2))
-    batch = batch_size(float_graph)
-    for first in range(0, len(images), batch):
-        part = images[first : first + batch]
+    for part in image_batches(float_graph, images, progress):
         powers += _powers(float_graph, graph, part)
-        if progress is not None:
-            progress(first + len(part), len(images))
     return [
         OpNoise(op.name, op.kind, _decibel(signal, noise))
         for op, (signal, noise) in zip(graph.ops, powers, strict=True)

@@ -9,18 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.net.float_graph import (
-    LAYER_KINDS,
     Bounds,
     FloatGraph,
     FloatOp,
     check_calibration,
     check_float_graph,
 )
-from pmt.net.graph import Graph, Op, OpKind, Tensor
+from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, channel_axis, is_layer
 from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.equalization import equalize as equalized
+from pmt.quantization.float_forward import Progress
 from pmt.quantization.ranges import (
-    Progress,
     Range,
     RangeMethod,
     activation_ranges,
@@ -28,8 +27,6 @@ from pmt.quantization.ranges import (
     scale_and_zero_point,
 )
 
-# These only move or compare int8 values, so input and output share one quantization.
-_SAME_QUANTIZATION: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
 _WEIGHT_STEPS = 127
 
@@ -146,10 +143,10 @@ def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tenso
     parameters = [scale_and_zero_point(*bounds) for bounds in ranges]
     parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:
-        if op.kind in _SAME_QUANTIZATION:
+        if op.kind in KEEPING_KINDS:
             parameters[op.output] = parameters[op.inputs[0]]
     return [
-        Tensor(t.name, t.height, t.width, t.channels, scale, zero_point)
+        Tensor(t.name, *t.shape, scale, zero_point)
         for t, (scale, zero_point) in zip(graph.tensors, parameters, strict=True)
     ]
 
@@ -161,17 +158,8 @@ def _pixel_range(graph: FloatGraph) -> Range:
 
 
 def _quantized_op(op: FloatOp, tensors: list[Tensor]) -> Op:
-    result = Op(
-        op.kind,
-        op.name,
-        op.inputs,
-        op.output,
-        kernel=op.kernel,
-        stride=op.stride,
-        padding=op.padding,
-        clamp=_clamp(op.bounds, tensors[op.output]),
-    )
-    if op.kind in LAYER_KINDS:
+    result = Op(**op.base_fields(), clamp=_clamp(op.bounds, tensors[op.output]))
+    if is_layer(op):
         _quantize_parameters(op, result, tensors[op.inputs[0]].scale)
     return result
 
@@ -184,13 +172,13 @@ def _clamp(bounds: Bounds, output: Tensor) -> tuple[int, int]:
 
 def _quantize_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
     assert op.weights is not None  # by check_float_graph
-    channel_axis = op.weights.ndim - 1 if op.kind == "depthwise_conv2d" else 0
-    weights = np.moveaxis(op.weights, channel_axis, 0).astype(np.float64)
+    axis = channel_axis(op.kind)
+    weights = np.moveaxis(op.weights, axis, 0).astype(np.float64)
     bias = np.zeros(len(weights)) if op.bias is None else op.bias.astype(np.float64)
     scales = _weight_scales(weights.reshape(len(weights), -1), bias, input_scale)
     column = scales.astype(np.float64).reshape(-1, *[1] * (weights.ndim - 1))
     steps = np.clip(np.rint(weights / column), -_WEIGHT_STEPS, _WEIGHT_STEPS)
-    result.weights = np.ascontiguousarray(np.moveaxis(steps, 0, channel_axis).astype(np.int8))
+    result.weights = np.ascontiguousarray(np.moveaxis(steps, 0, axis).astype(np.int8))
     result.weight_scales = scales
     result.bias = np.rint(bias / (input_scale * scales.astype(np.float64))).astype(np.int32)
 
