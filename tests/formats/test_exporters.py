@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import json
 import os
+import re
+import sys
+from pathlib import Path
 
 import emulator
 import numpy as np
 import pytest
 from drawn_graphs import drawn_graph
-from networks import pixels, residual_network
+from networks import every_op, pixels, residual_network, smooth_network
 
 import pmt
 from pmt import formats
 from pmt._util import atomic_file
+from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 from pmt.net.image import build_image, read_graph
 
 
-def graph_of(arrays) -> Graph:
+def graph_of_arrays(path: Path) -> Graph:
     """Rebuild a graph from the arrays of an .npz file, as its documentation says."""
+    with np.load(path) as file:
+        arrays = dict(file)
     structure = json.loads(str(arrays["graph"]))
     ops = []
     for fields in structure["ops"]:
@@ -46,6 +51,43 @@ def graph_of(arrays) -> Graph:
     )
 
 
+def graph_of_c(path: Path) -> Graph:
+    """Read the image between the braces of a C array."""
+    array = path.read_text().rpartition("] = {")[2].partition("};")[0]
+    return read_graph(bytes(int(byte, 16) for byte in re.findall(r"0x(..),", array)))
+
+
+# How a written file is read again, where no importer does it.
+READERS = {".npz": graph_of_arrays, ".h": graph_of_c, ".c": graph_of_c}
+NETWORKS = {"residual": residual_network, "smooth": smooth_network, "every op": every_op}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
+def test_what_is_read_again_gives_the_same_logits(suffix, network, tmp_path):
+    model = NETWORKS[network]()
+    path = tmp_path / f"net{suffix}"
+    model.save(path)
+    again = Model.from_graph(READERS.get(suffix, formats.read)(path))
+    inputs = model.prepare(pixels(model, 20))
+    assert again.core.logits(inputs).tobytes() == model.core.logits(inputs).tobytes()
+
+
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
+def test_a_place_that_cannot_be_written_is_named(suffix, tmp_path):
+    graph = residual_network().to_graph()
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / f"net{suffix}").mkdir()
+    with pytest.raises(FileNotFoundError, match="none does not exist; create it"):
+        formats.write(graph, tmp_path / "none" / f"net{suffix}")
+    with pytest.raises(NotADirectoryError, match="file is a file; choose a folder"):
+        formats.write(graph, tmp_path / "file" / f"net{suffix}")
+    with pytest.raises(IsADirectoryError, match="is a folder; give a file's name"):
+        formats.write(graph, tmp_path / f"net{suffix}")
+    assert sorted(os.listdir(tmp_path)) == ["file", f"net{suffix}"]
+    assert os.listdir(tmp_path / f"net{suffix}") == []
+
+
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_every_format_is_written_whole_and_the_same_again(suffix, tmp_path):
     pytest.importorskip("tflite")
@@ -68,8 +110,7 @@ def test_an_image_is_written_as_save_writes_it(tmp_path):
 def test_arrays_are_the_whole_network(seed, tmp_path):
     graph = read_graph(build_image(drawn_graph(seed)))  # scales as float32 holds them
     formats.write(graph, tmp_path / "net.npz")
-    with np.load(tmp_path / "net.npz") as arrays:
-        assert build_image(graph_of(arrays)) == build_image(graph)
+    assert build_image(graph_of_arrays(tmp_path / "net.npz")) == build_image(graph)
 
 
 def test_arrays_of_real_networks_are_the_whole_network(mcunet_path, resnet8_path, tmp_path):
@@ -77,8 +118,7 @@ def test_arrays_of_real_networks_are_the_whole_network(mcunet_path, resnet8_path
     for path in (mcunet_path, resnet8_path, "fashion_mnist_dscnn"):
         model = pmt.load(path)
         model.save(tmp_path / "net.npz")
-        with np.load(tmp_path / "net.npz") as arrays:
-            assert build_image(graph_of(arrays)) == model.image()
+        assert build_image(graph_of_arrays(tmp_path / "net.npz")) == model.image()
 
 
 def test_arrays_are_named_and_enough_to_compute_a_layer(tmp_path):
@@ -163,33 +203,29 @@ def test_a_full_disk_leaves_what_was_there(suffix, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [f"net{suffix}"]
 
 
-def test_ctrl_c_leaves_what_was_there(tmp_path, monkeypatch):
-    (tmp_path / "net.h").write_bytes(b"old")
+@pytest.mark.parametrize("suffix", formats.SUFFIXES)
+def test_ctrl_c_leaves_what_was_there(suffix, tmp_path, monkeypatch):
+    (tmp_path / f"net{suffix}").write_bytes(b"old")
 
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(atomic_file.os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        residual_network().save(tmp_path / "net.h")
-    assert (tmp_path / "net.h").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["net.h"]
+        residual_network().save(tmp_path / f"net{suffix}")
+    assert (tmp_path / f"net{suffix}").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [f"net{suffix}"]
 
 
 @pytest.mark.parametrize(
     ("suffix", "package"), [(".tflite", "tflite"), (".onnx", "onnx"), (".tflite", "flatbuffers")]
 )
 def test_a_missing_package_says_what_to_install(suffix, package, tmp_path, monkeypatch):
-    real_import = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name == package:
-            raise ImportError(name)
-        return real_import(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     extra = suffix[1:]
-    message = rf'{suffix} needs the package {extra}: pip install "poor-mans-training\[{extra}\]"'
+    message = (
+        rf'writing {suffix} needs the package {extra}: pip install "poor-mans-training\[{extra}\]"'
+    )
     with pytest.raises(ImportError, match=message):
         residual_network().save(tmp_path / f"net{suffix}")
     assert os.listdir(tmp_path) == []

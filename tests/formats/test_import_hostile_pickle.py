@@ -112,17 +112,6 @@ def test_wrong_archives_are_refused(tmp_path: Path) -> None:
     path.write_bytes(empty.getvalue())
     with pytest.raises(ValueError, match=r"0 members named data\.pkl"):
         tiny_training.read(path)
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*missing\.pkl"):
-        tiny_training.read(tmp_path / "missing.pkl")
-
-
-def test_truncated_archive_is_refused(tmp_path: Path) -> None:
-    data = saved(tmp_path / "whole.pkl", small_network()).read_bytes()
-    path = tmp_path / "net.pkl"
-    for length in range(0, len(data), 101):
-        path.write_bytes(data[:length])
-        with pytest.raises(ValueError, match=r"^net\.pkl: is not a sound torch zip archive"):
-            tiny_training.read(path)
 
 
 def test_flipped_bits_never_give_another_error(tmp_path: Path) -> None:

@@ -48,8 +48,6 @@ def test_the_formula_of_pixels(tmp_path: Path) -> None:
     path.write_bytes(onnx_model(residual_network().to_graph()))
     graph = onnx_qdq.read(path, input_mean=(1, 2, 3), input_std=4)
     assert (graph.input_mean, graph.input_std) == ((1.0, 2.0, 3.0), (4.0, 4.0, 4.0))
-    with pytest.raises(TypeError, match=r"\['classes'\] are unknown for an \.onnx file"):
-        onnx_qdq.read(path, classes=3)
 
 
 def float_network(net: Network) -> str:

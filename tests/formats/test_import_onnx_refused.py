@@ -46,37 +46,6 @@ def test_files_that_are_no_model(content: bytes, tmp_path: Path) -> None:
         formats.read(path)
 
 
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
-        onnx_float.read(tmp_path / "net.onnx")
-
-
-def test_every_cut_of_a_file_is_an_error(tmp_path: Path) -> None:
-    whole = saved(tmp_path).read_bytes()
-    path = tmp_path / "cut.onnx"
-    for size in range(0, len(whole), 97):
-        path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"^cut\.onnx: "):
-            onnx_float.read(path)
-
-
-def test_changed_bytes_give_an_error_or_a_network(tmp_path: Path) -> None:
-    whole = saved(tmp_path).read_bytes()
-    path = tmp_path / "changed.onnx"
-    rng = np.random.default_rng(0)
-    refusals = 0
-    for _ in range(300):
-        content = bytearray(whole)
-        for place in rng.integers(0, len(whole), 3):
-            content[place] = rng.integers(0, 256)
-        path.write_bytes(bytes(content))
-        try:
-            onnx_float.read(path)
-        except ValueError:
-            refusals += 1
-    assert 0 < refusals < 300
-
-
 def cyclic(model) -> None:
     model.graph.node[0].input[0] = model.graph.node[1].output[0]
 

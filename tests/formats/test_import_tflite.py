@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import builtins
 import itertools
-import sys
 from pathlib import Path
 
 import emulator
@@ -120,11 +118,6 @@ def test_own_preprocessing(tmp_path: Path) -> None:
         imported(tmp_path, small_network(), input_mean=[1])
 
 
-def test_unknown_option_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"\['classes'\] are unknown for a .tflite"):
-        imported(tmp_path, small_network(), classes=3)
-
-
 def test_names_are_unique(tmp_path: Path) -> None:
     b = TfliteBuilder()
     tensors = [b.activation(1, 4, 4, 2) for _ in range(4)]
@@ -139,24 +132,6 @@ def test_names_are_unique(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"is not a \.tflite file, it has no 'TFL3'"):
         imported(tmp_path, b"\x1c\0\0\0ONNX" + bytes(100))
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
-        tflite.read(tmp_path / "missing.tflite")
-
-
-def test_missing_package_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real_import = builtins.__import__
-
-    def without_tflite(name: str, *arguments: object, **options: object) -> object:
-        if name == "tflite":
-            raise ImportError(name)
-        return real_import(name, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.delitem(sys.modules, "tflite")
-    monkeypatch.setattr(builtins, "__import__", without_tflite)
-    with pytest.raises(ImportError, match=r'pip install "poor-mans-training\[tflite\]"'):
-        imported(tmp_path, small_network())
 
 
 def test_names_of_fused_operators_are_those_of_the_convolution() -> None:

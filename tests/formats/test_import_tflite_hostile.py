@@ -69,12 +69,6 @@ def test_mutated_words_are_read_or_refused(name: str, place: float, value: int) 
     attempt(bytes(data))
 
 
-def test_truncated_files_are_refused() -> None:
-    data = FILES["mobilenet"]
-    for length in range(0, len(data) - 64, 337):
-        assert attempt(data[:length])
-
-
 def test_memory_stays_in_the_class_of_the_file() -> None:
     generator = np.random.default_rng(5)
     tracemalloc.start()

@@ -170,7 +170,6 @@ def test_other_resolutions(mcunet_path: Path, resolution: int) -> None:
         ({"classes": 2.5}, TypeError, r"classes=2.5: must be an integer"),
         ({"resolution": 16}, ValueError, r"resolution=16: must be in \[32, 512\]"),
         ({"resolution": True}, TypeError, r"resolution=True: must be an integer"),
-        ({"input_mean": 3}, TypeError, r"\['input_mean'\] are unknown for a tiny-training"),
     ],
 )
 def test_options_are_checked(

@@ -39,24 +39,22 @@ def c_header(graph: Graph, file_name: str) -> bytes:
     ValueError
         If the graph contradicts itself.
     """
-    image = build_image(graph)
-    name = array_name(file_name)
+    image, name = build_image(graph), array_name(file_name)
     capitals = name.upper()
     return _text(
-        _comment(graph, image, file_name, f"{name}[{capitals}_SIZE], {capitals}_CRC32"),
+        *_comment(graph, image, file_name, f"{name}[{capitals}_SIZE], {capitals}_CRC32"),
         f"#ifndef {capitals}_H",
         f"#define {capitals}_H",
         "",
-        "#include <stdint.h>",
-        "",
-        f"#define {capitals}_SIZE {len(image)}u",
-        f"#define {capitals}_CRC32 0x{zlib.crc32(image):08x}u",
-        "",
-        *_alignment(capitals),
-        "",
-        f"{capitals}_ALIGNED static const uint8_t {name}[{capitals}_SIZE] = {{",
-        *_rows(image),
-        "};",
+        *_array(
+            image,
+            capitals,
+            [
+                f"#define {capitals}_SIZE {len(image)}u",
+                f"#define {capitals}_CRC32 0x{zlib.crc32(image):08x}u",
+            ],
+            [f"{capitals}_ALIGNED static const uint8_t {name}[{capitals}_SIZE] = {{"],
+        ),
         "",
         f"#endif  /* {capitals}_H */",
     )
@@ -83,56 +81,45 @@ def c_source(graph: Graph, file_name: str) -> bytes:
     ValueError
         If the graph contradicts itself.
     """
-    image = build_image(graph)
-    name = array_name(file_name)
+    image, name = build_image(graph), array_name(file_name)
     capitals = name.upper()
-    declarations = [
-        f"extern const uint8_t {name}[{len(image)}];",
-        f"extern const uint32_t {name}_size;",
-        f"extern const uint32_t {name}_crc32;",
-    ]
     return _text(
-        _comment(graph, image, file_name, "declare what stands between the braces below"),
-        "#include <stdint.h>",
-        "",
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        *declarations,
-        "#ifdef __cplusplus",
-        "}",
-        "#endif",
-        "",
-        *_alignment(capitals),
-        "",
-        f"const uint32_t {name}_size = {len(image)}u;",
-        f"const uint32_t {name}_crc32 = 0x{zlib.crc32(image):08x}u;",
-        f"{capitals}_ALIGNED const uint8_t {name}[{len(image)}] = {{",
-        *_rows(image),
-        "};",
+        *_comment(graph, image, file_name, "declare what stands between the braces below"),
+        *_array(
+            image,
+            capitals,
+            [
+                "#ifdef __cplusplus",
+                'extern "C" {',
+                "#endif",
+                f"extern const uint8_t {name}[{len(image)}];",
+                f"extern const uint32_t {name}_size;",
+                f"extern const uint32_t {name}_crc32;",
+                "#ifdef __cplusplus",
+                "}",
+                "#endif",
+            ],
+            [
+                f"const uint32_t {name}_size = {len(image)}u;",
+                f"const uint32_t {name}_crc32 = 0x{zlib.crc32(image):08x}u;",
+                f"{capitals}_ALIGNED const uint8_t {name}[{len(image)}] = {{",
+            ],
+        ),
     )
 
 
 def array_name(file_name: str) -> str:
-    """Return the C name of the array in a file.
+    """Return the C name of the array in a file: ``resnet8_v2_model`` for ``resnet8 v2.h``.
 
-    Parameters
-    ----------
-    file_name : str
-        For example ``resnet8 v2.h``.
-
-    Returns
-    -------
-    str
-        For example ``resnet8_v2_model``: ASCII, and never a keyword, a reserved name or a macro
-        that a compiler defines, such as ``linux``.
+    It is ASCII, and never a keyword, a reserved name or a macro that a compiler defines, such as
+    ``linux``.
     """
     stem = re.sub(r"[^A-Za-z0-9]+", "_", PurePath(file_name).stem).strip("_")
     stem = f"net_{stem}" if stem[:1].isdigit() else stem
     return f"{stem}_model" if stem else "model"
 
 
-def _comment(graph: Graph, image: bytes, file_name: str, how: str) -> str:
+def _comment(graph: Graph, image: bytes, file_name: str, use: str) -> list[str]:
     tensor = graph.tensors[graph.input]
     output = graph.tensors[graph.output]
     layers = [op for op in graph.ops if is_layer(op)]
@@ -147,9 +134,9 @@ def _comment(graph: Graph, image: bytes, file_name: str, how: str) -> str:
         f"Image: {len(image)} bytes, CRC-32 {zlib.crc32(image):08x}, aligned to {ALIGNMENT} bytes.",
         f"Network: {len(layers)} layers, {weights} int8 weights, {output.elements} outputs.",
         f"Input: {tensor.height} x {tensor.width} x {tensor.channels}, {input_formula(graph)}.",
-        f"Use: {how}.",
+        f"Use: {use}.",
     ]
-    return "\n".join(["/*", *(f" * {_harmless(line)}" for line in lines), " */"])
+    return ["/*", *(f" * {_harmless(line)}" for line in lines), " */"]
 
 
 def _harmless(text: str) -> str:
@@ -177,9 +164,18 @@ def _alignment(capitals: str) -> list[str]:
     ]
 
 
-def _rows(image: bytes) -> list[str]:
+def _array(
+    image: bytes, capitals: str, declarations: list[str], definition: list[str]
+) -> list[str]:
     rows = (image[i : i + _BYTES_A_LINE] for i in range(0, len(image), _BYTES_A_LINE))
-    return ["  " + "".join(_HEX[value] for value in row) for row in rows]
+    return [
+        *("#include <stdint.h>", ""),
+        *(*declarations, ""),
+        *(*_alignment(capitals), ""),
+        *definition,
+        *("  " + "".join(_HEX[value] for value in row) for row in rows),
+        "};",
+    ]
 
 
 def _text(*lines: str) -> bytes:

@@ -1,8 +1,4 @@
-"""Layers of other formats as this engine's: blocks, biases, dense kernels, limits of an image.
-
-Image ops cannot change a tensor's quantization or add a constant; this layer does both. A weight of
-64 with scale ``|factor| / 64`` is exact where the factor is 1, since 64 is a power of two, and lets
-the int32 bias hold the offset to 1/64 of an input step.
+"""What importers and exporters share: layers as this engine has them, blocks, pixels, limits.
 
 Image ops have neither groups nor dilation. The zeros cost multiplications, and training may change
 them as any other weight: a trained network is a dense one.
@@ -16,20 +12,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.net.graph import Graph, Op, Tensor
-
-__all__ = [
-    "bounded_bias",
-    "channelwise_layer",
-    "check_limits",
-    "dense_kernel",
-    "input_formula",
-    "kernel_extent",
-    "spread_depthwise",
-]
-
+from pmt.net.graph import Graph, Op, Pair, Tensor, channel_axis
 
 BLOCK_COUNT = 4
+UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+
+# The limits stand in cpp/core/image/model.hpp.
+_MOST_TENSORS = 2048
+_MOST_OPS = 1024
+_MOST_VALUES = 2**28
+_LARGEST_SIDE = 4096
+_MOST_CHANNELS = 65536
+_TENSOR_SCALES = (1e-12, 1e6)
+_WEIGHT_SCALES = (1e-30, 1e6)
+_SHOWN = 6  # problems in one message
+
+Array = npt.NDArray[Any]
+Vector = npt.NDArray[np.float64]
 
 
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
@@ -56,7 +56,16 @@ def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
     return blocks
 
 
-_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+def layer_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
+    """Return ``B1`` to ``B4`` (the layers before the head), ``head`` and ``all``."""
+    return consecutive_blocks(layers[:-1]) | {"head": list(layers[-1:]), "all": list(layers)}
+
+
+def raw_pixels(
+    scale: float, zero_point: int, channels: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the input mean and spread with which the int8 input is exactly pixel - 128."""
+    return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
 
 
 def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
@@ -64,50 +73,29 @@ def bounded_bias(op: Op, source: Tensor) -> npt.NDArray[np.int32]:
 
     pmt adds the two in float32. Other engines add them in int32, where the bias of a dead channel,
     at the end of the range, would wrap. The largest change is the largest sum that the channel's
-    weights can make.
-
-    Parameters
-    ----------
-    op : Op
-        The layer; without biases they are zeros.
-    source : Tensor
-        Its input.
-
-    Returns
-    -------
-    ndarray of int32, shape (out,)
-        The biases.
+    weights can make. ``source`` is the layer's input; without biases they are zeros.
     """
     assert op.weights is not None
-    out = op.weights.shape[-1 if op.kind == "depthwise_conv2d" else 0]
-    bias = np.zeros(out, np.int64) if op.bias is None else op.bias.astype(np.int64)
-    axis = -1 if op.kind == "depthwise_conv2d" else 0
-    sizes = np.abs(np.moveaxis(op.weights, axis, 0).reshape(out, -1).astype(np.int64)).sum(axis=1)
+    weights = np.moveaxis(op.weights, channel_axis(op.kind), 0)
+    bias = np.zeros(len(weights), np.int64) if op.bias is None else op.bias.astype(np.int64)
+    sizes = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
     reach = sizes * max(127 - source.zero_point, 128 + source.zero_point)
     return np.clip(bias, _LOWEST + reach, _HIGHEST - reach).astype(np.int32)
 
 
-_WEIGHT = 64
+def unit_layer(factors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
+    """Return weights and weight scales of a 1x1 depthwise layer with a factor per channel."""
+    scales = np.where(factors == 0, 1.0, np.abs(factors)) / UNIT_WEIGHT
+    return (UNIT_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1), scales
 
 
 def channelwise_layer(
-    source: Tensor,
-    factor: float | npt.NDArray[np.float64] = 1.0,
-    offset: float | npt.NDArray[np.float64] = 0.0,
+    source: Tensor, factor: float | Vector = 1.0, offset: float | Vector = 0.0
 ) -> dict[str, Any]:
-    """Return weights, bias and weight scales of the layer.
+    """Return weights, bias and weight scales of the layer ``source * factor + offset``.
 
-    Parameters
-    ----------
-    source : Tensor
-        What the layer reads.
-    factor, offset : float or ndarray of float64, shape (channels,)
-        In real units. Factor 1 and offset 0 requantize.
-
-    Returns
-    -------
-    dict
-        ``weights``, ``bias`` and ``weight_scales`` of a ``depthwise_conv2d`` op.
+    Image ops cannot change a tensor's quantization or add a constant; this layer does both: factor
+    1 and offset 0 requantize. Its int32 bias holds the offset to 1/64 of an input step.
 
     Raises
     ------
@@ -116,49 +104,36 @@ def channelwise_layer(
     """
     factors = np.broadcast_to(np.asarray(factor, np.float64), (source.channels,))
     offsets = np.broadcast_to(np.asarray(offset, np.float64), (source.channels,))
-    scales = np.where(factors == 0, 1.0, np.abs(factors)) / _WEIGHT
+    weights, scales = unit_layer(factors)
     bias = np.rint(offsets / (np.float32(source.scale) * scales))
     if not np.all(np.isfinite(scales)) or not np.all(np.abs(bias) < 2**31):
         raise ValueError("factors must be finite, offsets below 2^31 steps of the layer's bias")
     return {
-        "weights": (_WEIGHT * np.sign(factors)).astype(np.int8).reshape(1, 1, -1),
+        "weights": weights,
         "bias": bias.astype(np.int32),
         "weight_scales": scales.astype(np.float32),
     }
 
 
-Int8Array = npt.NDArray[np.int8]
-
-
-def kernel_extent(kernel: tuple[int, int], dilation: tuple[int, int]) -> tuple[int, int]:
+def kernel_extent(kernel: Pair, dilation: Pair) -> Pair:
     """Return the height and width that a dilated kernel spans."""
     return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
 
 
-def dense_kernel(
-    weights: npt.NDArray[Any], groups: int, dilation: tuple[int, int] = (1, 1)
-) -> Int8Array:
+def same_padding(size: int, kernel: int, stride: int) -> int:
+    """Return how many rows SAME adds in all, so that there are ``ceil(size / stride)`` outputs."""
+    return max(0, (-(-size // stride) - 1) * stride + kernel - size)
+
+
+def dense_kernel(weights: Array, groups: int, dilation: Pair = (1, 1)) -> Array:
     """Spread the weights of a convolution over all input channels and its dilation.
 
-    Parameters
-    ----------
-    weights : ndarray of int8, shape (out, height, width, in / groups)
-        The stored weights.
-    groups : int
-        Divides ``out``.
-    dilation : tuple of int
-        Steps between rows and between columns.
-
-    Returns
-    -------
-    ndarray of int8, shape (out, extent height, extent width, in)
-        A copy.
+    Weights ``(out, height, width, in / groups)`` become ``(out, extent height, extent width, in)``,
+    a copy of the same dtype.
     """
     out, height, width, inner = weights.shape
-    if groups == 1 and dilation == (1, 1):
-        return weights.astype(np.int8)
     extent = kernel_extent((height, width), dilation)
-    result = np.zeros((out, *extent, inner * groups), np.int8)
+    result = np.zeros((out, *extent, inner * groups), weights.dtype)
     for group in range(groups):
         outputs = slice(group * out // groups, (group + 1) * out // groups)
         inputs = slice(group * inner, (group + 1) * inner)
@@ -166,39 +141,21 @@ def dense_kernel(
     return result
 
 
-def spread_depthwise(weights: npt.NDArray[Any], dilation: tuple[int, int]) -> Int8Array:
+def spread_depthwise(weights: Array, dilation: Pair) -> Array:
     """Spread depthwise weights (height, width, out) over their dilation; return a copy."""
     height, width, out = weights.shape
-    result = np.zeros((*kernel_extent((height, width), dilation), out), np.int8)
+    result = np.zeros((*kernel_extent((height, width), dilation), out), weights.dtype)
     result[:: dilation[0], :: dilation[1]] = weights
     return result
 
 
-# The limit stands in cpp/core/image/model.hpp.
-_MOST_TENSORS = 2048
-_MOST_OPS = 1024
-_MOST_VALUES = 2**28
-_LARGEST_SIDE = 4096
-_MOST_CHANNELS = 65536
-_SHOWN = 6  # problems in one message
-_TENSOR_SCALES = (1e-12, 1e6)
-_WEIGHT_SCALES = (1e-30, 1e6)
-
-
 def check_limits(graph: Graph, source: str) -> None:
-    """Check a graph against the limits of the image format.
-
-    Parameters
-    ----------
-    graph : Graph
-        A consistent graph.
-    source : str
-        Where it comes from, for the error message.
+    """Check a consistent graph against the limits of the image format.
 
     Raises
     ------
     ValueError
-        With every limit that is passed.
+        With every limit that is passed, after the name of the file, ``source``.
     """
     problems = [
         f"{len(values)} {what}, an image holds {limit}"
@@ -235,19 +192,10 @@ def check_limits(graph: Graph, source: str) -> None:
 
 
 def input_formula(graph: Graph) -> str:
-    """Return the formula with the graph's numbers.
+    """Return how pixels become the int8 input, with the graph's numbers.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-
-    Returns
-    -------
-    str
-        ``int8 = pixel - 128`` where it is just that, otherwise ``int8 =
-        round((pixel - mean) / std / scale) + zero_point`` with every number. Results are clipped
-        to -128..127; halves round to even.
+    ``int8 = pixel - 128`` where it is just that, otherwise ``int8 = round((pixel - mean) / std /
+    scale) + zero_point`` with every number. Results are clipped to -128..127; halves round to even.
     """
     tensor = graph.tensors[graph.input]
     pairs = set(zip(graph.input_mean, graph.input_std, strict=True))

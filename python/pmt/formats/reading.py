@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pmt.net.graph import Graph
+from pmt.net.image import read_graph
 
-__all__ = ["read"]
+__all__ = ["SUFFIXES", "check_options", "read", "require_file"]
 
-_PACKAGES = {".tflite": "tflite", ".onnx": "onnx", ".pkl": "tiny_training"}
+
+def _pmt(path: Path) -> Graph:
+    try:
+        return read_graph(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _tflite(path: Path, **options: Any) -> Graph:
+    from pmt.formats.tflite import importer
+
+    return importer.read(path, **options)
+
+
+def _onnx(path: Path, **options: Any) -> Graph:
+    from pmt.formats.onnx import importer
+
+    return importer.read(path, **options)
+
+
+def _tiny_training(path: Path, **options: Any) -> Graph:
+    from pmt.formats.tiny_training import importer
+
+    return importer.read(path, **options)
+
+
+class _Importer(NamedTuple):
+    """A reader of one kind of file, and the options that it takes."""
+
+    read: Callable[..., Graph]
+    kind: str
+    options: tuple[str, ...] = ()
+
+
+_IMPORTERS = {
+    ".pmt": _Importer(_pmt, "a .pmt image"),
+    ".tflite": _Importer(_tflite, "a .tflite file", ("input_mean", "input_std")),
+    ".onnx": _Importer(_onnx, "an .onnx file", ("input_mean", "input_std")),
+    ".pkl": _Importer(_tiny_training, "a tiny-training .pkl", ("classes", "resolution")),
+}
+SUFFIXES = tuple(_IMPORTERS)
 
 
 def read(path: str | Path, **options: Any) -> Graph:
@@ -43,25 +83,26 @@ def read(path: str | Path, **options: Any) -> Graph:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".pmt", *_PACKAGES):
+    if suffix not in SUFFIXES:
         raise ValueError(
             f"path={str(path)!r}: suffix {suffix!r} is unknown; "
-            "readable are .pmt, .tflite, .onnx and .pkl"
+            f"readable are {', '.join(SUFFIXES[:-1])} and {SUFFIXES[-1]}"
         )
+    require_file(path)
+    importer = _IMPORTERS[suffix]
+    check_options(options, importer.kind, importer.options)
+    return importer.read(path, **options)
+
+
+def require_file(path: Path) -> None:
+    """Raise FileNotFoundError if there is no such file."""
     if not path.is_file():
         raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
-    if suffix == ".pmt":
-        return _read_image(path, options)
-    importer: Callable[..., Graph] = import_module(f"pmt.formats.{_PACKAGES[suffix]}.importer").read
-    return importer(path, **options)
 
 
-def _read_image(path: Path, options: dict[str, Any]) -> Graph:
-    from pmt.net.image import read_graph
-
-    if options:
-        raise TypeError(f"options {sorted(options)} are unknown for a .pmt image, which takes none")
-    try:
-        return read_graph(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+def check_options(options: Mapping[str, Any], kind: str, known: tuple[str, ...] = ()) -> None:
+    """Raise TypeError if a kind of file does not take one of the options."""
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        takes = f"; it takes {' and '.join(known)}" if known else ", which takes none"
+        raise TypeError(f"options {unknown} are unknown for {kind}{takes}")

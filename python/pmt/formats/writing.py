@@ -9,21 +9,7 @@ from pmt._util import atomic_file
 from pmt.net.graph import Graph
 from pmt.net.image import build_image
 
-__all__ = [
-    "SUFFIXES",
-    "check_destination",
-    "missing",
-    "write",
-]
-
-
-def missing(suffix: str, package: str) -> ImportError:
-    """Return the error for a package that is not installed; extras are named after packages."""
-    return ImportError(
-        f"writing {suffix} needs the package {package}: "
-        f'pip install "poor-mans-training[{package}]"',
-        name=package,
-    )
+__all__ = ["SUFFIXES", "check_destination", "write"]
 
 
 def _pmt(graph: Graph, path: Path) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import formats
+from pmt.formats.reading import check_options
 from pmt.model.model import Model
 
 __all__ = ["BUNDLED_MODELS", "load"]
@@ -44,7 +45,7 @@ def load(path: str | Path, **options: Any) -> Model:
         If an option is unknown for this kind of file.
     """
     if str(path) in BUNDLED_MODELS:
-        _refuse(options, f"the bundled model {str(path)!r}")
+        check_options(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
     if path.is_dir():
@@ -57,10 +58,10 @@ def load(path: str | Path, **options: Any) -> Model:
     if path.suffix.lower() == ".img":
         from pmt.model.card_reader import newest_model
 
-        _refuse(options, "a card")
+        check_options(options, "a card")
         return newest_model(path)
     if path.suffix.lower() == ".pmt" and path.is_file():
-        _refuse(options, "a .pmt image")
+        check_options(options, "a .pmt image")
         try:
             return Model(path.read_bytes())
         except ValueError as error:
@@ -70,8 +71,3 @@ def load(path: str | Path, **options: Any) -> Model:
         return Model.from_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _refuse(options: dict[str, Any], what: str) -> None:
-    if options:
-        raise TypeError(f"options {sorted(options)} are unknown for {what}, which takes none")

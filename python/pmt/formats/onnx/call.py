@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.onnx.draft import Draft
-from pmt.formats.onnx.file import Node
-from pmt.formats.onnx.problems import Unsupported
-from pmt.formats.onnx.view import Shape, View, image_view
-
-__all__ = ["Call", "QuantizedConstant", "Value", "memory_view"]
+from pmt.formats.onnx.file import Node, Unsupported
+from pmt.formats.onnx.view import View, image_view
+from pmt.net.graph import Shape
 
 Array = npt.NDArray[Any]
 
@@ -165,6 +163,24 @@ class Call:
             "its weights are not a constant",
             "export for inference (model.eval()), with the weights as initializers",
         )
+
+    def whole_numbers(self, index: int, what: str) -> list[int]:
+        """Return an input of at most 64 integers, which must be a constant."""
+        values = self.constant(index, what)
+        if values.dtype.kind not in "iu" or values.size > 64:
+            raise Unsupported(f"its {what} are {values.dtype}", "whole numbers are needed")
+        return [int(value) for value in values.ravel()]
+
+    def axes(self, rank: int) -> list[int] | None:
+        """Return the node's axes, an attribute or an input, counted from the start."""
+        axes = self.whole_numbers(1, "axes") if self.has(1) else self.attribute("axes", None)
+        if axes is None:
+            return None
+        if not isinstance(axes, list) or not all(
+            isinstance(axis, int) and -rank <= axis < rank for axis in axes
+        ):
+            raise Unsupported(f"its axes are {str(axes)[:40]} of {rank}", "export again")
+        return sorted({axis % rank for axis in axes})
 
     def layer_name(self, stem: str) -> str:
         """Return a layer's name from that of its weights, or from the node's."""

@@ -6,39 +6,34 @@ the op before them where nothing else reads its output; else they become a 1x1 d
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.onnx.problems import Unsupported
-from pmt.formats.onnx.view import Shape, View, image_view
-from pmt.net.float_graph import ACTIVATED_KINDS, LAYER_KINDS, fold_batch_norm
-from pmt.net.graph import OpKind
-
-__all__ = [
-    "KEEPING_KINDS",
-    "OPEN",
-    "UNIT",
-    "Bounds",
-    "Draft",
-    "DraftOp",
-    "DraftTensor",
-    "Quantization",
-]
+from pmt.formats.layers import unit_layer
+from pmt.formats.onnx.file import Unsupported
+from pmt.formats.onnx.view import View, image_view
+from pmt.net.float_graph import ACTIVATED_KINDS, Bounds, fold_batch_norm
+from pmt.net.graph import (
+    KEEPING_KINDS,
+    BaseOp,
+    OpKind,
+    Shape,
+    channel_axis,
+    channel_shape,
+    is_layer,
+)
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
-Bounds = tuple[float, float]
 Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
-KEEPING_KINDS: tuple[OpKind, ...] = ("average_pool", "max_pool", "pad", "reshape")
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
-_CHANNEL_AXIS = {"conv2d": 0, "fully_connected": 0, "depthwise_conv2d": 2}
 _LARGEST_SIDE, _MOST_CHANNELS, _MOST_OPS = 4096, 65_536, 1024  # of one image
-UNIT = 64  # int8 weight of a layer that only scales: exact where the factor is 1
 
 
 @dataclass
@@ -51,16 +46,9 @@ class DraftTensor:
 
 
 @dataclass
-class DraftOp:
+class DraftOp(BaseOp):
     """One op. ``bias`` is real-valued; ``scales`` are those of int8 ``weights``, else None."""
 
-    kind: OpKind
-    name: str
-    inputs: tuple[int, ...]
-    output: int
-    kernel: tuple[int, int] = (1, 1)
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     bounds: Bounds = OPEN
     weights: Array | None = None
     scales: Vector | None = None
@@ -151,7 +139,7 @@ class Draft:
         if changeable and view.tensor == 0 and np.all(factor != 0):
             self.factor, self.offset = self.factor * factor, self.offset * factor + offset
             return view
-        foldable = op is not None and op.kind in LAYER_KINDS and op.bounds == OPEN
+        foldable = op is not None and is_layer(op) and op.bounds == OPEN
         if changeable and op is not None and foldable and self._fold(op, factor, offset):
             return view
         return self.channelwise(view, name, factor, offset)
@@ -163,7 +151,7 @@ class Draft:
             op.weights, folded = fold_batch_norm(
                 op.weights,
                 bias,
-                channel_axis=_CHANNEL_AXIS[op.kind],
+                channel_axis=channel_axis(op.kind),
                 gamma=factor,
                 beta=offset,
                 mean=np.zeros_like(factor),
@@ -174,9 +162,8 @@ class Draft:
             return True
         if np.any(factor == 0) or (np.any(factor < 0) and op.weights.min() == -128):
             return False
-        shape = [1] * op.weights.ndim
-        shape[_CHANNEL_AXIS[op.kind]] = len(factor)
-        op.weights = op.weights * np.sign(factor).astype(np.int8).reshape(shape)
+        signs = np.sign(factor).astype(np.int8)
+        op.weights = op.weights * signs.reshape(channel_shape(op, op.weights.ndim))
         op.scales, op.bias = op.scales * np.abs(factor), bias * factor + offset
         return True
 
@@ -207,9 +194,7 @@ class Draft:
         self._require_room(view.size, None)
         parameters: dict[str, Any] = {"weights": factor.astype(np.float32).reshape(1, 1, -1)}
         if self.quantized:
-            size = np.where(factor == 0, 1.0, np.abs(factor))
-            parameters["weights"] = (UNIT * np.sign(factor)).astype(np.int8).reshape(1, 1, -1)
-            parameters["scales"] = size / UNIT
+            parameters["weights"], parameters["scales"] = unit_layer(factor)
         result = self.emit(
             "depthwise_conv2d",
             name,
@@ -221,3 +206,93 @@ class Draft:
             **parameters,
         )
         return replace(result, axes=view.axes)
+
+
+def clean(draft: Draft, output: int) -> int:
+    """Join paddings and float scalings with the layer after them, and renumber the activations.
+
+    Returns
+    -------
+    int
+        The output's new number.
+    """
+    readers = Counter(index for op in draft.ops for index in op.inputs)
+    readers[output] += 1
+    by_input = {op.inputs[0]: op for op in draft.ops}
+    writers = {op.output: op for op in draft.ops}
+    kept = []
+    for op in draft.ops:
+        following = by_input.get(op.output)
+        joined = following is not None and readers[op.output] == 1
+        if joined and following is not None and _join(draft, op, following, writers):
+            following.inputs = op.inputs
+            by_input[op.inputs[0]] = following
+            continue
+        kept.append(op)
+    draft.ops = kept
+    return _renumber(draft, output)
+
+
+def _join(draft: Draft, op: DraftOp, following: DraftOp, writers: dict[int, DraftOp]) -> bool:
+    if op.kind == "pad":
+        return _join_padding(draft, op, following, writers)
+    plain = op.kind == "depthwise_conv2d" and op.kernel == (1, 1) and op.stride == (1, 1)
+    unpadded = not any(op.padding) and op.bounds == OPEN and not draft.quantized
+    same_channels = draft.tensors[op.inputs[0]].size == draft.tensors[op.output].size
+    if plain and unpadded and same_channels and is_layer(following):
+        return _join_scaling(op, following)
+    return False
+
+
+def _join_padding(
+    draft: Draft, op: DraftOp, following: DraftOp, writers: dict[int, DraftOp]
+) -> bool:
+    source, target = draft.tensors[op.inputs[0]], draft.tensors[op.output]
+    if target.quantization not in (None, source.quantization):
+        if source.quantization is not None:
+            return False
+        source.quantization = target.quantization
+    total = tuple(a + b for a, b in zip(op.padding, following.padding, strict=True))
+    top, left, bottom, right = total
+    height, width = following.kernel
+    if max(top, bottom) >= height or max(left, right) >= width:
+        return False
+    writer = writers.get(op.inputs[0])
+    # A zero wins in no window of values that are never negative.
+    harmless = following.kind == "max_pool" and writer is not None and writer.bounds[0] >= 0
+    if following.kind not in ("conv2d", "depthwise_conv2d") and not harmless:
+        return False
+    following.padding = (top, left, bottom, right)
+    return True
+
+
+def _join_scaling(op: DraftOp, following: DraftOp) -> bool:
+    """Take ``x * factor + offset`` into the weights and bias of the layer that reads it."""
+    assert op.weights is not None
+    assert following.weights is not None
+    channels = op.weights.shape[2]
+    factor = op.weights[0, 0].astype(np.float64)
+    offset = np.zeros(channels) if op.bias is None else op.bias
+    if any(following.padding) and np.any(offset != 0):
+        return False  # the padding's zeros would have to be shifted too
+    weights = following.weights.astype(np.float64)
+    if following.kind == "depthwise_conv2d":
+        repeat = weights.shape[2] // channels
+        bias = weights.sum(axis=(0, 1)) * np.repeat(offset, repeat)
+        weights = weights * np.repeat(factor, repeat)
+    else:
+        by_channel = weights.reshape(len(weights), -1, channels)
+        bias = (by_channel * offset).sum(axis=(1, 2))
+        weights = (by_channel * factor).reshape(weights.shape)
+    following.weights = weights.astype(np.float32)
+    following.bias = bias if following.bias is None else following.bias + bias
+    return True
+
+
+def _renumber(draft: Draft, output: int) -> int:
+    used = sorted({0, output, *(i for op in draft.ops for i in (*op.inputs, op.output))})
+    numbers = {old: new for new, old in enumerate(used)}
+    draft.tensors = [draft.tensors[old] for old in used]
+    for op in draft.ops:
+        op.inputs, op.output = tuple(numbers[i] for i in op.inputs), numbers[op.output]
+    return numbers[output]

@@ -8,20 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.onnx.call import Call
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import Unsupported
 from pmt.formats.onnx.view import View
-
-__all__ = [
-    "addition",
-    "batch_normalization",
-    "clip",
-    "division",
-    "maximum",
-    "minimum",
-    "multiplication",
-    "relu",
-    "subtraction",
-]
 
 Vector = npt.NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.extras import import_extra
 from pmt.formats.layers import bounded_bias, input_formula
-from pmt.formats.writing import missing
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["oihw", "onnx_model"]
@@ -52,11 +52,7 @@ def onnx_model(graph: Graph, *, unsigned: bool = False) -> bytes:
 
 class _Writer:
     def __init__(self, graph: Graph, unsigned: bool) -> None:
-        try:
-            import onnx
-        except ImportError:
-            raise missing(".onnx", "onnx") from None
-        self.onnx = onnx
+        self.onnx = import_extra("onnx", "writing .onnx needs the package onnx", "onnx")
         self.graph = graph
         self.type: Any = np.uint8 if unsigned else np.int8
         self.offset = 128 if unsigned else 0

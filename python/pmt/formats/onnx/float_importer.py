@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from pmt._util.printable import printable
-from pmt.formats.onnx.draft import OPEN, Bounds, Draft, DraftOp
-from pmt.formats.onnx.file import read_file
+from pmt.formats.onnx.draft import OPEN, DraftOp
 from pmt.formats.onnx.lowering import (
     QUANTIZED_INPUTS,
-    input_formula,
-    layer_blocks,
-    lower,
-    per_channel,
+    Numbers,
+    graph_fields,
+    input_statistics,
+    read_draft,
 )
 from pmt.net.float_graph import (
     ACTIVATION_BOUNDS,
-    Activation,
     FloatGraph,
     FloatOp,
     FloatTensor,
@@ -34,8 +30,8 @@ _NAMES = {bounds: name for name, bounds in ACTIVATION_BOUNDS.items()}
 def read(
     path: str | Path,
     *,
-    input_mean: float | Sequence[float] | None = None,
-    input_std: float | Sequence[float] | None = None,
+    input_mean: Numbers = None,
+    input_std: Numbers = None,
 ) -> FloatGraph:
     """Read a float ONNX network, as ``torch.onnx.export`` or tf2onnx write it.
 
@@ -71,26 +67,15 @@ def read(
         supported: one message with every one of them, its node, op and remedy.
     """
     path = Path(path)
-    model = read_file(path)
-    draft, output = lower(model, path.name, quantized=False)
-    channels = draft.tensors[0].size[2]
+    model, draft, output = read_draft(path, quantized=False)
     default_std = 1.0 if model.input_dtype in QUANTIZED_INPUTS else 255.0
-    mean, std = input_formula(
-        draft,
-        per_channel("input_mean", input_mean, channels, 0.0),
-        per_channel("input_std", input_std, channels, default_std),
-    )
+    statistics = input_statistics(draft, input_mean, input_std, default_std)
     with np.errstate(over="ignore"):  # check_float_graph refuses what is not finite
         ops = [_float_op(op) for op in draft.ops]
     graph = FloatGraph(
         tensors=[FloatTensor(tensor.name, *tensor.size) for tensor in draft.tensors],
         ops=ops,
-        input=0,
-        output=output,
-        input_mean=mean,
-        input_std=std,
-        blocks=layer_blocks(draft),
-        metadata=_metadata(draft, path.name),
+        **graph_fields(draft, output, statistics, path.name),
     )
     try:
         check_float_graph(graph)
@@ -101,22 +86,8 @@ def read(
 
 def _float_op(op: DraftOp) -> FloatOp:
     return FloatOp(
-        op.kind,
-        op.name,
-        op.inputs,
-        op.output,
-        kernel=op.kernel,
-        stride=op.stride,
-        padding=op.padding,
-        activation=_activation(op.bounds),
+        **op.base_fields(),
+        activation="none" if op.bounds == OPEN else _NAMES.get(op.bounds, op.bounds),
         weights=None if op.weights is None else op.weights.astype(np.float32, copy=False),
         bias=None if op.bias is None else op.bias.astype(np.float32),
     )
-
-
-def _activation(bounds: Bounds) -> Activation | Bounds:
-    return "none" if bounds == OPEN else _NAMES.get(bounds, bounds)
-
-
-def _metadata(draft: Draft, source: str) -> dict[str, object]:
-    return {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped}

@@ -10,13 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.onnx.call import Call
-from pmt.formats.onnx.constants import MAX_RANK
-from pmt.formats.onnx.poolings import node_axes
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import MAX_RANK, Unsupported
 from pmt.formats.onnx.shapes import target_shape
 from pmt.formats.onnx.view import View
-
-__all__ = ["FOLDERS", "fold", "shape_of"]
 
 Array = npt.NDArray[Any]
 _CAST = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float32", 11: "float32"}
@@ -132,13 +128,13 @@ def _reshape(call: Call, inputs: list[Array]) -> Array:
 
 
 def _squeeze(call: Call, inputs: list[Array]) -> Array:
-    axes = node_axes(call, inputs[0].ndim)
+    axes = call.axes(inputs[0].ndim)
     return inputs[0].squeeze(None if axes is None else tuple(axes))
 
 
 def _unsqueeze(call: Call, inputs: list[Array]) -> Array:
     count = len(call.attribute("axes", [])) or inputs[1].size
-    axes = node_axes(call, inputs[0].ndim + count)
+    axes = call.axes(inputs[0].ndim + count)
     return np.expand_dims(inputs[0], tuple(axes or ()))
 
 

@@ -7,19 +7,16 @@ at most 1 a layer: where a float sum falls on the other side of a rounding tie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.printable import printable
-from pmt.formats.onnx.draft import KEEPING_KINDS, OPEN, UNIT, Bounds, Draft, DraftOp, Quantization
-from pmt.formats.onnx.file import FileModel, read_file
-from pmt.formats.onnx.lowering import input_formula, layer_blocks, lower, per_channel
-from pmt.net.float_graph import LAYER_KINDS
-from pmt.net.graph import Graph, Op, Tensor, check_graph
+from pmt.formats.layers import UNIT_WEIGHT, raw_pixels, unit_layer
+from pmt.formats.onnx.draft import OPEN, Draft, DraftOp, Quantization
+from pmt.formats.onnx.lowering import Numbers, graph_fields, input_statistics, read_draft
+from pmt.net.float_graph import Bounds
+from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, check_graph, is_layer
 
 __all__ = ["read"]
 
@@ -29,9 +26,8 @@ _LARGEST_BIAS = 2.0**31 - 1
 def read(
     path: str | Path,
     *,
-    input_mean: float | Sequence[float] | None = None,
-    input_std: float | Sequence[float] | None = None,
-    **unknown: Any,
+    input_mean: Numbers = None,
+    input_std: Numbers = None,
 ) -> Graph:
     """Read an int8 ONNX network in QDQ form, as ``quantize_static`` of ONNX Runtime writes it.
 
@@ -59,46 +55,24 @@ def read(
     ValueError
         If the file is damaged, not quantized, or has operators or options that are not supported:
         one message with every one of them, its node, op and remedy.
-    TypeError
-        If an option is unknown.
     """
-    if unknown:
-        raise TypeError(
-            f"options {sorted(unknown)} are unknown for an .onnx file; "
-            "it takes input_mean and input_std"
-        )
     path = Path(path)
-    model = read_file(path)
-    _require_quantized(model, path.name)
-    draft, output = lower(model, path.name, quantized=True)
+    _, draft, output = read_draft(path, quantized=True)
     _settle_scales(draft, path.name)
-    mean, std = _input(draft, input_mean, input_std)
+    if input_mean is None and input_std is None:
+        statistics = raw_pixels(*_quantization(draft, 0), draft.tensors[0].size[2])
+    else:
+        statistics = input_statistics(draft, input_mean, input_std)
     graph = Graph(
         tensors=[_tensor(draft, index) for index in range(len(draft.tensors))],
         ops=[_op(draft, op) for op in draft.ops],
-        input=0,
-        output=output,
-        input_mean=mean,
-        input_std=std,
-        blocks=layer_blocks(draft),
-        metadata={"source": f"onnx {printable(path.name)}", "dropped_operators": draft.dropped},
+        **graph_fields(draft, output, statistics, path.name),
     )
     try:
         check_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path.name}: contradicts itself: {error}") from None
     return graph
-
-
-def _require_quantized(model: FileModel, source: str) -> None:
-    kinds = {node.kind for node in model.nodes}
-    if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
-        "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
-    ):
-        raise ValueError(
-            f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
-            f"is needed here: quantize it first with `pmt quantize {source} --calibrate DIR`"
-        )
 
 
 def _settle_scales(draft: Draft, source: str) -> None:
@@ -135,8 +109,8 @@ def _averaging(draft: Draft, op: DraftOp) -> None:
     """Turn an average into a layer of equal weights, which rounds once where a pool would twice."""
     channels, taps = draft.tensors[op.output].size[2], op.kernel[0] * op.kernel[1]
     op.kind, op.fixed = "depthwise_conv2d", True
-    op.weights = np.full((*op.kernel, channels), UNIT, np.int8)
-    op.scales, op.bias = np.full(channels, 1 / (UNIT * taps)), np.zeros(channels)
+    op.weights = np.full((*op.kernel, channels), UNIT_WEIGHT, np.int8)
+    op.scales, op.bias = np.full(channels, 1 / (UNIT_WEIGHT * taps)), np.zeros(channels)
 
 
 def _requantized(draft: Draft, op: DraftOp) -> DraftOp:
@@ -144,35 +118,19 @@ def _requantized(draft: Draft, op: DraftOp) -> DraftOp:
     size, channels = draft.tensors[op.output].size, draft.tensors[op.output].size[2]
     between = draft.tensor(f"{op.name}_before_scale", size)
     draft.tensors[between].quantization = draft.tensors[op.inputs[0]].quantization
+    weights, scales = unit_layer(np.ones(channels))
     layer = DraftOp(
         "depthwise_conv2d",
         draft.unique(f"{op.name}_scale"),
         (between,),
         op.output,
-        weights=np.full((1, 1, channels), UNIT, np.int8),
-        scales=np.full(channels, 1 / UNIT),
+        weights=weights,
+        scales=scales,
         bias=np.zeros(channels),
         fixed=True,
     )
     op.output = between
     return layer
-
-
-def _input(
-    draft: Draft,
-    mean: float | Sequence[float] | None,
-    std: float | Sequence[float] | None,
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    channels = draft.tensors[0].size[2]
-    if mean is None and std is None:
-        scale, zero_point = _quantization(draft, 0)
-        # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
-        return (128.0 + zero_point,) * channels, (1.0 / scale,) * channels
-    return input_formula(
-        draft,
-        per_channel("input_mean", mean, channels, 0.0),
-        per_channel("input_std", std, channels, 255.0),
-    )
 
 
 def _quantization(draft: Draft, index: int) -> Quantization:
@@ -187,17 +145,8 @@ def _tensor(draft: Draft, index: int) -> Tensor:
 
 
 def _op(draft: Draft, op: DraftOp) -> Op:
-    result = Op(
-        op.kind,
-        op.name,
-        op.inputs,
-        op.output,
-        kernel=op.kernel,
-        stride=op.stride,
-        padding=op.padding,
-        clamp=_clamp(op.bounds, _quantization(draft, op.output)),
-    )
-    if op.kind in LAYER_KINDS:
+    result = Op(**op.base_fields(), clamp=_clamp(op.bounds, _quantization(draft, op.output)))
+    if is_layer(op):
         assert op.weights is not None
         assert op.scales is not None
         scale = np.float32(_quantization(draft, op.inputs[0])[0])

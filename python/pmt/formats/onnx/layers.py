@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.formats.layers import dense_kernel, spread_depthwise
 from pmt.formats.onnx.call import Call
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import Unsupported
 from pmt.formats.onnx.view import View
 from pmt.formats.onnx.windows import node_window, pad_first
 from pmt.net.graph import OpKind
-
-__all__ = ["MOST_ZEROS", "convolution", "gemm", "matrix_product"]
 
 Array = npt.NDArray[Any]
 MOST_ZEROS = 64  # how often the stored weights a layer may have once zeros are written out
@@ -45,11 +44,10 @@ def convolution(call: Call) -> View:
             "use depthwise convolutions, fewer groups, or smaller dilations",
         )
     parameters = _parameters(call, weights, scales, axis, 0)
-    weights = _spread(weights, window.kernel, window.dilation)
     if kind == "conv2d":
-        parameters["weights"] = np.ascontiguousarray(_dense(weights, groups).transpose(0, 2, 3, 1))
+        parameters["weights"] = dense_kernel(weights.transpose(0, 2, 3, 1), groups, window.dilation)
     else:
-        parameters["weights"] = np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0))
+        parameters["weights"] = spread_depthwise(weights[:, 0].transpose(1, 2, 0), window.dilation)
     if not window.padding_fits:
         view = pad_first(call, view, window.padding)
         window = replace(window, padding=(0, 0, 0, 0))
@@ -63,27 +61,6 @@ def convolution(call: Call) -> View:
         padding=window.padding,
         **parameters,
     )
-
-
-def _spread(weights: Array, kernel: tuple[int, int], dilation: tuple[int, int]) -> Array:
-    """Write a dilated kernel out, with zeros between its taps."""
-    if dilation == (1, 1):
-        return weights
-    result = np.zeros((*weights.shape[:2], *kernel), weights.dtype)
-    result[:, :, :: dilation[0], :: dilation[1]] = weights
-    return result
-
-
-def _dense(weights: Array, groups: int) -> Array:
-    """Write a grouped convolution out, with zeros for the channels of other groups."""
-    if groups == 1:
-        return weights
-    out, inputs = weights.shape[0] // groups, weights.shape[1]
-    result = np.zeros((weights.shape[0], inputs * groups, *weights.shape[2:]), weights.dtype)
-    for group in range(groups):
-        rows = slice(group * out, (group + 1) * out)
-        result[rows, group * inputs : (group + 1) * inputs] = weights[rows]
-    return result
 
 
 def gemm(call: Call) -> View:

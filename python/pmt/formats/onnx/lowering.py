@@ -4,166 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.layers import consecutive_blocks
-from pmt.formats.onnx import (
-    elementwise as onnx_elementwise,
-)
-from pmt.formats.onnx import (
-    layers as onnx_layers,
-)
-from pmt.formats.onnx import (
-    poolings as onnx_poolings,
-)
-from pmt.formats.onnx import (
-    quantization as onnx_quantization,
-)
-from pmt.formats.onnx import (
-    shapes as onnx_shapes,
-)
+from pmt._util.printable import printable
+from pmt.formats import layers as layer_tools
+from pmt.formats.onnx import elementwise, layers, quantization, shapes, windows
 from pmt.formats.onnx.call import Call, QuantizedConstant, Value
-from pmt.formats.onnx.cleanups import clean
-from pmt.formats.onnx.draft import Draft
-from pmt.formats.onnx.file import FileModel, Node
+from pmt.formats.onnx.draft import Draft, clean
+from pmt.formats.onnx.file import FileModel, Node, Problems, Unsupported, read_file
 from pmt.formats.onnx.folding import FOLDERS, fold, shape_of
 from pmt.formats.onnx.layers import MOST_ZEROS
-from pmt.formats.onnx.problems import Problems, Unsupported
 from pmt.formats.onnx.quantization import moved
 from pmt.formats.onnx.view import View, image_view
-from pmt.net.float_graph import LAYER_KINDS
+from pmt.net.graph import is_layer
 
-__all__ = [
-    "CONVERTERS",
-    "PASS_THROUGH",
-    "QUANTIZED_INPUTS",
-    "input_formula",
-    "layer_blocks",
-    "lower",
-    "per_channel",
-    "remedy",
-]
-
+__all__ = ["QUANTIZED_INPUTS", "Numbers", "graph_fields", "input_statistics", "read_draft"]
 
 Numbers = float | Sequence[float] | None
-
-
-def per_channel(
-    name: str, values: Numbers, channels: int, default: float
-) -> npt.NDArray[np.float64]:
-    """Return an option as one number a channel.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer, one is not finite, or a spread is zero.
-    """
-    array = np.asarray(default if values is None else values, np.float64)
-    if array.ndim == 0:
-        array = np.full(channels, float(array))
-    if array.shape != (channels,) or not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
-            "input channels, in units of a 0..255 pixel"
-        )
-    if name == "input_std" and not np.all(array != 0):
-        raise ValueError(f"input_std={array.tolist()}: must not be zero")
-    return array
-
-
-def input_formula(
-    draft: Draft, mean: npt.NDArray[np.float64], std: npt.NDArray[np.float64]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Join ``(pixel - mean) / std`` with the scaling that the network itself begins with.
-
-    Returns
-    -------
-    tuple of two tuples of float
-        The mean and spread with which pixels become the first activation.
-    """
-    joined_std = std / draft.factor
-    joined_mean = mean - draft.offset * joined_std
-    return tuple(map(float, joined_mean)), tuple(map(float, joined_std))
-
-
-def layer_blocks(draft: Draft) -> dict[str, list[int]]:
-    """Return ``B1`` to ``B4`` (the layers before the head), ``head`` and ``all``."""
-    layers = [i for i, op in enumerate(draft.ops) if op.kind in LAYER_KINDS and not op.fixed]
-    return consecutive_blocks(layers[:-1]) | {"head": layers[-1:], "all": layers}
-
-
-CONVERTERS: dict[str, Callable[[Call], Value]] = {
-    "Add": onnx_elementwise.addition,
-    "AveragePool": onnx_poolings.average_pool,
-    "BatchNormalization": onnx_elementwise.batch_normalization,
-    "Cast": onnx_shapes.cast,
-    "Clip": onnx_elementwise.clip,
-    "Conv": onnx_layers.convolution,
-    "DequantizeLinear": onnx_quantization.dequantize,
-    "Div": onnx_elementwise.division,
-    "Dropout": onnx_shapes.dropout,
-    "Flatten": onnx_shapes.flatten,
-    "Gather": onnx_shapes.gather,
-    "Gemm": onnx_layers.gemm,
-    "GlobalAveragePool": onnx_poolings.global_average_pool,
-    "GlobalMaxPool": onnx_poolings.global_max_pool,
-    "Identity": onnx_shapes.copy,
-    "LogSoftmax": onnx_shapes.softmax,
-    "MatMul": onnx_layers.matrix_product,
-    "Max": onnx_elementwise.maximum,
-    "MaxPool": onnx_poolings.max_pool,
-    "Min": onnx_elementwise.minimum,
-    "Mul": onnx_elementwise.multiplication,
-    "Pad": onnx_poolings.pad,
-    "QuantizeLinear": onnx_quantization.quantize,
-    "ReduceMean": onnx_poolings.reduce_mean,
-    "Relu": onnx_elementwise.relu,
-    "Reshape": onnx_shapes.reshape,
-    "Shape": shape_of,
-    "Softmax": onnx_shapes.softmax,
-    "Squeeze": onnx_shapes.squeeze,
-    "Sub": onnx_elementwise.subtraction,
-    "Sum": onnx_elementwise.addition,
-    "Transpose": onnx_shapes.transpose,
-    "Unsqueeze": onnx_shapes.unsqueeze,
-}
-
-_ACTIVATIONS = (
-    *("HardSwish", "HardSigmoid", "Sigmoid", "Swish", "Mish", "Elu", "Selu", "Celu", "Gelu"),
-    *("LeakyRelu", "PRelu", "ThresholdedRelu", "Softplus", "Tanh", "Erf"),
-)
-_NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN")
-_STATIC = (
-    "quantize with onnxruntime.quantization.quantize_static(quant_format=QuantFormat.QDQ), or give "
-    "the float network to `pmt quantize`"
-)
-_INTEGER = (
-    *("ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"),
-    *("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearGlobalAveragePool", "QGemm"),
-)
-_REMEDIES = {
-    **dict.fromkeys(_ACTIVATIONS, "train the network with ReLU or ReLU6 instead"),
-    **dict.fromkeys(_NORMALIZATIONS, "use batch norm, which is folded into the layers"),
-    **dict.fromkeys(_INTEGER, _STATIC),
-    "ArgMax": "export up to the logits, the input of ArgMax",
-    "Concat": "use Add to join branches",
-    "Split": "export without branches over parts of the channels",
-    "ConvTranspose": "only classifiers are supported",
-    "Resize": "resize the images before the network",
-}
-# Of the shape of their input: what follows them can still be looked at.
-_ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
-PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALIZATIONS, *_ELEMENTWISE))
-
-
-def remedy(kind: str) -> str:
-    """Return what a user can do about an operator that is not supported."""
-    elsewhere = "replace it before the export; docs/guides/importers_onnx.md lists others"
-    return _REMEDIES.get(kind, elsewhere)
-
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 QUANTIZED_INPUTS = ("int8", "uint8")
 _INPUTS = ("float32", "float16", "float64", "bfloat16", *QUANTIZED_INPUTS)
@@ -180,29 +42,97 @@ _AFTER_SOFTMAX = (
     *("Softmax", "LogSoftmax", "QuantizeLinear", "DequantizeLinear"),
 )
 
+_CONVERTERS: dict[str, Callable[[Call], Value]] = {
+    "Add": elementwise.addition,
+    "AveragePool": windows.average_pool,
+    "BatchNormalization": elementwise.batch_normalization,
+    "Cast": shapes.cast,
+    "Clip": elementwise.clip,
+    "Conv": layers.convolution,
+    "DequantizeLinear": quantization.dequantize,
+    "Div": elementwise.division,
+    "Dropout": shapes.dropout,
+    "Flatten": shapes.flatten,
+    "Gather": shapes.gather,
+    "Gemm": layers.gemm,
+    "GlobalAveragePool": windows.global_average_pool,
+    "GlobalMaxPool": windows.global_max_pool,
+    "Identity": shapes.copy,
+    "LogSoftmax": shapes.softmax,
+    "MatMul": layers.matrix_product,
+    "Max": elementwise.maximum,
+    "MaxPool": windows.max_pool,
+    "Min": elementwise.minimum,
+    "Mul": elementwise.multiplication,
+    "Pad": windows.pad,
+    "QuantizeLinear": quantization.quantize,
+    "ReduceMean": windows.reduce_mean,
+    "Relu": elementwise.relu,
+    "Reshape": shapes.reshape,
+    "Shape": shape_of,
+    "Softmax": shapes.softmax,
+    "Squeeze": shapes.squeeze,
+    "Sub": elementwise.subtraction,
+    "Sum": elementwise.addition,
+    "Transpose": shapes.transpose,
+    "Unsqueeze": shapes.unsqueeze,
+}
 
-def lower(model: FileModel, source: str, *, quantized: bool) -> tuple[Draft, int]:
-    """Convert all nodes.
+_ACTIVATIONS = (
+    *("HardSwish", "HardSigmoid", "Sigmoid", "Swish", "Mish", "Elu", "Selu", "Celu", "Gelu"),
+    *("LeakyRelu", "PRelu", "ThresholdedRelu", "Softplus", "Tanh", "Erf"),
+)
+_NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization", "LRN")
+_STATIC = (
+    "quantize with onnxruntime.quantization.quantize_static(quant_format=QuantFormat.QDQ), or give "
+    "the float network to `pmt quantize`"
+)
+_INTEGER = (
+    *("ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"),
+    *("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearGlobalAveragePool", "QGemm"),
+)
+_ELSE = "replace it before the export; docs/guides/importers_onnx.md lists others"
+_REMEDIES = {
+    **dict.fromkeys(_ACTIVATIONS, "train the network with ReLU or ReLU6 instead"),
+    **dict.fromkeys(_NORMALIZATIONS, "use batch norm, which is folded into the layers"),
+    **dict.fromkeys(_INTEGER, _STATIC),
+    "ArgMax": "export up to the logits, the input of ArgMax",
+    "Concat": "use Add to join branches",
+    "Split": "export without branches over parts of the channels",
+    "ConvTranspose": "only classifiers are supported",
+    "Resize": "resize the images before the network",
+}
+# Of the shape of their input: what follows them can still be looked at.
+_ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
+_PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALIZATIONS, *_ELEMENTWISE))
+
+
+def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
+    """Read a file and convert all its nodes.
 
     Parameters
     ----------
-    model : FileModel
+    path : pathlib.Path
         The file.
-    source : str
-        Its name, for messages.
     quantized : bool
         Whether a QDQ network is expected, or a float one.
 
     Returns
     -------
-    tuple of Draft and int
-        The network, and which activation is its output.
+    tuple of FileModel, Draft and int
+        The file, the network, and which activation is its output.
 
     Raises
     ------
+    FileNotFoundError, ImportError
+        As :func:`pmt.formats.onnx.file.read_file`.
     ValueError
-        With everything that is not supported, each thing with node, op and remedy.
+        If the file is damaged, or float where a QDQ network is expected; else with everything that
+        is not supported, each thing with node, op and remedy.
     """
+    model = read_file(path)
+    if quantized:
+        _require_quantized(model, path.name)
     lowering = _Lowering(model, quantized)
     try:
         lowering.start()
@@ -214,8 +144,65 @@ def lower(model: FileModel, source: str, *, quantized: bool) -> tuple[Draft, int
         model.problems.add(problem)
         output = None
     if output is None or model.problems:
-        raise ValueError(model.problems.message(source))
-    return lowering.draft, clean(lowering.draft, output)
+        raise ValueError(model.problems.message(path.name))
+    return model, lowering.draft, clean(lowering.draft, output)
+
+
+def input_statistics(
+    draft: Draft, mean: Numbers, std: Numbers, default_std: float = 255.0
+) -> Statistics:
+    """Return the mean and spread with which pixels become the first activation.
+
+    ``(pixel - mean) / std`` is joined with the scaling that the network itself begins with. Without
+    options the mean is 0.
+    """
+    channels = draft.tensors[0].size[2]
+    means = _per_channel("input_mean", mean, channels, 0.0)
+    joined_std = _per_channel("input_std", std, channels, default_std) / draft.factor
+    joined_mean = means - draft.offset * joined_std
+    return tuple(map(float, joined_mean)), tuple(map(float, joined_std))
+
+
+def graph_fields(draft: Draft, output: int, statistics: Statistics, source: str) -> dict[str, Any]:
+    """Return all fields of a graph but its tensors and ops."""
+    trainable = [i for i, op in enumerate(draft.ops) if is_layer(op) and not op.fixed]
+    mean, std = statistics
+    return {
+        "input": 0,
+        "output": output,
+        "input_mean": mean,
+        "input_std": std,
+        "blocks": layer_tools.layer_blocks(trainable),
+        "metadata": {"source": f"onnx {printable(source)}", "dropped_operators": draft.dropped},
+    }
+
+
+def _require_quantized(model: FileModel, source: str) -> None:
+    kinds = {node.kind for node in model.nodes}
+    if not kinds & {"QuantizeLinear", "DequantizeLinear"} and not any(
+        "Integer" in kind or kind.startswith(("QLinear", "QGemm")) for kind in kinds
+    ):
+        raise ValueError(
+            f"{source}: is a float network, an int8 one (with QuantizeLinear and DequantizeLinear) "
+            f"is needed here: quantize it first with `pmt quantize {source} --calibrate DIR`"
+        )
+
+
+def _per_channel(
+    name: str, values: Numbers, channels: int, default: float
+) -> npt.NDArray[np.float64]:
+    """Return an option as one finite number a channel."""
+    array = np.asarray(default if values is None else values, np.float64)
+    if array.ndim == 0:
+        array = np.full(channels, float(array))
+    if array.shape != (channels,) or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"{name}={array.tolist()}: needs one finite number, or one for each of the {channels} "
+            "input channels, in units of a 0..255 pixel"
+        )
+    if name == "input_std" and not np.all(array != 0):
+        raise ValueError(f"input_std={array.tolist()}: must not be zero")
+    return array
 
 
 class _Lowering:
@@ -270,7 +257,7 @@ class _Lowering:
 
     def convert(self, node: Node) -> None:
         """Convert one node; problems are noted, and what depends on it is left out."""
-        unknown = node.kind not in CONVERTERS
+        unknown = node.kind not in _CONVERTERS
         values = [self._values.get(name) if name else None for name in node.inputs]
         failed = any(name and self._values.get(name) is None for name in node.inputs)
         # Converters may look at three inputs, whether or not the node has them.
@@ -282,10 +269,10 @@ class _Lowering:
             if constant and (node.kind in FOLDERS or any(map(_is_quantized, values))):
                 result = _folded(call)
             elif unknown:
-                raise Unsupported("this operator is not supported", remedy(node.kind))
+                raise Unsupported("this operator is not supported", _REMEDIES.get(node.kind, _ELSE))
             elif not failed:
                 self._refuse_after_softmax(node, values)
-                result = CONVERTERS[node.kind](call)
+                result = _CONVERTERS[node.kind](call)
         except Unsupported as problem:
             self._problems.add(problem, node.kind, node.name)
             result = self._stand_in(node, values)
@@ -304,7 +291,7 @@ class _Lowering:
     def _stand_in(self, node: Node, values: list[Value | None]) -> Value | None:
         """Let later nodes read an activation after a node that failed but keeps the shape."""
         views = [value for value in values if isinstance(value, View)]
-        if node.kind in PASS_THROUGH and views and len({view.shape for view in views}) == 1:
+        if node.kind in _PASS_THROUGH and views and len({view.shape for view in views}) == 1:
             return replace(views[0], sole=False, raw=False)
         return None
 
@@ -325,7 +312,7 @@ class _Lowering:
         value = self._values.get(self._model.output)
         if not isinstance(value, View):
             raise Unsupported("the output does not depend on the input", "export again")
-        if not any(op.kind in LAYER_KINDS and not op.fixed for op in self.draft.ops):
+        if not any(is_layer(op) and not op.fixed for op in self.draft.ops):
             raise Unsupported("there is no layer with weights", "export a trained network")
         if len(value.axes) < 4 and not value.in_memory_order:
             raise Unsupported(
@@ -344,5 +331,5 @@ def _folded(call: Call) -> Value:
     if isinstance(first, QuantizedConstant) and kind not in ("QuantizeLinear", "Add", "Mul"):
         return moved(call, first)
     if kind in ("QuantizeLinear", "DequantizeLinear"):
-        return CONVERTERS[kind](call)
+        return _CONVERTERS[kind](call)
     return fold(call)

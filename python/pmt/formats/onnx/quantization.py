@@ -13,15 +13,8 @@ import numpy.typing as npt
 
 from pmt.formats.onnx.call import Call, QuantizedConstant
 from pmt.formats.onnx.draft import Quantization
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import Unsupported
 from pmt.formats.onnx.view import View
-
-__all__ = [
-    "dequantize",
-    "moved",
-    "quantize",
-]
-
 
 Array = npt.NDArray[Any]
 _TYPES = {2: "uint8", 3: "int8", 6: "int32"}

@@ -7,24 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pmt.formats.onnx.call import Call, memory_view
-from pmt.formats.onnx.constants import MAX_RANK
-from pmt.formats.onnx.poolings import node_axes
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import MAX_RANK, Unsupported
 from pmt.formats.onnx.view import View, flattened, reshaped, transposed
-
-__all__ = [
-    "cast",
-    "copy",
-    "dropout",
-    "flatten",
-    "gather",
-    "reshape",
-    "softmax",
-    "squeeze",
-    "target_shape",
-    "transpose",
-    "unsqueeze",
-]
 
 _FLOATS = (1, 10, 11, 16)
 
@@ -121,7 +105,7 @@ def transpose(call: Call) -> View:
 def squeeze(call: Call) -> View:
     """Convert Squeeze; without axes, all sizes of 1 go, but never the batch."""
     view = call.view()
-    axes = node_axes(call, len(view.axes))
+    axes = call.axes(len(view.axes))
     if axes is None:
         axes = [i for i, size in enumerate(view.shape) if i and size == 1]
     if any(view.axes[axis] for axis in axes):
@@ -137,7 +121,7 @@ def unsqueeze(call: Call) -> View:
     view = call.view()
     count = len(call.attribute("axes", [])) or call.constant(1, "axes").size
     rank = len(view.axes) + count
-    axes = node_axes(call, rank)
+    axes = call.axes(rank)
     if axes is None or len(axes) != count or rank > 8:
         raise Unsupported(f"its axes are {axes}", "export again")
     remaining = list(view.axes)

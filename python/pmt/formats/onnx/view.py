@@ -1,4 +1,4 @@
-"""How an ONNX value looks at an activation that is stored as height, width, channels.
+"""Values of an ONNX graph as views of activations, which are stored as height, width, channels.
 
 ONNX networks move axes about (NCHW, NHWC, flattened in either order). None of that moves data here:
 a view remembers which of the letters N, H, W and C each axis of the ONNX value runs over. Sizes of
@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.onnx.problems import Unsupported
+from pmt.formats.onnx.file import Unsupported
+from pmt.net.graph import Shape
 
-__all__ = ["Shape", "View", "flattened", "image_view", "reshaped", "transposed"]
-
-Shape = tuple[int, int, int]  # height, width, channels
 _MEMORY_ORDER = "HWC"
 
 
@@ -47,7 +45,7 @@ class View:
 
     def length(self, letter: str) -> int:
         """Size of the activation along one of the letters N, H, W, C."""
-        return self.batch if letter == "N" else self.size["HWC".index(letter)]
+        return self.batch if letter == "N" else self.size[_MEMORY_ORDER.index(letter)]
 
     def letters(self, text: str) -> str:
         """Those of some letters that stand for a size above 1."""

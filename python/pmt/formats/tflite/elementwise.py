@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,15 @@ import numpy.typing as npt
 
 from pmt.formats.layers import channelwise_layer
 from pmt.formats.tflite.file import CONVERT_INT8, Unsupported
-from pmt.formats.tflite.network import Step, quantization, same_quantization, size_of
-from pmt.formats.tflite.windows import bounds_clamp, fused_clamp
+from pmt.formats.tflite.network import Step, quantization
+from pmt.net.graph import Pair
 
-__all__ = ["add", "bounded", "limited", "multiply", "requantize", "subtract"]
-
+_ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
+    0: (None, None),
+    1: (0.0, None),
+    2: (-1.0, 1.0),
+    3: (0.0, 6.0),
+}
 _FOLD = "fold it into the layer before, or into its bias"
 
 
@@ -23,7 +28,7 @@ def add(step: Step) -> None:
         position, offset = _channel_constant(step)
         _emit_channelwise(step, 1 - position, 1.0, offset, "add_constant")
         return
-    first, second = size_of(step.tensor(0)), size_of(step.tensor(1))
+    first, second = step.tensor(0).shape, step.tensor(1).shape
     if first != second:
         raise Unsupported(
             f"broadcasts {first} + {second}",
@@ -59,7 +64,7 @@ def multiply(step: Step) -> None:
 def requantize(step: Step) -> None:
     """Lower QUANTIZE from int8 to int8: nothing, or a channelwise layer."""
     step.source()
-    if same_quantization(step.tensor(), step.target_quantization()):
+    if step.keeps_quantization():
         step.alias(step.shape())
     else:
         _emit_channelwise(step, 0, 1.0, 0.0, "requantise")
@@ -69,7 +74,7 @@ def bounded(step: Step, low: float | None, high: float | None) -> None:
     """Lower RELU and its kin: into the producer's clamp, else a 1x1 max pool, else a layer."""
     step.source()
     clamp = bounds_clamp(step, low, high)
-    if same_quantization(step.tensor(), step.target_quantization()):
+    if step.keeps_quantization():
         _emit_clamp(step, 0, clamp)
     else:
         _emit_channelwise(step, 0, 1.0, 0.0, "relu", clamp)
@@ -87,8 +92,8 @@ def limited(step: Step, *, below: bool) -> None:
             f"its constant is {constant.dtype} of shape {constant.shape}",
             "one INT8 value is needed",
         )
-    same = same_quantization(source, quantization(constant))
-    if not same or not same_quantization(source, step.target_quantization()):
+    same = source.is_quantized_as(*quantization(constant))
+    if not same or not source.is_quantized_as(*step.target_quantization()):
         raise Unsupported("inputs and output are quantized differently", CONVERT_INT8)
     value = int(constant.data.ravel()[0])
     clamp = (value, 127) if below else (-128, value)
@@ -97,13 +102,13 @@ def limited(step: Step, *, below: bool) -> None:
     _emit_clamp(step, 1 - (position or 0), clamp)
 
 
-def _emit_clamp(step: Step, position: int, clamp: tuple[int, int]) -> None:
+def _emit_clamp(step: Step, position: int, clamp: Pair) -> None:
     source, shape = step.source(position), step.shape(position)
     if step.network.clamp_producer(step.op.inputs[position], clamp):
         step.check_shape(shape)
         step.network.alias(step.output, step.op.inputs[position], shape)
     else:
-        size = size_of(step.network.tensors[source])
+        size = step.network.tensors[source].shape
         step.emit("max_pool", shape, stem="relu", sources=(source,), size=size, clamp=clamp)
 
 
@@ -113,7 +118,7 @@ def _emit_channelwise(
     factor: float | npt.NDArray[np.float64],
     offset: float | npt.NDArray[np.float64],
     stem: str,
-    clamp: tuple[int, int] | None = None,
+    clamp: Pair | None = None,
 ) -> None:
     source = step.tensor(position)
     step.network.reserve(source.channels)
@@ -127,7 +132,7 @@ def _emit_channelwise(
         step.shape(position),
         stem=stem,
         sources=(step.source(position),),
-        size=size_of(source),
+        size=source.shape,
         clamp=clamp or fused_clamp(step),
         **settings,
     )
@@ -168,3 +173,32 @@ def _channel_constant(step: Step) -> tuple[int, npt.NDArray[np.float64]]:
     zero_point = int(constant.zero_points[0]) if len(constant.zero_points) else 0
     steps = constant.data.ravel().astype(np.float64) - zero_point
     return position, np.resize(steps * float(constant.scales[0]), source.channels)
+
+
+def fused_clamp(step: Step) -> Pair:
+    """Return the bounds of the int8 output that the operator's fused activation sets."""
+    activation = step.op.options.get("FusedActivationFunction", 0)
+    if activation not in _ACTIVATIONS:
+        raise Unsupported(f"fused activation {activation}", "use NONE, RELU, RELU_N1_TO_1 or RELU6")
+    return bounds_clamp(step, *_ACTIVATIONS[activation])
+
+
+def bounds_clamp(step: Step, low: float | None, high: float | None) -> Pair:
+    """Return the int8 bounds of the output for real bounds, rounded as TFLite does."""
+    scale, zero_point = step.target_quantization()
+
+    def quantized(real: float | None, otherwise: int) -> int:
+        if real is None:
+            return otherwise
+        steps = abs(real) / scale
+        rounded = math.copysign(math.floor(min(steps, 1e6) + 0.5), real)  # halves away from zero
+        return int(min(127, max(-128, zero_point + rounded)))
+
+    clamp = quantized(low, -128), quantized(high, 127)
+    if clamp[0] >= clamp[1]:
+        raise Unsupported(
+            f"its activation leaves the single value {clamp[0]} of its output (scale {scale}, "
+            f"zero point {zero_point})",
+            "calibrate the output range and convert the model again",
+        )
+    return clamp

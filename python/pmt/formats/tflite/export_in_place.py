@@ -16,78 +16,6 @@ from pmt.formats import reading
 from pmt.formats.tflite.file import FileOp, read_file
 from pmt.net.graph import Graph, Op, Tensor, is_layer
 
-__all__ = [
-    "differences",
-    "tflite_with_weights",
-]
-
-
-_FIELDS = ("kind", "name", "inputs", "output", "kernel", "stride", "padding", "clamp")
-
-
-def differences(expected: Graph, found: Graph) -> list[str]:
-    """Compare all that training leaves as it is.
-
-    Parameters
-    ----------
-    expected, found : Graph
-        The networks. Weights and biases, preprocessing, blocks and metadata may differ.
-
-    Returns
-    -------
-    list of str
-        What differs, in the order of the ops; empty for the same network.
-    """
-    if len(expected.ops) != len(found.ops):
-        return [f"it has {len(expected.ops)} operations, the model {len(found.ops)}"]
-    if len(expected.tensors) != len(found.tensors):
-        return [f"it has {len(expected.tensors)} activations, the model {len(found.tensors)}"]
-    problems = []
-    for index, (a, b) in enumerate(zip(expected.tensors, found.tensors, strict=True)):
-        if _shape(a) != _shape(b):
-            problems.append(f"activation {index} is {_shape(a)}, the model's {_shape(b)}")
-        elif _quantization(a) != _quantization(b):
-            problems.append(
-                f"activation {index} has scale and zero point {_quantization(a)}, the model's "
-                f"{_quantization(b)}"
-            )
-    for one, other in zip(expected.ops, found.ops, strict=True):
-        problems += _op_differences(one, other)
-    if (expected.input, expected.output) != (found.input, found.output):
-        problems.append("input or output is another activation")
-    return problems
-
-
-def _op_differences(expected: Op, found: Op) -> list[str]:
-    for name in _FIELDS:
-        a, b = getattr(expected, name), getattr(found, name)
-        if a != b:
-            return [f"{expected.name!r} has {name} {a!r}, the model {b!r}"]
-    if (expected.weights is None) != (found.weights is None):
-        return [f"{expected.name!r} has weights on one side only"]
-    if expected.weights is None or found.weights is None:
-        return []
-    if expected.weights.shape != found.weights.shape:
-        shapes = (expected.weights.shape, found.weights.shape)
-        return [f"{expected.name!r} has weights {shapes[0]}, the model {shapes[1]}"]
-    if not np.array_equal(_scales(expected), _scales(found)):
-        return [f"{expected.name!r} has other weight scales than the model"]
-    return []
-
-
-def _scales(op: Op) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    assert op.weight_scales is not None
-    return op.weight_scales.astype(np.float32)
-
-
-def _shape(tensor: Tensor) -> tuple[int, int, int]:
-    return (tensor.height, tensor.width, tensor.channels)
-
-
-def _quantization(tensor: Tensor) -> tuple[float, int]:
-    return (float(np.float32(tensor.scale)), tensor.zero_point)
-
-
 _LAYER_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 _SHOWN = 6  # problems in one message
 
@@ -120,7 +48,7 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     if original.suffix.lower() != ".tflite":
         raise ValueError(f"into={str(original)!r}: must be the .tflite file that was imported")
     imported = reading.read(original)
-    problems = differences(imported, graph)
+    problems = _differences(imported, graph)
     if problems:
         raise ValueError(
             f"into={str(original)!r}: the model was not imported from this file: "
@@ -135,6 +63,54 @@ def tflite_with_weights(graph: Graph, original: Path) -> bytes:
             f"into={str(original)!r}: {_listed(patch.problems)}; convert without --into"
         )
     return bytes(patch.data)
+
+
+def _differences(expected: Graph, found: Graph) -> list[str]:
+    """Return all differences that training cannot have made, in the order of the ops."""
+    if len(expected.ops) != len(found.ops):
+        return [f"it has {len(expected.ops)} operations, the model {len(found.ops)}"]
+    if len(expected.tensors) != len(found.tensors):
+        return [f"it has {len(expected.tensors)} activations, the model {len(found.tensors)}"]
+    problems = []
+    for index, (a, b) in enumerate(zip(expected.tensors, found.tensors, strict=True)):
+        if a.shape != b.shape:
+            problems.append(f"activation {index} is {a.shape}, the model's {b.shape}")
+        elif _quantization(a) != _quantization(b):
+            problems.append(
+                f"activation {index} has scale and zero point {_quantization(a)}, the model's "
+                f"{_quantization(b)}"
+            )
+    for one, other in zip(expected.ops, found.ops, strict=True):
+        problems += _op_differences(one, other)
+    if (expected.input, expected.output) != (found.input, found.output):
+        problems.append("input or output is another activation")
+    return problems
+
+
+def _op_differences(expected: Op, found: Op) -> list[str]:
+    for name in (*expected.base_fields(), "clamp"):
+        a, b = getattr(expected, name), getattr(found, name)
+        if a != b:
+            return [f"{expected.name!r} has {name} {a!r}, the model {b!r}"]
+    if (expected.weights is None) != (found.weights is None):
+        return [f"{expected.name!r} has weights on one side only"]
+    if expected.weights is None or found.weights is None:
+        return []
+    if expected.weights.shape != found.weights.shape:
+        shapes = (expected.weights.shape, found.weights.shape)
+        return [f"{expected.name!r} has weights {shapes[0]}, the model {shapes[1]}"]
+    if not np.array_equal(_scales(expected), _scales(found)):
+        return [f"{expected.name!r} has other weight scales than the model"]
+    return []
+
+
+def _scales(op: Op) -> npt.NDArray[np.float32]:
+    assert op.weight_scales is not None
+    return op.weight_scales.astype(np.float32)
+
+
+def _quantization(tensor: Tensor) -> tuple[float, int]:
+    return (float(np.float32(tensor.scale)), tensor.zero_point)
 
 
 class _Patch:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.formats.layers import bounded_bias, input_formula
+from pmt.formats.layers import bounded_bias, input_formula, same_padding
 from pmt.formats.tflite.flatbuffer import TfliteFile
-from pmt.formats.tflite.poolings import Band, bands
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 
 __all__ = ["tflite_model"]
@@ -175,7 +175,7 @@ class _Lowering:
         source = self.graph.tensors[op.inputs[0]]
         top, left, bottom, right = op.padding
         sides = zip((source.height, source.width), op.kernel, op.stride, strict=True)
-        totals = [max((-(-size // s) - 1) * s + k - size, 0) for size, k, s in sides]
+        totals = [same_padding(size, k, s) for size, k, s in sides]
         same = [(total // 2, total - total // 2) for total in totals]
         return _SAME if same == [(top, bottom), (left, right)] else None
 
@@ -308,3 +308,31 @@ def _metadata(graph: Graph) -> bytes:
         "metadata": graph.metadata,
     }
     return json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+@dataclass(frozen=True)
+class Band:
+    """``count`` neighboring outputs with windows of ``kernel`` inputs, in ``start:stop``."""
+
+    count: int
+    kernel: int
+    start: int
+    stop: int
+
+
+def bands(size: int, outputs: int, kernel: int, stride: int, padding: int) -> list[Band]:
+    """Group outputs along one axis by how much of their window lies inside, in order.
+
+    Whole windows are one band, each cut window is a band of its own; ``padding`` is the one before
+    the first input.
+    """
+    found: list[Band] = []
+    for i in range(outputs):
+        first = i * stride - padding
+        start, stop = max(first, 0), min(first + kernel, size)
+        whole = stop - start == kernel
+        if whole and found and found[-1].kernel == kernel:
+            found[-1] = Band(found[-1].count + 1, kernel, found[-1].start, stop)
+        else:
+            found.append(Band(1, stop - start, start, stop))
+    return found

@@ -16,17 +16,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "CONVERT_INT8",
-    "Problems",
-    "Unsupported",
-]
-
+from pmt._util.extras import import_extra
+from pmt.formats.reading import require_file
 
 CONVERT_INT8 = (
     "convert the float model again with full-integer int8 quantization: a representative_dataset "
     "and supported_ops = [TFLITE_BUILTINS_INT8]"
 )
+
+
+MAX_FILE_BYTES = 256 * 2**20
+_MAX_RECORDS = 20_000  # tensors, ops, buffers: far above any network for a microcontroller
+_MAX_RANK = 8
+_MAX_OPERANDS = 256  # of one operator
+_IDENTIFIER = b"TFL3"
+_ITEM_TYPES = {"INT8": "i1", "UINT8": "u1", "INT32": "<i4", "INT64": "<i8", "FLOAT32": "<f4"}
+
+_WINDOW = ("Padding", "StrideH", "StrideW", "FusedActivationFunction")
+_DILATED = (*_WINDOW, "DilationHFactor", "DilationWFactor")
+_POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
+_MASKS = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
+_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "CONV_2D": ("Conv2DOptions", _DILATED),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_DILATED, "DepthMultiplier")),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat")),
+    "ADD": ("AddOptions", ("FusedActivationFunction",)),
+    "SUB": ("SubOptions", ("FusedActivationFunction",)),
+    "MUL": ("MulOptions", ("FusedActivationFunction",)),
+    "AVERAGE_POOL_2D": _POOL,
+    "MAX_POOL_2D": _POOL,
+    "STRIDED_SLICE": ("StridedSliceOptions", _MASKS),
+    "PACK": ("PackOptions", ("Axis",)),
+    "GATHER": ("GatherOptions", ("Axis",)),
+    "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
+    "REDUCE_PROD": ("ReducerOptions", ("KeepDims",)),
+}
+# Without their options these mean nothing; the others have defaults.
+_NEEDS_OPTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
 class Unsupported(Exception):
@@ -74,13 +100,6 @@ def _ranges(numbers: list[int]) -> str:
     breaks = [i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1]
     runs = [numbers[a:b] for a, b in pairwise([0, *breaks, len(numbers)])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-MAX_FILE_BYTES = 256 * 2**20
-_MAX_RECORDS = 20_000  # tensors, ops, buffers: far above any network for a microcontroller
-_MAX_RANK = 8
-_MAX_OPERANDS = 256  # of one operator
-_IDENTIFIER = b"TFL3"
 
 
 @dataclass(frozen=True)
@@ -134,31 +153,6 @@ class FileModel:
         return index >= 0 and self.tensors[index].data is not None
 
 
-_ITEM_TYPES = {"INT8": "i1", "UINT8": "u1", "INT32": "<i4", "INT64": "<i8", "FLOAT32": "<f4"}
-
-_WINDOW = ("Padding", "StrideH", "StrideW", "FusedActivationFunction")
-_DILATED = (*_WINDOW, "DilationHFactor", "DilationWFactor")
-_POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
-_MASKS = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask")
-_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "CONV_2D": ("Conv2DOptions", _DILATED),
-    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_DILATED, "DepthMultiplier")),
-    "FULLY_CONNECTED": ("FullyConnectedOptions", ("FusedActivationFunction", "WeightsFormat")),
-    "ADD": ("AddOptions", ("FusedActivationFunction",)),
-    "SUB": ("SubOptions", ("FusedActivationFunction",)),
-    "MUL": ("MulOptions", ("FusedActivationFunction",)),
-    "AVERAGE_POOL_2D": _POOL,
-    "MAX_POOL_2D": _POOL,
-    "STRIDED_SLICE": ("StridedSliceOptions", _MASKS),
-    "PACK": ("PackOptions", ("Axis",)),
-    "GATHER": ("GatherOptions", ("Axis",)),
-    "CONCATENATION": ("ConcatenationOptions", ("Axis", "FusedActivationFunction")),
-    "REDUCE_PROD": ("ReducerOptions", ("KeepDims",)),
-}
-# Without their options these mean nothing; the others have defaults.
-_NEEDS_OPTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
-
-
 def read_file(path: Path) -> FileModel:
     """Copy the network out of a ``.tflite`` file.
 
@@ -181,14 +175,8 @@ def read_file(path: Path) -> FileModel:
     ValueError
         If the file is damaged or larger than 256 MiB.
     """
-    try:
-        import tflite
-    except ImportError:
-        raise ImportError(
-            'reading .tflite needs the package tflite: pip install "poor-mans-training[tflite]"'
-        ) from None
-    if not path.is_file():
-        raise FileNotFoundError(f"path={str(path)!r}: there is no such file")
+    tflite = import_extra("tflite", "reading .tflite needs the package tflite", "tflite")
+    require_file(path)
     if path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError(f"{path.name}: is larger than the limit of {MAX_FILE_BYTES} bytes")
     data = path.read_bytes()

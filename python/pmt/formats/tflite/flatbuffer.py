@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.formats.writing import missing
+from pmt._util.extras import import_extra
 
 __all__ = ["OPERATORS", "TfliteFile"]
 
-# Of each operator: its first version that takes int8, and the table of its options.
+# Each operator's first version that takes int8, and the table of its options.
 OPERATORS = {
     "CONV_2D": (3, "Conv2DOptions"),
     "DEPTHWISE_CONV_2D": (3, "DepthwiseConv2DOptions"),
@@ -65,13 +65,9 @@ class TfliteFile:
     """
 
     def __init__(self) -> None:
-        try:
-            import flatbuffers
-            import tflite
-        except ImportError:
-            raise missing(".tflite", "tflite") from None
-        self.schema: Any = tflite
-        self._builder: Any = flatbuffers.Builder(1 << 16)
+        need = "writing .tflite needs the package tflite"
+        self.schema: Any = import_extra("tflite", need, "tflite")
+        self._builder: Any = import_extra("flatbuffers", need, "tflite").Builder(1 << 16)
         self._tensors: list[_Tensor] = []
         self._operators: list[_Operator] = []
 

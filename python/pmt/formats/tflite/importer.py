@@ -8,20 +8,68 @@ is lowered is tabled in ``docs/guides/importers.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pmt._util.printable import printable
-from pmt.formats.layers import check_limits, consecutive_blocks
+from pmt.formats.layers import check_limits, layer_blocks, raw_pixels
+from pmt.formats.tflite import elementwise, layers, shapes, windows
 from pmt.formats.tflite.file import FileModel, Problems, Unsupported, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
-from pmt.formats.tflite.operators import check_kind, convert
 from pmt.formats.tflite.rewrites import Rewritten, readers_of, rewrite
 from pmt.net.graph import Graph, check_graph, is_layer
 
 __all__ = ["Lowered", "lower", "read"]
+
+_CONVERTERS: dict[str, Callable[[Step], None]] = {
+    "CONV_2D": layers.conv_2d,
+    "DEPTHWISE_CONV_2D": layers.depthwise_conv_2d,
+    "FULLY_CONNECTED": layers.fully_connected,
+    "ADD": elementwise.add,
+    "SUB": elementwise.subtract,
+    "MUL": elementwise.multiply,
+    "QUANTIZE": elementwise.requantize,
+    "RELU": partial(elementwise.bounded, low=0.0, high=None),
+    "RELU6": partial(elementwise.bounded, low=0.0, high=6.0),
+    "RELU_N1_TO_1": partial(elementwise.bounded, low=-1.0, high=1.0),
+    "RELU_0_TO_1": partial(elementwise.bounded, low=0.0, high=1.0),
+    "MAXIMUM": partial(elementwise.limited, below=True),
+    "MINIMUM": partial(elementwise.limited, below=False),
+    "AVERAGE_POOL_2D": partial(windows.pool, kind="average_pool"),
+    "MAX_POOL_2D": partial(windows.pool, kind="max_pool"),
+    "MEAN": windows.mean,
+    "REDUCE_MAX": windows.reduce_max,
+    "PAD": windows.pad,
+    "PADV2": windows.pad,
+    "RESHAPE": shapes.reshape,
+    "SQUEEZE": shapes.squeeze,
+    "EXPAND_DIMS": shapes.expand_dims,
+    "TRANSPOSE": shapes.transpose,
+}
+
+_USE_RELU = "use RELU or RELU6 in its place and train again"
+_USE_ADD = "join branches with ADD"
+_CLASSIFIERS = "only networks that classify images are trained here; cut it off"
+_AT_THE_ENDS = "it is dropped at the ends of the network only; convert all of it to int8"
+_REMEDIES = {
+    **dict.fromkeys(
+        ("LOGISTIC", "HARD_SWISH", "TANH", "LEAKY_RELU", "PRELU", "ELU", "GELU", "ABS"), _USE_RELU
+    ),
+    **dict.fromkeys(("CONCATENATION", "SPLIT", "SPLIT_V", "PACK", "UNPACK"), _USE_ADD),
+    **dict.fromkeys(
+        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV", "ARG_MAX"), _CLASSIFIERS
+    ),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "DEQUANTIZE"), _AT_THE_ENDS),
+    **dict.fromkeys(
+        ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"),
+        "only one convolution, VALID and of stride 1, may stand between the two",
+    ),
+    **dict.fromkeys(("WHILE", "IF", "CALL_ONCE"), "convert without control flow"),
+}
+_ELSE = "replace it by operators of the list in docs/guides/importers.md"
 
 
 @dataclass(frozen=True)
@@ -45,7 +93,6 @@ def read(
     *,
     input_mean: Sequence[float] | None = None,
     input_std: Sequence[float] | None = None,
-    **unknown: Any,
 ) -> Graph:
     """Read a full-integer ``.tflite`` file (int8 activations and weights, int32 biases).
 
@@ -76,14 +123,7 @@ def read(
     ValueError
         If the file is damaged, or has operators or options that are not supported: one message
         with every one of them.
-    TypeError
-        If an option is unknown.
     """
-    if unknown:
-        raise TypeError(
-            f"options {sorted(unknown)} are unknown for a .tflite file; "
-            "it takes input_mean and input_std"
-        )
     graph = lower(path).graph
     channels = min(graph.tensors[graph.input].channels, 4)
     if input_mean is not None:
@@ -199,7 +239,7 @@ class _Lowering:
     def _lower(self, step: Step) -> None:
         """Convert one operator; what it writes exists even if that fails: one problem, not two."""
         failed = False
-        for check in (check_kind, lambda s: check_types(s.op, self._model)):
+        for check in (_check_kind, lambda s: check_types(s.op, self._model)):
             try:
                 check(step)
             except Unsupported as problem:
@@ -207,7 +247,7 @@ class _Lowering:
                 failed = True
         try:
             if not failed and not self._reads_what_failed(step):
-                convert(step)
+                _convert(step)
         except Unsupported as problem:
             self._problems.add(problem, step.number, step.op.kind)
             failed = True
@@ -241,16 +281,15 @@ class _Lowering:
             self._refuse()
 
     def _assemble(self, network: Network, parts: Rewritten) -> Lowered:
-        layers = [
+        trained = [
             i for i, op in enumerate(network.ops) if is_layer(op) and op.name in network.layers
         ]
-        blocks = consecutive_blocks(layers[:-1])
-        blocks["head"] = layers[-1:]
-        blocks["all"] = layers
         source = network.tensors[0]
         channels = min(source.channels, 4)
-        # Without these, (pixel - mean) / std / scale + zero_point is exactly pixel - 128.
-        scale, zero_point = parts.pixels or (source.scale, 128 + source.zero_point)
+        mean, std = raw_pixels(source.scale, source.zero_point, channels)
+        if parts.pixels is not None:
+            scale, zero_point = parts.pixels
+            mean, std = (float(zero_point),) * channels, (1.0 / scale,) * channels
         metadata: dict[str, Any] = {
             "source": f"tflite {printable(self._source)}",
             "dropped_operators": [
@@ -266,9 +305,9 @@ class _Lowering:
             ops=network.ops,
             input=0,
             output=network.index[parts.last],
-            input_mean=(float(zero_point),) * channels,
-            input_std=(1.0 / scale,) * channels,
-            blocks=blocks,
+            input_mean=mean,
+            input_std=std,
+            blocks=layer_blocks(trained),
             metadata=metadata,
         )
         places = {
@@ -277,3 +316,22 @@ class _Lowering:
             if tensor not in network.absorbed
         }
         return Lowered(graph, places, network.operators, network.layers)
+
+
+def _check_kind(step: Step) -> None:
+    """Raise Unsupported if nothing is known of the operator's kind, or it has several outputs."""
+    if len(step.op.outputs) != 1 or step.output < 0:
+        raise Unsupported(f"has {len(step.op.outputs)} outputs", "operators with one are imported")
+    sizes = is_shape_value(step.network.model.tensors[step.output])
+    if step.op.kind not in _CONVERTERS and not sizes:
+        raise Unsupported(
+            "this operator has no counterpart here", _REMEDIES.get(step.op.kind, _ELSE)
+        )
+
+
+def _convert(step: Step) -> None:
+    """Append what an operator computes to the network."""
+    if is_shape_value(step.network.model.tensors[step.output]):
+        shapes.evaluate_sizes(step)
+    else:
+        _CONVERTERS[step.op.kind](step)

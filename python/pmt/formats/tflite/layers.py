@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.layers import dense_kernel, spread_depthwise
+from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import CONVERT_INT8, FileTensor, Unsupported
 from pmt.formats.tflite.network import Step, StoredLayer
-from pmt.formats.tflite.windows import Window, fused_clamp, window
-
-__all__ = ["conv_2d", "depthwise_conv_2d", "fully_connected"]
+from pmt.formats.tflite.windows import Window, window
 
 Int8Array = npt.NDArray[np.int8]
 

@@ -12,26 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.tflite.file import CONVERT_INT8, FileModel, FileOp, FileTensor, Unsupported
-from pmt.net.graph import Op, OpKind, Tensor
+from pmt.net.graph import Op, OpKind, Padding, Pair, Shape, Tensor
 
-__all__ = [
-    "Network",
-    "Padding",
-    "Size",
-    "Step",
-    "StoredLayer",
-    "activation",
-    "check_types",
-    "is_shape_value",
-    "layout",
-    "quantization",
-    "same_quantization",
-    "short_name",
-    "size_of",
-]
-
-
-_LONGEST = 32
+_LONGEST = 32  # characters of a layer's name
 # Last parts that name the operator, not the layer. "conv2d" is the default name of a layer.
 _OPERATORS = ("Conv2D", "DepthwiseConv2D", "MatMul", "convolution", "depthwise")
 _GENERIC = frozenset(
@@ -47,6 +30,16 @@ _GENERIC = frozenset(
         "depthwise_weights",
     ]
 )
+_LARGEST = 2**28  # values that all activations of an image may have
+_FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
+_OTHER_SCHEMES = {
+    "INT16": "its activations are INT16, int8 is trained here",
+    "UINT8": "its activations are UINT8, the asymmetric scheme of TensorFlow 1",
+}
+_INT8_WEIGHTS = ("INT8", "INT4")
+_CLAMPING = (
+    "conv2d", "depthwise_conv2d", "fully_connected", "add", "average_pool", "max_pool", "mean",
+)  # fmt: skip
 
 
 def short_name(weights: str) -> str:
@@ -62,15 +55,6 @@ def short_name(weights: str) -> str:
     name = parts[-1] if parts else ""
     plain = name.isascii() and name.replace("_", "").replace(".", "").isalnum()
     return name if plain and len(name) <= _LONGEST else ""
-
-
-_LARGEST = 2**28  # values that all activations of an image may have
-_FLOATS = ("FLOAT32", "FLOAT16", "FLOAT64", "BFLOAT16")
-_OTHER_SCHEMES = {
-    "INT16": "its activations are INT16, int8 is trained here",
-    "UINT8": "its activations are UINT8, the asymmetric scheme of TensorFlow 1",
-}
-_INT8_WEIGHTS = ("INT8", "INT4")
 
 
 def is_shape_value(tensor: FileTensor) -> bool:
@@ -129,7 +113,7 @@ def quantization(tensor: FileTensor) -> tuple[float, int]:
     return scale, zero_point
 
 
-def layout(shape: tuple[int, ...]) -> tuple[int, int, int]:
+def layout(shape: tuple[int, ...]) -> Shape:
     """Return height, width, channels of an activation of one image.
 
     Raises
@@ -153,18 +137,6 @@ def layout(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return height, width, channels
 
 
-def activation(tensor: FileTensor, shape: tuple[int, int, int]) -> Tensor:
-    """Return an int8 activation of this height, width and channels as a tensor of a graph."""
-    return Tensor(tensor.name, *shape, *quantization(tensor))
-
-
-Padding = tuple[int, int, int, int]
-Size = tuple[int, int, int]
-_CLAMPING = (
-    "conv2d", "depthwise_conv2d", "fully_connected", "add", "average_pool", "max_pool", "mean",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class StoredLayer:
     """Where the file keeps a layer's parameters.
@@ -177,7 +149,7 @@ class StoredLayer:
     weights: int
     bias: int
     groups: int = 1
-    dilation: tuple[int, int] = (1, 1)
+    dilation: Pair = (1, 1)
 
 
 @dataclass
@@ -213,13 +185,13 @@ class Network:
         # become a huge network.
         self.weights_left = max(2**24, 4 * self.model.file_bytes)
 
-    def enter(self, file_tensor: int, shape: tuple[int, ...], size: Size | None = None) -> int:
+    def enter(self, file_tensor: int, shape: tuple[int, ...], size: Shape | None = None) -> int:
         """Make the graph's tensor for an activation of the file; return its index.
 
         ``size`` is its height, width and channels where they do not follow from ``shape``.
         """
         stored = self.model.tensors[file_tensor]
-        self.tensors.append(activation(stored, size or layout(shape)))
+        self.tensors.append(Tensor(stored.name, *(size or layout(shape)), *quantization(stored)))
         self._map(file_tensor, len(self.tensors) - 1, shape)
         return len(self.tensors) - 1
 
@@ -251,7 +223,7 @@ class Network:
                 "use fewer groups or less dilation",
             )
 
-    def clamp_producer(self, source: int, clamp: tuple[int, int]) -> bool:
+    def clamp_producer(self, source: int, clamp: Pair) -> bool:
         """Narrow the clamp of the op that makes a tensor, if nothing else reads that tensor."""
         index = self.index[source]
         op = self._producers.get(index)
@@ -352,6 +324,15 @@ class Step:
         """Return scale and zero point of the output."""
         return quantization(self.network.model.tensors[self.output])
 
+    def keeps_quantization(self, position: int = 0) -> bool:
+        """Whether an input and the output have one scale and zero point."""
+        return self.tensor(position).is_quantized_as(*self.target_quantization())
+
+    def require_same_quantization(self) -> None:
+        """Raise Unsupported unless the first input and the output are quantized alike."""
+        if not self.keeps_quantization():
+            raise Unsupported("input and output are quantized differently", CONVERT_INT8)
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise Unsupported if the file says another shape of the output, and knew it."""
         stored = self.network.model.tensors[self.output]
@@ -374,7 +355,7 @@ class Step:
         stem: str,
         named_by: FileTensor | None = None,
         sources: Sequence[int] | None = None,
-        size: Size | None = None,
+        size: Shape | None = None,
         **settings: Any,
     ) -> Op:
         """Append the op that writes the output, whose shape for one image is ``shape``.
@@ -394,15 +375,3 @@ class Step:
         self.network.append(op)
         self.network.operators[index] = self.op.kind
         return op
-
-
-def size_of(tensor: Tensor) -> Size:
-    """Return height, width and channels."""
-    return tensor.height, tensor.width, tensor.channels
-
-
-def same_quantization(tensor: Tensor, quantized: tuple[float, int]) -> bool:
-    """Whether a tensor has this scale, as float32, and this zero point."""
-    return bool(np.float32(tensor.scale) == np.float32(quantized[0])) and (
-        tensor.zero_point == quantized[1]
-    )

@@ -10,8 +10,6 @@ import numpy as np
 from pmt.formats.tflite.file import FileModel, FileOp
 from pmt.formats.tflite.windows import VALID
 
-__all__ = ["Rewritten", "readers_of", "rewrite"]
-
 Numbered = list[tuple[int, FileOp]]
 
 _MOST_ENDS = 16  # operators dropped at either end
@@ -24,8 +22,8 @@ class Rewritten:
     """The operators to lower, with their numbers in the file.
 
     ``first`` and ``last`` are the tensors where they start and end, ``dropped`` the numbers of the
-    operators before and after; ``pixels`` is scale and zero
-    point of a uint8 input, whose values are pixels.
+    operators before and after; ``pixels`` is scale and zero point of a uint8 input, whose values
+    are pixels.
     """
 
     ops: Numbered

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.formats.tflite.file import Unsupported
-from pmt.formats.tflite.network import Step, layout, size_of
-from pmt.formats.tflite.poolings import require_same_quantization
-
-__all__ = ["SIZE_OPERATORS", "evaluate_sizes", "expand_dims", "reshape", "squeeze", "transpose"]
+from pmt.formats.tflite.network import Step, layout
 
 Sizes = npt.NDArray[np.int64]
 _MOST_SIZES = 64
@@ -71,11 +68,11 @@ def transpose(step: Step) -> None:
 
 def rename(step: Step, shape: tuple[int, ...]) -> None:
     """Give the same values another shape."""
-    require_same_quantization(step)
+    step.require_same_quantization()
     source = step.tensor()
     # (positions, channels) keeps the graph's rows: what reads it looks at single positions.
     positions = len(shape) == 2 and shape[1] == source.channels
-    if (positions or layout(shape) == size_of(source)) and not _stays_an_op(step):
+    if (positions or layout(shape) == source.shape) and not _stays_an_op(step):
         step.check_shape(shape)
         step.alias(shape)
     else:

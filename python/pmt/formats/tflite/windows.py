@@ -1,47 +1,35 @@
-"""Windows and activation functions of TFLite operators."""
+"""TFLite operators that read windows of an image or pad it: pools, MEAN, REDUCE_MAX, PAD."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
+from typing import Literal
 
-from pmt.formats.layers import kernel_extent
-from pmt.formats.tflite.file import Unsupported
-from pmt.formats.tflite.network import Padding, Step
-from pmt.net.graph import Tensor
-
-__all__ = ["SAME", "VALID", "Window", "bounds_clamp", "fused_clamp", "window"]
+from pmt.formats.layers import channelwise_layer, kernel_extent, same_padding
+from pmt.formats.tflite.elementwise import fused_clamp
+from pmt.formats.tflite.file import FileOp, Unsupported
+from pmt.formats.tflite.network import Step
+from pmt.net.graph import Op, Padding, Pair, Tensor, output_size
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255
-_ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
-    0: (None, None),
-    1: (0.0, None),
-    2: (-1.0, 1.0),
-    3: (0.0, 6.0),
-}
+_LOWEST = -128
 
 
 class Window:
     """Kernel with its dilation, stride, padding, and the size of the output."""
 
     def __init__(
-        self,
-        source: Tensor,
-        kernel: tuple[int, int],
-        stride: tuple[int, int],
-        dilation: tuple[int, int],
-        padding: Padding,
+        self, source: Tensor, kernel: Pair, stride: Pair, dilation: Pair, padding: Padding
     ) -> None:
         self.kernel = kernel
         self.stride = stride
         self.dilation = dilation
         self.padding = padding
-        top, left, bottom, right = padding
-        self.height = (source.height + top + bottom - kernel[0]) // stride[0] + 1
-        self.width = (source.width + left + right - kernel[1]) // stride[1] + 1
+        self.height, self.width = output_size(source.shape[:2], kernel, stride, padding)
 
 
-def window(step: Step, kernel: tuple[int, int]) -> Window:
+def window(step: Step, kernel: Pair) -> Window:
     """Work out the window of an operator on its first input.
 
     SAME is asymmetric: the odd row or column goes below and to the right. Padding that an earlier
@@ -85,8 +73,8 @@ def window(step: Step, kernel: tuple[int, int]) -> Window:
 def _padding(
     step: Step,
     source: Tensor,
-    extent: tuple[int, int],
-    stride: tuple[int, int],
+    extent: Pair,
+    stride: Pair,
     before: Padding,
 ) -> Padding:
     options = step.op.options
@@ -97,38 +85,163 @@ def _padding(
     if options["Padding"] == VALID:
         return (0, 0, 0, 0)
     sizes = (source.height + before[0] + before[2], source.width + before[1] + before[3])
-    totals = [
-        max(0, (-(-size // s) - 1) * s + k - size)
-        for size, k, s in zip(sizes, extent, stride, strict=True)
-    ]
+    totals = [same_padding(size, k, s) for size, k, s in zip(sizes, extent, stride, strict=True)]
     top, left = totals[0] // 2, totals[1] // 2
     return top, left, totals[0] - top, totals[1] - left
 
 
-def fused_clamp(step: Step) -> tuple[int, int]:
-    """Return the bounds of the int8 output that the operator's fused activation sets."""
-    activation = step.op.options.get("FusedActivationFunction", 0)
-    if activation not in _ACTIVATIONS:
-        raise Unsupported(f"fused activation {activation}", "use NONE, RELU, RELU_N1_TO_1 or RELU6")
-    return bounds_clamp(step, *_ACTIVATIONS[activation])
+def pool(step: Step, kind: Literal["average_pool", "max_pool"]) -> None:
+    """Lower AVERAGE_POOL_2D and MAX_POOL_2D."""
+    step.require_same_quantization()
+    shape = window(step, (step.op.options["FilterHeight"], step.op.options["FilterWidth"]))
+    step.emit(
+        kind,
+        (1, shape.height, shape.width, step.tensor().channels),
+        stem=kind,
+        kernel=shape.kernel,
+        stride=shape.stride,
+        padding=shape.padding,
+        clamp=fused_clamp(step),
+    )
 
 
-def bounds_clamp(step: Step, low: float | None, high: float | None) -> tuple[int, int]:
-    """Return the int8 bounds of the output for real bounds, rounded as TFLite does."""
-    scale, zero_point = step.target_quantization()
+def mean(step: Step) -> None:
+    """Lower MEAN over all positions, keeping the dimensions or not."""
+    step.emit("mean", _reduced(step), stem="mean")
 
-    def quantized(real: float | None, otherwise: int) -> int:
-        if real is None:
-            return otherwise
-        steps = abs(real) / scale
-        rounded = math.copysign(math.floor(min(steps, 1e6) + 0.5), real)  # halves away from zero
-        return int(min(127, max(-128, zero_point + rounded)))
 
-    clamp = quantized(low, -128), quantized(high, 127)
-    if clamp[0] >= clamp[1]:
+def reduce_max(step: Step) -> None:
+    """Lower REDUCE_MAX over all positions: a max pool as large as the image."""
+    step.require_same_quantization()
+    source = step.tensor()
+    kernel = (source.height, source.width)
+    if max(kernel) > _LARGEST_KERNEL:
         raise Unsupported(
-            f"its activation leaves the single value {clamp[0]} of its output (scale {scale}, "
-            f"zero point {zero_point})",
-            "calibrate the output range and convert the model again",
+            f"the image of {kernel} is larger than a window", f"at most {_LARGEST_KERNEL} a side"
         )
-    return clamp
+    step.emit("max_pool", _reduced(step), stem="max_pool", kernel=kernel)
+
+
+def _reduced(step: Step) -> tuple[int, ...]:
+    """Return the output's shape if the axes are all positions and no channel."""
+    shape, axes = step.shape(), step.integers(1)
+    rank = len(shape)
+    reduced = {a % rank for a in axes or () if -rank <= a < rank}
+    remaining = [i for i in range(1, rank - 1) if i not in reduced and shape[i] != 1]
+    legal = axes is not None and all(-rank <= a < rank for a in axes)
+    if not legal or rank < 3 or remaining or rank - 1 in reduced or (0 in reduced):
+        raise Unsupported(
+            f"reduces axes {axes} of shape {shape}",
+            "only all of height and width (axes 1, 2) at once can be reduced",
+        )
+    keeps = len(step.network.model.tensors[step.output].shape) == rank
+    return (*(1,) * (rank - 1), shape[-1]) if keeps else (1, shape[-1])
+
+
+def pad(step: Step) -> None:
+    """Lower PAD and PADV2.
+
+    Padding that every reader can take into its own window costs nothing: zero points before a
+    convolution, -128 before a max pool. Else it is an op of its own; a value other than the zero
+    point needs the tensor to be relabeled, so that this value becomes its zero point and back.
+    """
+    step.require_same_quantization()
+    amounts, shape = _amounts(step)
+    value = _value(step)
+    if _readers_take(step, amounts, value):
+        step.alias(step.shape())
+        step.network.absorbed[step.output] = amounts
+    elif value == step.tensor().zero_point:
+        step.emit("pad", shape, stem="pad", padding=amounts)
+    else:
+        _pad_with(step, shape, amounts, value)
+
+
+def _amounts(step: Step) -> tuple[Padding, tuple[int, ...]]:
+    """Return top, left, bottom, right and the output's shape."""
+    source, shape = step.tensor(), step.shape()
+    constant = step.constant(1)
+    pairs = None if constant is None or constant.data is None else constant.data
+    rank = len(shape)
+    if pairs is None or pairs.shape != (rank, 2) or constant.dtype not in ("INT32", "INT64"):  # type: ignore[union-attr]
+        raise Unsupported(f"paddings must be a constant of shape ({rank}, 2)", "store it so")
+    sides = [(int(before), int(after)) for before, after in pairs]
+    inner = [(0, 0), (0, 0), *sides[1:-1]][-2:]
+    legal = rank in (3, 4) and sides[0] == (0, 0) == sides[-1]
+    if not legal or any(n < 0 or n > 4096 for side in inner for n in side):
+        raise Unsupported(
+            f"paddings {pairs.tolist()}", "only height and width can be padded, by 0 to 4096"
+        )
+    (top, bottom), (left, right) = inner
+    height, width = source.height + top + bottom, source.width + left + right
+    size = (1, height, width, source.channels)
+    return (top, left, bottom, right), size if rank == 4 else (1, width, source.channels)
+
+
+def _value(step: Step) -> int:
+    """Return the int8 value to pad with."""
+    zero_point = step.tensor().zero_point
+    if len(step.op.inputs) < 3 or step.op.inputs[2] < 0:
+        return zero_point
+    constant = step.constant(2)
+    if constant is None or constant.data is None or constant.data.size != 1:
+        raise Unsupported("the value to pad with is not a constant", "store one INT8 value")
+    if constant.dtype != "INT8":
+        raise Unsupported(f"the value to pad with is {constant.dtype}", "store one INT8 value")
+    return int(constant.data.ravel()[0])
+
+
+def _readers_take(step: Step, amounts: Padding, value: int) -> bool:
+    readers = step.network.readers.get(step.output, [])
+    return bool(readers) and all(_takes(step, op, amounts, value) for op in readers)
+
+
+def _takes(step: Step, op: FileOp, amounts: Padding, value: int) -> bool:
+    """Whether a reader's window can have this padding as its own."""
+    options, model = op.options, step.network.model
+    if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.inputs[1:2]:
+        weights = model.tensors[op.inputs[1]].shape if op.inputs[1] >= 0 else ()
+        if value != step.tensor().zero_point or len(weights) != 4 or op.inputs[0] != step.output:
+            return False
+        dilation = options["DilationHFactor"], options["DilationWFactor"]
+        height, width = kernel_extent((weights[1], weights[2]), dilation)
+    elif op.kind == "MAX_POOL_2D" and value == _LOWEST:
+        height, width = options["FilterHeight"], options["FilterWidth"]
+    else:
+        return False
+    top, left, bottom, right = amounts
+    plain = options["Padding"] == VALID and "Top" not in options
+    return plain and max(top, bottom) < height and max(left, right) < width
+
+
+def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) -> None:
+    """Relabel the zero point as ``value``, pad, and relabel back; the bytes stay."""
+    network, source = step.network, step.tensor()
+    network.reserve(2 * source.channels)
+    offset = (source.zero_point - value) * float(source.scale)
+    size = (
+        source.height + amounts[0] + amounts[2],
+        source.width + amounts[1] + amounts[3],
+        source.channels,
+    )
+    relabeled = replace(source, name=f"{source.name}_relabelled", zero_point=value)
+    padded = replace(relabeled, name=f"{source.name}_padded", height=size[0], width=size[1])
+    first, second = network.intermediate(relabeled), network.intermediate(padded)
+    forth = Op(
+        "depthwise_conv2d",
+        network.name("relabel"),
+        (step.source(),),
+        first,
+        **channelwise_layer(source, 1.0, offset),
+    )
+    network.append(forth)
+    network.append(Op("pad", network.name("pad"), (first,), second, padding=amounts))
+    back = step.emit(
+        "depthwise_conv2d",
+        shape,
+        stem="relabel",
+        sources=(second,),
+        size=size,
+        **channelwise_layer(padded, 1.0, -offset),
+    )
+    network.helpers |= {forth.name, back.name}

@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from pmt.formats.reading import require_file
 from pmt.formats.tiny_training.safe_pickle import PickledArray
 
 MAX_MEMBER_BYTES = 64 * 2**20
 MAX_RATIO = 100
+_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.int32): np.dtype(np.int64)}
 # RuntimeError: an encrypted member; ValueError: names that are not UTF-8.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -49,8 +51,7 @@ def read_pickle_bytes(path: Path) -> bytes:
         If it is not a sound zip archive with exactly one ``data.pkl``, or the pickle would unpack
         to more than 64 MiB or to more than 100 times its packed size.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"path: there is no file {str(path)!r}")
+    require_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.read(_pickle_member(path, archive))
@@ -81,9 +82,6 @@ def _pickle_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
             f"{member.filename} claims {member.compress_size} bytes, the whole file has {held}"
         )
     return member
-
-
-_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.int32): np.dtype(np.int64)}
 
 
 class Node:

@@ -20,51 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.printable import printable
-from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel
+from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
 from pmt.formats.tiny_training.archive import Node, read_pickle_bytes
 from pmt.formats.tiny_training.safe_pickle import loads
-from pmt.net.graph import Graph, Op, OpKind, Tensor
+from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
 
 _MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
-
-
-def matching_weight_scales(
-    weight_scales: npt.NDArray[np.float32], input_scale: float, output_scale: float
-) -> npt.NDArray[np.float32]:
-    """Move weight scales by a unit or two in the last place where that makes the layer exact.
-
-    The core computes ``float32(float32(s_x * s_w) / s_y)`` from float32 values. A source that
-    keeps ``s_x`` and ``s_y`` in double precision and rounds ``s_x * s_w / s_y`` once can differ in
-    the last bit, which moves a result that lies on a rounding tie.
-
-    Parameters
-    ----------
-    weight_scales : ndarray of float32, shape (channels,)
-        Scales ``s_w`` of the source.
-    input_scale, output_scale : float
-        ``s_x`` and ``s_y`` of the source, double precision.
-
-    Returns
-    -------
-    ndarray of float32, shape (channels,)
-        The nearest scales, at most two units in the last place away, with which the core's product
-        equals the source's; unchanged where there are none so near.
-    """
-    wanted = (input_scale * weight_scales.astype(np.float64) / output_scale).astype(np.float32)
-    result = weight_scales.copy()
-    open_channels = np.ones(len(wanted), bool)
-    up, down = weight_scales.copy(), weight_scales.copy()
-    for _step in range(_MAX_STEPS + 1):
-        for candidate in (up, down):
-            product = (np.float32(input_scale) * candidate) / np.float32(output_scale)
-            hit = open_channels & (product == wanted)
-            result[hit] = candidate[hit]
-            open_channels &= ~hit
-        up = np.nextafter(up, np.float32(np.inf))
-        down = np.nextafter(down, np.float32(0))
-    return result
-
-
 # The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
 _PAPER_LAYERS = 14
 _MAX_BLOCKS = 200
@@ -73,9 +34,7 @@ _MAX_STRIDE = 8
 _MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
 
 
-def read(
-    path: str | Path, *, classes: int | None = None, resolution: int = 128, **unknown: Any
-) -> Graph:
+def read(path: str | Path, *, classes: int | None = None, resolution: int = 128) -> Graph:
     """Read a tiny-training archive.
 
     Parameters
@@ -109,13 +68,8 @@ def read(
         structure: one message with every layer that is wrong; if ``classes`` or ``resolution`` is
         out of range.
     TypeError
-        If an option is unknown.
+        If one of the two is no integer.
     """
-    if unknown:
-        raise TypeError(
-            f"options {sorted(unknown)} are unknown for a tiny-training .pkl; "
-            "it takes classes and resolution"
-        )
     _check_integer("classes", 2 if classes is None else classes, 2, 65536)
     _check_integer("resolution", resolution, 32, 512)
     path = Path(path)
@@ -162,14 +116,14 @@ class _NetworkBuilder:
             raise ValueError("; ".join(self.problems))
         if classes is not None:
             self._replace_head(classes)
+        mean, std = raw_pixels(scale, zero_point, channels)
         return Graph(
             tensors=self.tensors,
             ops=self.ops,
             input=0,
             output=current,
-            # Makes (pixel - mean) / std / scale + zero_point exactly pixel - 128.
-            input_mean=(128.0 + zero_point,) * channels,
-            input_std=(1.0 / scale,) * channels,
+            input_mean=mean,
+            input_std=std,
             blocks=self._blocks(),
             metadata={"source": f"tiny-training archive {printable(source)}"},
         )
@@ -191,11 +145,10 @@ class _NetworkBuilder:
         else:
             self._check_link(f"{name}.add", params.quantization("x"), source)
             quantization = params.quantization("y")
-        if self._shape(other) != self._shape(current):
-            residual.fail(
-                "params", f"adds {self._shape(other)} to {self._shape(current)}; shapes must agree"
-            )
-        target = self._tensor(f"{name}.add", *self._shape(current), quantization)
+        first, second = self.tensors[other].shape, self.tensors[current].shape
+        if first != second:
+            residual.fail("params", f"adds {first} to {second}; shapes must agree")
+        target = self._tensor(f"{name}.add", *second, quantization)
         self.ops.append(Op("add", f"{name}.add", (other, current), target))
         return target
 
@@ -206,7 +159,7 @@ class _NetworkBuilder:
         except ValueError as error:
             self.problems.append(str(error))
         try:
-            height, width, _channels = self._shape(source)
+            height, width, _channels = self.tensors[source].shape
             stride = node.pair("stride", _MAX_STRIDE)
             size = (-(-height // stride[0]), -(-width // stride[1]))
             quantization = node.child("params").quantization("y")
@@ -217,7 +170,7 @@ class _NetworkBuilder:
     def _convolution(self, name: str, node: Node, source: int) -> int:
         params = node.child("params")
         node.check_activation(params.quantization("y")[1])
-        height, width, in_channels = self._shape(source)
+        height, width, in_channels = self.tensors[source].shape
         out_channels = node.integer("out_channel", 1, 65536)
         kernel = node.pair("kernel_size", _MAX_KERNEL)
         stride = node.pair("stride", _MAX_STRIDE)
@@ -228,9 +181,8 @@ class _NetworkBuilder:
         stored = params.array("weight", np.int8, (out_channels, inner, *kernel))
         kind, weights = self._weights(node, stored, groups)
         self._check_link(name, params.quantization("x"), source)
-        padding = tuple((k - 1) // 2 for k in kernel)
-        rows = (height + 2 * padding[0] - kernel[0]) // stride[0] + 1
-        columns = (width + 2 * padding[1] - kernel[1]) // stride[1] + 1
+        padding = ((kernel[0] - 1) // 2, (kernel[1] - 1) // 2)
+        rows, columns = output_size((height, width), kernel, stride, (*padding, *padding))
         if min(rows, columns) < 1:
             node.fail("kernel_size", f"{kernel} is larger than the {height}x{width} it is used on")
         target = self._tensor(name, rows, columns, out_channels, params.quantization("y"))
@@ -264,7 +216,7 @@ class _NetworkBuilder:
         self.weights_left -= stored.size * groups
         if self.weights_left < 0:
             node.fail("groups", f"{groups}: all weights with zeros for groups pass {_MOST_WEIGHTS}")
-        return "conv2d", np.ascontiguousarray(dense_kernel(stored.transpose(0, 2, 3, 1), groups))
+        return "conv2d", dense_kernel(stored.transpose(0, 2, 3, 1), groups)
 
     def _average_pool(self, head: Node, source: int) -> int:
         tensor = self.tensors[source]
@@ -285,7 +237,7 @@ class _NetworkBuilder:
         self.tensors[-1] = Tensor(old.name, 1, 1, classes, old.scale, old.zero_point)
 
     def _blocks(self) -> dict[str, list[int]]:
-        layers = [i for i, op in enumerate(self.ops) if op.weights is not None]
+        layers = [i for i, op in enumerate(self.ops) if is_layer(op)]
         expanding = [i for i in layers if self.ops[i].name.endswith(("first_conv", ".pointwise1"))]
         # A network of other blocks has nothing that expands but its stem.
         blocks = consecutive_blocks(expanding if len(expanding) > 1 else layers[:-1])
@@ -295,10 +247,6 @@ class _NetworkBuilder:
         blocks["all"] = layers
         return blocks
 
-    def _shape(self, index: int) -> tuple[int, int, int]:
-        tensor = self.tensors[index]
-        return tensor.height, tensor.width, tensor.channels
-
     def _tensor(
         self, name: str, height: int, width: int, channels: int, quantization: tuple[float, int]
     ) -> int:
@@ -307,7 +255,7 @@ class _NetworkBuilder:
 
     def _check_link(self, name: str, quantization: tuple[float, int], source: int) -> None:
         tensor = self.tensors[source]
-        if not _equal_quantization(quantization, (tensor.scale, tensor.zero_point)):
+        if not tensor.is_quantized_as(*quantization):
             raise ValueError(
                 f"{name}: expects its input with scale and zero point {quantization}, but "
                 f"{tensor.name} gives {(tensor.scale, tensor.zero_point)}; the file contradicts "
@@ -315,11 +263,35 @@ class _NetworkBuilder:
             )
 
 
-def _equal_quantization(a: tuple[float, int], b: tuple[float, int]) -> bool:
-    return bool(np.float32(a[0]) == np.float32(b[0])) and a[1] == b[1]
-
-
 def _sides(size: int, output: int, kernel: int, stride: int) -> tuple[int, int]:
     """Return the rows before and after: (k-1)/2, then what the output size needs."""
     before = (kernel - 1) // 2
     return before, max(0, (output - 1) * stride + kernel - size - before)
+
+
+def matching_weight_scales(
+    weight_scales: npt.NDArray[np.float32], input_scale: float, output_scale: float
+) -> npt.NDArray[np.float32]:
+    """Move weight scales by a unit or two in the last place where that makes the layer exact.
+
+    The core computes ``float32(float32(s_x * s_w) / s_y)`` from float32 values. A source that
+    keeps ``s_x`` and ``s_y`` in double precision and rounds ``s_x * s_w / s_y`` once can differ in
+    the last bit, which moves a result that lies on a rounding tie.
+
+    With the nearest scales, at most two units away, the core's product equals the source's; they
+    are unchanged where there are none so near. ``input_scale`` and ``output_scale`` are ``s_x`` and
+    ``s_y`` of the source.
+    """
+    wanted = (input_scale * weight_scales.astype(np.float64) / output_scale).astype(np.float32)
+    result = weight_scales.copy()
+    open_channels = np.ones(len(wanted), bool)
+    up, down = weight_scales.copy(), weight_scales.copy()
+    for _step in range(_MAX_STEPS + 1):
+        for candidate in (up, down):
+            product = (np.float32(input_scale) * candidate) / np.float32(output_scale)
+            hit = open_channels & (product == wanted)
+            result[hit] = candidate[hit]
+            open_channels &= ~hit
+        up = np.nextafter(up, np.float32(np.inf))
+        down = np.nextafter(down, np.float32(0))
+    return result
