@@ -18,26 +18,11 @@ _HEX = tuple(f"0x{value:02x}," for value in range(256))
 
 
 def c_header(graph: Graph, file_name: str) -> bytes:
-    """Return a header with the image as a ``static const`` array.
+    """Return a header with the image as a ``static const`` array: C99 and C++11.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-    file_name : str
-        Name of the file, which gives the array's: ``net.h`` holds ``net_model``.
-
-    Returns
-    -------
-    bytes
-        C99 and C++11: the array ``NAME`` of bytes, 16-byte aligned, and the macros ``NAME_SIZE``
-        and ``NAME_CRC32`` (of all its bytes), in capitals. Where several files include it each has
-        its own copy: such projects want :func:`c_source`.
-
-    Raises
-    ------
-    ValueError
-        If the graph contradicts itself.
+    ``net.h`` holds the array ``net_model`` of bytes, 16-byte aligned, and the macros
+    ``NET_MODEL_SIZE`` and ``NET_MODEL_CRC32`` (of all its bytes). Each file that includes it has
+    its own copy: where there are several, :func:`c_source` is better.
     """
     image, name = build_image(graph), array_name(file_name)
     capitals = name.upper()
@@ -61,25 +46,10 @@ def c_header(graph: Graph, file_name: str) -> bytes:
 
 
 def c_source(graph: Graph, file_name: str) -> bytes:
-    """Return a source file with the image as an array of external, C linkage.
+    """Return a source file with the image as an array of external, C linkage: C99 and C++11.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-    file_name : str
-        Name of the file, which gives the array's: ``net.c`` holds ``net_model``.
-
-    Returns
-    -------
-    bytes
-        C99 and C++11: the array ``NAME`` of bytes, 16-byte aligned, and the constants ``NAME_size``
-        and ``NAME_crc32`` (uint32). Its comment shows the declarations to copy.
-
-    Raises
-    ------
-    ValueError
-        If the graph contradicts itself.
+    ``net.c`` holds the array ``net_model`` of bytes, 16-byte aligned, and the constants
+    ``net_model_size`` and ``net_model_crc32`` (uint32). Its comment shows the declarations to copy.
     """
     image, name = build_image(graph), array_name(file_name)
     capitals = name.upper()

@@ -1,4 +1,4 @@
-"""What importers and exporters share: layers as this engine has them, blocks, pixels, limits.
+"""Tools of importers and exporters: layers as this engine has them, blocks, pixels, limits.
 
 Image ops have neither groups nor dilation. The zeros cost multiplications, and training may change
 them as any other weight: a trained network is a dense one.
@@ -35,15 +35,7 @@ Vector = npt.NDArray[np.float64]
 def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
     """Split layers into ``B1`` .. ``B4``: consecutive groups whose sizes differ by at most one.
 
-    Parameters
-    ----------
-    layers : sequence of int
-        Op indices of the layers to split, ascending. The larger groups come first.
-
-    Returns
-    -------
-    dict of str to list of int
-        Only groups that are not empty: fewer than four layers give fewer than four blocks.
+    The larger groups come first. Fewer than four layers give fewer than four blocks: none is empty.
     """
     base, larger = divmod(len(layers), BLOCK_COUNT)
     blocks: dict[str, list[int]] = {}
@@ -95,12 +87,8 @@ def channelwise_layer(
     """Return weights, bias and weight scales of the layer ``source * factor + offset``.
 
     Image ops cannot change a tensor's quantization or add a constant; this layer does both: factor
-    1 and offset 0 requantize. Its int32 bias holds the offset to 1/64 of an input step.
-
-    Raises
-    ------
-    ValueError
-        If an offset does not fit the int32 bias, or a factor is not finite.
+    1 and offset 0 requantize. Its int32 bias holds the offset to 1/64 of an input step; ValueError
+    is raised if it does not fit there, or a factor is not finite.
     """
     factors = np.broadcast_to(np.asarray(factor, np.float64), (source.channels,))
     offsets = np.broadcast_to(np.asarray(offset, np.float64), (source.channels,))
@@ -150,13 +138,7 @@ def spread_depthwise(weights: Array, dilation: Pair) -> Array:
 
 
 def check_limits(graph: Graph, source: str) -> None:
-    """Check a consistent graph against the limits of the image format.
-
-    Raises
-    ------
-    ValueError
-        With every limit that is passed, after the name of the file, ``source``.
-    """
+    """Raise ValueError with every limit of the image format that a consistent graph passes."""
     problems = [
         f"{len(values)} {what}, an image holds {limit}"
         for what, values, limit in (

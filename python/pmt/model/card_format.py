@@ -39,13 +39,7 @@ CARD_VERSION = _core.CARD_VERSION
 
 
 class Record:
-    """A struct of the card.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Its fields and their places, as the firmware has them.
-    """
+    """A struct of the card: its fields and their places, as the firmware has them."""
 
     def __init__(self, dtype: np.dtype[np.void]) -> None:
         self.dtype = dtype
@@ -154,14 +148,8 @@ def block_count(size: int) -> int:
 def pack_blocks(payload: bytes, first: int, generation: int = 0) -> bytes:
     """Return the blocks that hold ``payload``, the first of them block number ``first``.
 
-    Parameters
-    ----------
-    payload : bytes
-        Padded with zeros to whole blocks.
-    first : int
-        Block number, part of the checksums.
-    generation : int
-        A checkpoint's sequence number; 0 for data. Part of the checksums.
+    The payload is padded with zeros to whole blocks. Block numbers are part of the checksums, as is
+    ``generation``: a checkpoint's sequence number; 0 for data.
     """
     blocks = bytearray()
     for i in range(block_count(len(payload))):
@@ -173,10 +161,7 @@ def pack_blocks(payload: bytes, first: int, generation: int = 0) -> bytes:
 def read_payload(card: bytes, first: int, size: int, generation: int = 0) -> bytes:
     """Return ``size`` bytes of payload from block ``first`` on.
 
-    Raises
-    ------
-    ValueError
-        If a block lies outside the card or is damaged; the message names the block.
+    ValueError is raised, and names the block, if one lies outside the card or is damaged.
     """
     payload = bytearray()
     for number in range(first, first + block_count(size)):

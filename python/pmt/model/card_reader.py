@@ -48,7 +48,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CardContents:
-    """What a card says.
+    """The contents of a card.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class CardContents:
     checkpoints : tuple of Checkpoint
         The whole ones, the newest first; none before the board's first.
     damage : tuple of str
-        What is wrong with a slot that holds no whole checkpoint: a cut in power leaves one, and
-        the board goes on with the other.
+        Why a slot holds no whole checkpoint: a cut in power leaves such a slot, and the board goes
+        on with the other.
     """
 
     steps: int
@@ -188,13 +188,7 @@ def _set_parameters(model: Model, layers: list[int], payload: bytes) -> None:
 
 
 def newest_model(path: str | Path) -> Model:
-    """Return the model of a card's newest checkpoint.
-
-    Raises
-    ------
-    ValueError
-        As :func:`read_card`, or if the board has left no checkpoint yet.
-    """
+    """Return the model of a card's newest checkpoint; ValueError is raised if there is none yet."""
     contents = read_card(path)
     if not contents.checkpoints:
         raise ValueError(

@@ -75,7 +75,7 @@ class Tensor(BaseTensor):
 
 @dataclass
 class BaseOp:
-    """What a float op and an int8 op have in common. Tensors are indices into the graph's.
+    """The fields that a float op and an int8 op share. Tensors are indices into the graph's.
 
     ``padding`` is top, left, bottom, right.
     """
@@ -115,7 +115,7 @@ OpType = TypeVar("OpType", bound=BaseOp)
 
 @dataclass
 class BaseGraph(Generic[TensorType, OpType]):
-    """What a float graph and an int8 graph have in common; ops are in execution order."""
+    """The fields that a float graph and an int8 graph share; ops are in execution order."""
 
     tensors: list[TensorType]
     ops: list[OpType]

@@ -130,13 +130,7 @@ def read_graph(image: bytes) -> Graph:
 
 
 def read_metadata(section: bytes) -> dict[str, Any]:
-    """Read an image's metadata; a section without bytes holds none.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON object that :func:`build_image` would write.
-    """
+    """Read an image's metadata; a section without bytes holds none."""
     metadata = parse_json(section or b"{}", "image: metadata", _IMPORT_AGAIN)
     if not isinstance(metadata, dict):
         raise ValueError(

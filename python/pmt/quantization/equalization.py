@@ -177,12 +177,9 @@ class Interval:
 
 
 def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
-    """Bound what every op gives before its activation, for any image of pixels 0..255.
+    """Bound the output of every op before its activation, for any image of pixels 0..255.
 
-    Returns
-    -------
-    dict of int to Interval
-        By output tensor. The bounds hold for real arithmetic, and are seldom reached.
+    The intervals are by output tensor. They hold for real arithmetic, and are seldom reached.
     """
     before: dict[int, Interval] = {}
     after = {graph.input: pixel_interval(graph)}

@@ -81,13 +81,7 @@ def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
 
 
 def float_steps(graph: FloatGraph, inputs: FloatArray) -> Iterator[Step]:
-    """Run the network op by op; an activation that no later op reads is let go.
-
-    Yields
-    ------
-    Step
-        One per op, in execution order.
-    """
+    """Run the network op by op; an activation that no later op reads is let go."""
     last_reader = last_readers(graph)
     known = {graph.input: inputs}
     for position, op in enumerate(graph.ops):

@@ -141,10 +141,7 @@ def _range(observer: _Extremes | Histogram, method: RangeMethod, percentile: flo
 def scale_and_zero_point(low: float, high: float) -> tuple[float, int]:
     """Spread [low, high], which holds zero, over -128..127; zero is met exactly.
 
-    Raises
-    ------
-    ValueError
-        The range is too narrow or too wide for a float32 scale.
+    ValueError is raised if the range is too narrow or too wide for a float32 scale.
     """
     if high == low:
         return 1.0, 0

@@ -51,8 +51,7 @@ _WEIGHT_WORDS = re.compile(
 class Call:
     """A node, its inputs, and the network that it is added to.
 
-    ``constants`` names the constants among the inputs; ``budget`` is how many values a constant
-    that is made here may have.
+    ``budget`` is how many values a constant that is made here may have.
     """
 
     node: Node
@@ -97,10 +96,7 @@ class Call:
     def image(self, index: int = 0) -> View:
         """Return an activation as batch, channels, height, width, its values reordered if needed.
 
-        Raises
-        ------
-        Unsupported
-            If the axes stand in an order that only moving the data could give.
+        Unsupported is raised if the axes stand in an order that only moving the data could give.
         """
         view = self.view(index)
         if view.is_nchw():

@@ -92,10 +92,7 @@ class Draft:
     def emit(self, kind: OpKind, name: str, sources: list[View], size: Shape, **more: Any) -> View:
         """Add an op and return its output as batch, channels, height, width.
 
-        Raises
-        ------
-        Unsupported
-            If the op reads a value that a quantized network never quantizes.
+        Unsupported is raised if the op reads a value that a quantized network never quantizes.
         """
         for view in sources:
             if self.quantized and view.raw and kind not in KEEPING_KINDS:
@@ -211,10 +208,7 @@ class Draft:
 def clean(draft: Draft, output: int) -> int:
     """Join paddings and float scalings with the layer after them, and renumber the activations.
 
-    Returns
-    -------
-    int
-        The output's new number.
+    The output's new number is returned.
     """
     readers = Counter(index for op in draft.ops for index in op.inputs)
     readers[output] += 1

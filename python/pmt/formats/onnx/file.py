@@ -89,7 +89,7 @@ class Node:
 
 @dataclass
 class FileModel:
-    """What the importer needs of a file.
+    """A file as the importer needs it.
 
     ``nodes`` are those the output depends on, each after the nodes it reads from. ``shape`` is the
     input's, with 0 for a size that is left open. ``reads`` counts how often the numbers of each
@@ -111,25 +111,9 @@ class FileModel:
 def read_file(path: str | Path) -> FileModel:
     """Read and check a file, its nodes not yet understood.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-
-    Returns
-    -------
-    FileModel
-        ``problems`` holds constants that are not supported; the importer adds its own.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``onnx`` is missing.
-    ValueError
-        If the file is damaged: no ONNX model, a cycle, names given twice or never, no single input
-        and output, an opset older than 9.
+    ``problems`` of the result holds constants that are not supported; the importer adds its own. A
+    damaged file is a ValueError: no ONNX model, a cycle, names given twice or never, no single
+    input and output, an opset older than 9.
     """
     path = Path(path)
     require_file(path)
@@ -380,13 +364,7 @@ class ConstantReader:
         self._taken: dict[Path, int] = {}
 
     def array(self, tensor: Any) -> npt.NDArray[Any]:
-        """Return the values of a TensorProto.
-
-        Raises
-        ------
-        Unsupported
-            If its type is not supported or its data contradict its shape.
-        """
+        """Return the values of a TensorProto, or raise Unsupported for its type or its size."""
         what = f"constant {tensor.name[:80]!r}"
         if tensor.data_type not in _TYPES:
             found = _OTHER_TYPES.get(tensor.data_type, f"of data type {tensor.data_type}")

@@ -21,10 +21,7 @@ _CAST = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float32", 11: "fl
 def fold(call: Call) -> Array:
     """Compute a node whose inputs are constants.
 
-    Raises
-    ------
-    Unsupported
-        If the node contradicts itself, or its result would be far larger than the file.
+    Unsupported is raised if it contradicts itself, or its result would be far larger than the file.
     """
     given = call.values[: len(call.node.inputs)]
     arrays = [value if isinstance(value, np.ndarray) else np.zeros(0) for value in given]

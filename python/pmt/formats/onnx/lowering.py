@@ -102,33 +102,16 @@ _REMEDIES = {
     "ConvTranspose": "only classifiers are supported",
     "Resize": "resize the images before the network",
 }
-# Of the shape of their input: what follows them can still be looked at.
+# Their output has the shape of their input: nodes after them can still be looked at.
 _ELEMENTWISE = ("Abs", "Sqrt", "Exp", "Neg", "Pow", "Mul", "Div", "Sub")
 _PASS_THROUGH = frozenset((*_ACTIVATIONS, *_NORMALIZATIONS, *_ELEMENTWISE))
 
 
 def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
-    """Read a file and convert all its nodes.
+    """Read a file and convert all its nodes, as a QDQ network or as a float one.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    quantized : bool
-        Whether a QDQ network is expected, or a float one.
-
-    Returns
-    -------
-    tuple of FileModel, Draft and int
-        The file, the network, and which activation is its output.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError
-        As :func:`pmt.formats.onnx.file.read_file`.
-    ValueError
-        If the file is damaged, or float where a QDQ network is expected; else with everything that
-        is not supported, each thing with node, op and remedy.
+    The file, the network, and which activation is its output are returned. ValueError is raised
+    with everything that is not supported, each thing with node, op and remedy.
     """
     model = read_file(path)
     if quantized:
@@ -211,7 +194,7 @@ class _Lowering:
         self._problems: Problems = model.problems
         self._values: dict[str, Value | None] = dict(model.constants)  # None: not converted
         self._budget = max(_SMALL_CONSTANT, model.size)
-        # What zeros of groups and dilations may add, and the small layers that ops become.
+        # Room for the zeros of groups and dilations, and for small layers that ops become.
         most = MOST_ZEROS * model.size // (1 if quantized else 4)
         self.draft = Draft(quantized, most + _SMALL_LAYERS)
 

@@ -34,10 +34,7 @@ class Window:
 def node_window(call: Call, kernel: Pair, size: Shape) -> Window:
     """Return the window of a node, its kernel spread by the dilations.
 
-    Raises
-    ------
-    Unsupported
-        If attributes contradict each other, or the window does not fit the input.
+    Unsupported is raised if attributes contradict each other or the window does not fit the input.
     """
     height_stride, width_stride = call.integers("strides", [1, 1])
     dilation_h, dilation_w = call.integers("dilations", [1, 1])
@@ -114,7 +111,7 @@ def average_pool(call: Call) -> View:
     """Convert AveragePool; where the padding counts, the zeros are added first."""
     view = call.image()
     window = _window(call, view)
-    # What only rounding up adds is never counted.
+    # Padding that only rounding up adds is never counted.
     padded = any(call.integers("pads", [0, 0, 0, 0], least=0)) or "SAME" in call.attribute(
         "auto_pad", "NOTSET"
     )

@@ -23,24 +23,13 @@ _SHOWN = 6  # problems in one message
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
     """Return a .tflite file with a network's weights and biases in the place of its own.
 
-    Parameters
-    ----------
-    graph : Graph
-        The network, imported from the file and perhaps trained since.
-    original : pathlib.Path
-        The file.
-
-    Returns
-    -------
-    bytes
-        As long as the file, and equal to it where nothing was trained.
+    The network was imported from the file and perhaps trained since. The bytes are as many as the
+    file's, and equal to them where nothing was trained.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package tflite is missing.
+    FileNotFoundError, ImportError
+        If there is no such file, or the package tflite is missing.
     ValueError
         If the file cannot be imported, the network does not come from it, or the file has no place
         for what was trained: one message with every problem.

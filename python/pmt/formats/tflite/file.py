@@ -154,26 +154,9 @@ class FileModel:
 
 
 def read_file(path: Path) -> FileModel:
-    """Copy the network out of a ``.tflite`` file.
+    """Copy tensors, operators, inputs and outputs of the first subgraph out of a ``.tflite`` file.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-
-    Returns
-    -------
-    FileModel
-        Tensors, operators, inputs and outputs of its first subgraph.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ImportError
-        If the package ``tflite`` is missing.
-    ValueError
-        If the file is damaged or larger than 256 MiB.
+    ValueError is raised if the file is damaged or larger than 256 MiB.
     """
     tflite = import_extra("tflite", "reading .tflite needs the package tflite", "tflite")
     require_file(path)

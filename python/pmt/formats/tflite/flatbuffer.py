@@ -56,13 +56,7 @@ class _Operator:
 
 
 class TfliteFile:
-    """A .tflite file in the making; every method that adds a tensor returns its index.
-
-    Raises
-    ------
-    ImportError
-        If the package tflite is missing.
-    """
+    """A .tflite file in the making; every method that adds a tensor returns its index."""
 
     def __init__(self) -> None:
         need = "writing .tflite needs the package tflite"
@@ -96,21 +90,10 @@ class TfliteFile:
         self._operators.append(_Operator(kind, inputs, output, options))
 
     def finish(self, source: int, output: int, description: str, metadata: bytes) -> bytes:
-        """Lay everything out.
+        """Lay everything out; equal parts give equal bytes.
 
-        Parameters
-        ----------
-        source, output : int
-            Tensors that the file takes and gives.
-        description : str
-            For people.
-        metadata : bytes
-            Kept as the metadata entry ``pmt``.
-
-        Returns
-        -------
-        bytes
-            The file. Equal parts give equal bytes.
+        ``source`` and ``output`` are the tensors that the file takes and gives, ``description`` is
+        for people, ``metadata`` is kept as the metadata entry ``pmt``.
         """
         b = self._builder
         kinds = sorted({operator.kind for operator in self._operators})

@@ -1,9 +1,9 @@
 """Importer of full-integer ``.tflite`` networks.
 
 Layers round as TFLite's XNNPACK kernels do. TFLite's fixed-point reference kernels and its average
-pool, which rounds halves away from zero, give values that differ by at most 1 a layer in a few per
-cent of them; the predicted class changes only where two logits are nearly equal. How each operator
-is lowered is tabled in ``docs/guides/importers.md``.
+pool, which rounds halves away from zero, give values that differ by at most 1 a layer in a few
+percent of them; the predicted class changes only where two logits are nearly equal. How each
+operator is lowered is tabled in ``docs/guides/importers.md``.
 """
 
 from __future__ import annotations
@@ -135,23 +135,7 @@ def read(
 
 
 def lower(path: str | Path) -> Lowered:
-    """Read a full-integer ``.tflite`` file and keep where everything stood.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        The file.
-
-    Returns
-    -------
-    Lowered
-        The graph of :func:`read` without options, and its parts' places in the file.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        As :func:`read`.
-    """
+    """Read a file as :func:`read` does without options, and keep where everything stood."""
     path = Path(path)
     lowered = _Lowering(read_file(path), path.name).run()
     _check(lowered.graph, path.name)

@@ -63,13 +63,7 @@ def is_shape_value(tensor: FileTensor) -> bool:
 
 
 def check_types(op: FileOp, model: FileModel) -> None:
-    """Raise Unsupported if an operator does not compute in int8.
-
-    Raises
-    ------
-    Unsupported
-        If one of its activations is not INT8, or a constant is not stored as a plain array.
-    """
+    """Raise Unsupported unless activations are INT8 and constants are stored as plain arrays."""
     tensors = [model.tensors[i] for i in (*op.inputs, *op.outputs) if i >= 0]
     dtypes = {t.dtype for t in tensors if t.data is None and not is_shape_value(t)}
     if is_shape_value(model.tensors[op.outputs[0]]):
@@ -116,10 +110,7 @@ def quantization(tensor: FileTensor) -> tuple[float, int]:
 def layout(shape: tuple[int, ...]) -> Shape:
     """Return height, width, channels of an activation of one image.
 
-    Raises
-    ------
-    Unsupported
-        If the shape is not (1, H, W, C), (1, N, C), (N, C) or (C,), or is too large.
+    Unsupported is raised if its shape is not (1, H, W, C), (1, N, C), (N, C) or (C,), or too large.
     """
     inner = list(shape[1:] if len(shape) > 2 else shape)
     while len(inner) > 3 and 1 in inner:
@@ -210,10 +201,7 @@ class Network:
     def reserve(self, weights: int) -> None:
         """Count the weights of a layer before they are made.
 
-        Raises
-        ------
-        Unsupported
-            If they pass what a file of this size may unpack to.
+        Unsupported is raised if they pass what a file of this size may unpack to.
         """
         self.weights_left -= weights
         if self.weights_left < 0:
@@ -292,10 +280,7 @@ class Step:
     def source(self, position: int = 0) -> int:
         """Return the tensor of the graph that an input is.
 
-        Raises
-        ------
-        Unsupported
-            If there is no such input, or it is no activation that an earlier operator has written.
+        Unsupported is raised unless it is an activation that an earlier operator has written.
         """
         if position >= len(self.op.inputs) or self.op.inputs[position] < 0:
             raise Unsupported(f"input {position} is missing", "the file is damaged")
@@ -361,12 +346,8 @@ class Step:
         """Append the op that writes the output, whose shape for one image is ``shape``.
 
         ``size`` is height, width and channels of the graph's tensor if the file numbers the
-        positions in another way than the graph does.
-
-        Raises
-        ------
-        Unsupported
-            If the file says another shape, and it is not one that its converter did not know.
+        positions in another way than the graph does. Unsupported is raised if the file says another
+        shape, and it is not one that its converter did not know.
         """
         self.check_shape(shape)
         inputs = tuple(sources) if sources is not None else (self.source(),)

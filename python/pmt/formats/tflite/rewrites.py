@@ -34,13 +34,7 @@ class Rewritten:
 
 
 def rewrite(model: FileModel) -> Rewritten:
-    """Drop what stands at the ends, what the output does not depend on, and fold dilation.
-
-    Parameters
-    ----------
-    model : FileModel
-        With one input and one output.
-    """
+    """Drop the ends and all that the output does not depend on, and fold dilation."""
     result = Rewritten(list(enumerate(model.ops)), model.inputs[0], model.outputs[0])
     _drop_start(model, result)
     _drop_end(model, result)

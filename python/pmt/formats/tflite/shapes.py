@@ -92,13 +92,7 @@ def _stays_an_op(step: Step) -> bool:
 
 
 def evaluate_sizes(step: Step) -> None:
-    """Work out an operator on sizes.
-
-    Raises
-    ------
-    Unsupported
-        If it is not one of :data:`SIZE_OPERATORS`, or its inputs are not known.
-    """
+    """Work out an operator on sizes; Unsupported is raised if its inputs are not known."""
     if step.op.kind not in SIZE_OPERATORS:
         raise Unsupported("computes sizes in a way that is not known here", _FIXED_SIZE)
     try:

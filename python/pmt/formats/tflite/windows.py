@@ -34,11 +34,6 @@ def window(step: Step, kernel: Pair) -> Window:
 
     SAME is asymmetric: the odd row or column goes below and to the right. Padding that an earlier
     PAD left to its readers is added.
-
-    Raises
-    ------
-    Unsupported
-        If kernel, stride or dilation is out of range, or nothing is left of the input.
     """
     options, source = step.op.options, step.tensor()
     stride = (options["StrideH"], options["StrideW"])

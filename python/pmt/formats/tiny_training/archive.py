@@ -31,25 +31,10 @@ _DAMAGE = (
 
 
 def read_pickle_bytes(path: Path) -> bytes:
-    """Return the bytes of ``data.pkl`` inside the archive.
+    """Return the bytes of ``data.pkl`` inside the archive; its zip CRC-32 has been checked.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The archive.
-
-    Returns
-    -------
-    bytes
-        The pickle; its zip CRC-32 has been checked.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not a sound zip archive with exactly one ``data.pkl``, or the pickle would unpack
-        to more than 64 MiB or to more than 100 times its packed size.
+    ValueError is raised if it is not a sound zip archive with exactly one ``data.pkl``, or the
+    pickle would unpack to more than 64 MiB or to more than 100 times its packed size.
     """
     require_file(path)
     try:
