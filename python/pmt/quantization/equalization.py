@@ -98,7 +98,7 @@ def equalize(
         largest = 0.0
         for pair in pairs:
             factors = _factors(result, pair, peaks, limits[pair], moved[pair])
-            move_factors(result.ops[pair.first], result.ops[pair.second], factors)
+            _move_factors(result.ops[pair.first], result.ops[pair.second], factors)
             moved[pair] *= factors
             largest = max(largest, float(np.abs(np.log(factors)).max()))
         if largest < _SETTLED:
@@ -182,7 +182,7 @@ def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
     The intervals are by output tensor. They hold for real arithmetic, and are seldom reached.
     """
     before: dict[int, Interval] = {}
-    after = {graph.input: pixel_interval(graph)}
+    after = {graph.input: _pixel_interval(graph)}
     for op in graph.ops:
         sources = [after[index] for index in op.inputs]
         channels = graph.tensors[op.output].channels
@@ -191,7 +191,7 @@ def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
     return before
 
 
-def pixel_interval(graph: FloatGraph) -> Interval:
+def _pixel_interval(graph: FloatGraph) -> Interval:
     """Return what pixels 0..255 become, per channel of the network's input."""
     channels = graph.tensors[graph.input].channels
     mean, std = (
@@ -239,7 +239,7 @@ def _per_output(op: FloatOp, channels: int) -> DoubleArray:
     return weights.reshape(len(weights), -1, channels)
 
 
-def weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
+def _weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
     """Factors that make the largest weights of both layers alike, channel by channel.
 
     The first layer's bias counts as one of its weights: a dead channel has none to speak of but a
@@ -252,7 +252,7 @@ def weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
     return _root_of_ratio(given, read)
 
 
-def peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
+def _peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     """Factors that make peaks of the activation and weights of the second layer alike.
 
     A depthwise layer has a scale per channel, so that there the peaks alone matter. The largest
@@ -270,7 +270,7 @@ def peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     return np.where(used, factors * common, 1.0)
 
 
-def move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None:
+def _move_factors(first: FloatOp, second: FloatOp, factors: DoubleArray) -> None:
     """Divide the first layer's output channels by factors, and have the second multiply."""
     assert first.weights is not None
     assert second.weights is not None
@@ -321,9 +321,9 @@ def _factors(
     """Factors of one pair; 1 where a channel is held or one of the two layers ignores it."""
     first, second = graph.ops[pair.first], graph.ops[pair.second]
     if peaks is None:
-        factors = weight_factors(first, second)
+        factors = _weight_factors(first, second)
     else:
-        factors = peak_factors(peaks[first.output], second)
+        factors = _peak_factors(peaks[first.output], second)
     bounded = np.clip(moved * factors, 1 / _LARGEST_FACTOR, _LARGEST_FACTOR)
     return np.where(np.isinf(limit), 1.0, np.maximum(bounded, limit) / moved)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pmt.net.float_graph import FloatGraph, FloatOp, check_images
 from pmt.net.graph import BaseOp
 
-LARGEST_BATCH = 64
+_LARGEST_BATCH = 64
 _BATCH_BYTES = 128 * 2**20
 
 Array = npt.NDArray[Any]
@@ -119,7 +119,7 @@ def batch_size(graph: FloatGraph) -> int:
     """Return how many images to run at once: at most 64, fewer where activations are large."""
     # An op holds its padded input and one tap's product besides, hence the factor of three.
     bytes_an_image = 3 * 4 * live_elements(graph)
-    return int(np.clip(_BATCH_BYTES // bytes_an_image, 1, LARGEST_BATCH))
+    return int(np.clip(_BATCH_BYTES // bytes_an_image, 1, _LARGEST_BATCH))
 
 
 def image_batches(
@@ -141,18 +141,18 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
         case "mean":
             return np.asarray(x.mean(axis=(1, 2), dtype=np.float32))
         case "average_pool":
-            return pool_average(x, op)
+            return _pool_average(x, op)
         case "max_pool":
-            return pool_maximum(x, op)
+            return _pool_maximum(x, op)
         case "pad":
             return pad(x, op.padding, 0.0)
         case "reshape":
             return x
     assert op.weights is not None  # checked by quantize()
     if op.kind == "conv2d":
-        total = convolve(x, op.weights, op)
+        total = _convolve(x, op.weights, op)
     elif op.kind == "depthwise_conv2d":
-        total = convolve_depthwise(x, op.weights, op)
+        total = _convolve_depthwise(x, op.weights, op)
     else:
         total = x.reshape(len(x), -1) @ op.weights.T
     if op.bias is not None:
@@ -160,7 +160,7 @@ def _result(op: FloatOp, sources: list[FloatArray]) -> FloatArray:
     return total
 
 
-def convolve(x: Array, weights: Array, op: BaseOp) -> Array:
+def _convolve(x: Array, weights: Array, op: BaseOp) -> Array:
     """Sums of a ``conv2d`` without bias: ``(N, H, W, in)`` to ``(N, OH, OW, out)``."""
     total: Array | None = None
     for row, column, tap in taps(x, op, 0):
@@ -173,7 +173,7 @@ def convolve(x: Array, weights: Array, op: BaseOp) -> Array:
     return total
 
 
-def convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
+def _convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
     """Sums of a ``depthwise_conv2d`` without bias; output ``c`` reads input ``c // multiplier``."""
     multiplier = weights.shape[-1] // x.shape[-1]
     if multiplier > 1:
@@ -190,7 +190,7 @@ def convolve_depthwise(x: Array, weights: Array, op: BaseOp) -> Array:
     return total
 
 
-def pool_average(x: Array, op: BaseOp) -> Array:
+def _pool_average(x: Array, op: BaseOp) -> Array:
     """Sum of the pixels in each window, by their count: padding is not counted."""
     inside = np.ones((1, *x.shape[1:3], 1), x.dtype)
     total = sum(tap for _, _, tap in taps(x, op, 0))
@@ -198,7 +198,7 @@ def pool_average(x: Array, op: BaseOp) -> Array:
     return np.asarray(total / count)
 
 
-def pool_maximum(x: Array, op: BaseOp) -> Array:
+def _pool_maximum(x: Array, op: BaseOp) -> Array:
     """Greatest pixel of each window; padding never wins."""
     return np.asarray(reduce(np.maximum, (tap for _, _, tap in taps(x, op, -np.inf))))
 
