@@ -88,6 +88,11 @@ def test_a_place_that_cannot_be_written_is_named(suffix, tmp_path):
     assert os.listdir(tmp_path / f"net{suffix}") == []
 
 
+def test_an_unknown_suffix_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"suffix '\.h5' is unknown; a model is written as \.pmt"):
+        residual_network().save(tmp_path / "model.h5")
+
+
 @pytest.mark.parametrize("suffix", formats.SUFFIXES)
 def test_every_format_is_written_whole_and_the_same_again(suffix, tmp_path):
     pytest.importorskip("tflite")
@@ -197,7 +202,8 @@ def test_a_full_disk_leaves_what_was_there(suffix, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic_file.os, "fsync", full)
-    with pytest.raises(OSError, match=r"could not write \d+ bytes \(No space left on device\)"):
+    message = r"could not write \d+ bytes \(No space left on device\).* unchanged; free some space"
+    with pytest.raises(OSError, match=message):
         residual_network().save(tmp_path / f"net{suffix}")
     assert (tmp_path / f"net{suffix}").read_bytes() == b"old"
     assert os.listdir(tmp_path) == [f"net{suffix}"]

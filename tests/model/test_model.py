@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 
@@ -14,7 +13,6 @@ from networks import pixels, residual_network, smooth_network
 
 import pmt
 from pmt import _core
-from pmt._util import atomic_file
 from pmt.cli import main
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
@@ -170,27 +168,6 @@ def test_evaluation_counts_and_averages():
     logits = model.logits(images).astype(np.float64)
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(6), (predicted + 1) % 4]
     assert evaluation.loss == pytest.approx(losses.mean(), abs=1e-5)
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
-    model = residual_network()
-    model.save(tmp_path / "model.pmt")
-
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(atomic_file.os, "fsync", full)
-    weights = model.core.weights(0)
-    model.core.set_parameters(0, -weights, model.core.bias(0))
-    with pytest.raises(OSError, match="the file that was there is unchanged; free some space"):
-        model.save(tmp_path / "model.pmt")
-    assert (tmp_path / "model.pmt").read_bytes() == IMAGE
-    assert os.listdir(tmp_path) == ["model.pmt"]
-
-
-def test_an_unknown_suffix_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"suffix '\.h5' is unknown; a model is written as \.pmt"):
-        residual_network().save(tmp_path / "model.h5")
 
 
 def deep_network(ops: int, *, residual: bool) -> Model:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt.net.graph import Graph, Op, Pair, Tensor, channel_axis
 
-BLOCK_COUNT = 4
+_BLOCK_COUNT = 4
 UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -37,10 +37,10 @@ def consecutive_blocks(layers: Sequence[int]) -> dict[str, list[int]]:
 
     The larger groups come first. Fewer than four layers give fewer than four blocks: none is empty.
     """
-    base, larger = divmod(len(layers), BLOCK_COUNT)
+    base, larger = divmod(len(layers), _BLOCK_COUNT)
     blocks: dict[str, list[int]] = {}
     first = 0
-    for number in range(BLOCK_COUNT):
+    for number in range(_BLOCK_COUNT):
         count = base + (number < larger)
         if count:
             blocks[f"B{number + 1}"] = list(layers[first : first + count])
