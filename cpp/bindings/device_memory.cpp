@@ -84,12 +84,18 @@ py::list query_plan(DeviceMemory& memory, int32_t layer) {
 }
 
 py::list segments(const DeviceMemory& memory) {
-  const Plan& plan = memory.plan();
   py::list list;
-  for (int32_t op = 0; op < memory.model().op_count(); op = plan.segment_end(op) + 1) {
-    if (plan.streams(op)) list.append(py::make_tuple(op, plan.segment_end(op), plan.band(op)));
-  }
+  for (const auto& [first, last, band] : memory.segments()) list.append(py::make_tuple(first, last, band));
   return list;
+}
+
+py::dict parts(const DeviceMemory& memory) {
+  static constexpr std::array<const char*, memory_part_count> names = {"weights",   "biases", "activations", "gradient",
+                                                                       "optimizer", "tables", "lists",       "buffers"};
+  const MemoryCount count = memory.parts();
+  py::dict d;
+  for (size_t i = 0; i < names.size(); ++i) d[names[i]] = count.bytes(static_cast<MemoryPart>(i));
+  return d;
 }
 
 py::list channel_groups(const DeviceMemory& memory) {
@@ -132,7 +138,7 @@ void register_device_memory(py::module_& m) {
       .def("peak", &peak, py::arg("layers"))
       .def("segments", &segments)
       .def("channels_at_once", &channel_groups)
-      .def_property_readonly("sum_bytes", [](const DeviceMemory& memory) { return memory.trainer().sum_bytes(); })
+      .def("parts", &parts)
       .def_property_readonly("activation_bytes", [](const DeviceMemory& memory) { return memory.plan().bytes(); })
       .def_property_readonly("arena_bytes", &DeviceMemory::arena_bytes);
 }

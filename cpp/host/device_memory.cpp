@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/train/device_setup.hpp"
+
 namespace pmt::host {
 namespace {
 
@@ -87,6 +89,23 @@ TrainerSetup DeviceMemory::setup(int32_t batch, const Kernels& kernels) const {
     setup.stream_count = static_cast<int32_t>(streams_->size());
   }
   return setup;
+}
+
+std::vector<StreamedOps> DeviceMemory::segments() const {
+  std::vector<StreamedOps> segments;
+  for (int32_t op = 0; op < model().op_count(); op = plan_.segment_end(op) + 1) {
+    if (plan_.streams(op)) segments.push_back({op, plan_.segment_end(op), plan_.band(op)});
+  }
+  return segments;
+}
+
+MemoryCount DeviceMemory::parts() const {
+  Arena measure;
+  take_lists(measure, trainer_.layer_count(), static_cast<int32_t>(segments().size()));
+  for (const int32_t op : layers_) take_parameters(measure, model(), model().op(op), options_.train_weights != 0);
+  MemoryCount parts = trainer_.memory_count();
+  parts.add(measure);
+  return parts;
 }
 
 PlanMoment DeviceMemory::peak(const std::vector<int32_t>& layers) {

@@ -34,8 +34,12 @@ class DeviceMemory {
   void place_queries(int32_t layer) { plan_.place_queries(layer); }
   // The first moment at which the most bytes are alive, of the main pass and the queries of these layers.
   PlanMoment peak(const std::vector<int32_t>& layers);
-  // With this machine's size of pointers.
+  // What the device's arena holds: the trainer's memory, and what the device takes ahead of it.
+  MemoryCount parts() const;
+  // Of the trainer alone, with this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
+  // The ops that stream.
+  std::vector<StreamedOps> segments() const;
 
  private:
   struct alignas(64) Chunk {

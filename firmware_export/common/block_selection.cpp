@@ -1,6 +1,7 @@
 #include "common/block_selection.hpp"
 
 #include "common/executor.hpp"
+#include "core/train/device_setup.hpp"
 #include "core/zo/loss.hpp"
 
 namespace pmt::firmware {
@@ -67,14 +68,12 @@ Status BlockSelection::restore(void*, const Layer&) { return {}; }
 
 Status BlockSelection::run(const SelectionTask::Candidate& candidate, CandidateScore* score) {
   Arena memory(arena_.data, arena_.bytes);
-  auto* storage = memory.take<LayerStorage>(candidate.layer_count);
+  LayerStorage* storage = take_storage(memory, candidate.layer_count);
   for (int32_t i = 0; i < candidate.layer_count; ++i) {
     const OpRecord& op = model_.op(candidate.layers[i]);
-    auto* weights = options_.train_weights != 0 ? memory.take<int8_t>(weight_count(model_, op))
-                                                : const_cast<int8_t*>(model_.weights(op));
-    auto* bias = memory.take<int32_t>(model_.output_of(op).channels);
+    const LayerStorage own = take_parameters(memory, model_, op, options_.train_weights != 0);
     if (!memory.fits()) return {Code::arena_too_small};
-    storage[i] = {weights, bias};
+    storage[i] = own;
   }
   Steps steps = {&card_, 0};
   TrainerSetup trainer = {&model_, &device_kernels(),    &options_,         nullptr, 0,

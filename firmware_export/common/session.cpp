@@ -5,13 +5,9 @@
 #include "common/training_log.hpp"
 #include "core/base/crc32.hpp"
 #include "core/net/stream_run.hpp"
+#include "core/train/device_setup.hpp"
 
 namespace pmt::firmware {
-
-// `pmt export` counts the arena with these sizes.
-static_assert(sizeof(void*) != 4 || (sizeof(Parameters) == 8 && sizeof(Layer) == 44 && sizeof(Workspace) == 56 &&
-                                     sizeof(LayerStorage) == 8),
-              "python/pmt/train/costs/arena.py must hold the same sizes");
 
 bool Session::fail(const char* what, const char* why, int32_t op) {
   board::set_led(false);
@@ -78,10 +74,7 @@ bool Session::open_trainer(const board::Memory& arena) {
 // Reads the setup of the training from the card. Where the memory does not suffice, nothing is read into it.
 bool Session::read_setup(Arena& memory, TrainerSetup* setup) {
   const int32_t count = card_.header().layers;
-  auto* layers = memory.take<int32_t>(count);
-  auto* settings = memory.take<LayerSettings>(count);
-  auto* streams = memory.take<StreamedOps>(card_.stream_count());
-  auto* storage = memory.take<LayerStorage>(count);
+  const auto [layers, settings, streams, storage] = take_lists(memory, count, card_.stream_count());
   if (!memory.fits()) return true;
   for (int32_t i = 0; i < count; ++i) {
     if (!card_.settings(i, &settings[i])) return fail("settings", {Code::sample_unreadable});
@@ -116,14 +109,12 @@ bool Session::copy_layers(Arena& memory, int32_t* layers, LayerStorage* storage)
     const bool trainable = layers[i] >= 0 && layers[i] < model_.op_count() && has_weights(model_.op(layers[i]));
     if (!trainable) return fail("layers", {Code::layer_not_trainable, layers[i]});
     const OpRecord& op = model_.op(layers[i]);
-    const int32_t weights = weight_count(model_, op);
-    const int32_t channels = model_.output_of(op).channels;
-    // Weights that are not trained are never written: they stay in flash.
-    storage[i].weights = moves ? memory.take<int8_t>(weights) : const_cast<int8_t*>(model_.weights(op));
-    storage[i].bias = memory.take<int32_t>(channels);
+    storage[i] = take_parameters(memory, model_, op, moves);
     if (!memory.fits()) continue;  // go on counting
-    if (moves) __builtin_memcpy(storage[i].weights, model_.weights(op), static_cast<size_t>(weights));
-    __builtin_memcpy(storage[i].bias, model_.bias(op), 4 * static_cast<size_t>(channels));
+    const auto weights = static_cast<size_t>(weight_count(model_, op));
+    const auto channels = static_cast<size_t>(model_.output_of(op).channels);
+    if (moves) __builtin_memcpy(storage[i].weights, model_.weights(op), weights);
+    __builtin_memcpy(storage[i].bias, model_.bias(op), 4 * channels);
   }
   return true;
 }

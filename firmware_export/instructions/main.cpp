@@ -1,6 +1,7 @@
 // Counts the instructions of every op of a forward, and of the parts of a training step.
 #include "common/log.hpp"
 #include "core/base/crc32.hpp"
+#include "core/train/device_setup.hpp"
 #include "core/train/trainer.hpp"
 #include "instructions/counter.hpp"
 #include "instructions/counting_kernels.hpp"
@@ -33,23 +34,22 @@ void fill_input(const Model& model, int8_t* input) {
 // "op INDEX KERNELS INSTRUCTIONS CRC": the output's CRC-32 shows that all kernels compute the same.
 bool count_forward(const Model& model, const Kernels& kernels) {
   Arena arena(arena_begin, static_cast<size_t>(arena_end - arena_begin));
-  auto* parameters = arena.take<Parameters>(model.op_count());
-  auto* table = arena.take<int32_t>(Plan::table_size(model));
+  auto* parameters = arena.take<Parameters>(MemoryPart::lists, model.op_count());
+  auto* table = arena.take<int32_t>(MemoryPart::lists, Plan::table_size(model));
   if (!arena.fits()) return refuse("the model does not fit the RAM");
   const Network network = {&model, &kernels, parameters, nullptr};
   bind_parameters(model, parameters);
   Plan plan;
   plan.make(model, nullptr, 0, QueryMemory::shared, table);
-  const TrainerOptions defaults = {};
-  const Workspace workspace = take_workspace(arena, {&network, &plan, nullptr, 0, &defaults, 1, 0});
+  const Activations memory = take_activations(arena, network, plan, 1);
   if (!arena.fits()) return refuse("the activations do not fit the RAM");
-  fill_input(model, workspace.tensor(plan, Pass::main, model.header().input_tensor));
+  fill_input(model, memory.tensor(plan, Pass::main, model.header().input_tensor));
   Counter counter;
   for (int32_t i = 0; i < model.op_count(); ++i) {
     counter.lap();
-    forward(network, plan, workspace, 1, i, i + 1);
+    forward(network, plan, memory, 1, i, i + 1);
     const int64_t instructions = counter.lap();
-    const auto* output = reinterpret_cast<const uint8_t*>(workspace.tensor(plan, Pass::main, model.op(i).output));
+    const auto* output = reinterpret_cast<const uint8_t*>(memory.tensor(plan, Pass::main, model.op(i).output));
     const auto bytes = static_cast<size_t>(element_count(model.output_of(model.op(i))));
     Line line;
     line.text("op ").number(i).text(" ").text(kernels.name).text(" ").number(instructions).text(" ");
@@ -64,13 +64,12 @@ bool read_sample(void* context, int32_t, int8_t* image, int32_t* label) {
   return true;
 }
 
-bool take_storage(const Model& model, Arena& arena, LayerStorage* storage) {
+bool copy_layers(const Model& model, Arena& arena, LayerStorage* storage) {
   for (int32_t i = 0; i < layer_count; ++i) {
     const OpRecord& op = model.op(layers[i]);
     const auto weights = static_cast<size_t>(weight_count(model, op));
     const auto channels = static_cast<size_t>(model.output_of(op).channels);
-    storage[i] = {arena.take<int8_t>(static_cast<int64_t>(weights)),
-                  arena.take<int32_t>(static_cast<int64_t>(channels))};
+    storage[i] = take_parameters(arena, model, op, true);
     if (!arena.fits()) return false;
     __builtin_memcpy(storage[i].weights, model.weights(op), weights);
     __builtin_memcpy(storage[i].bias, model.bias(op), channels * sizeof(int32_t));
@@ -98,8 +97,8 @@ void count_pass(const Model& model, const Kernels& kernels, const Trainer& train
 // "step PART KERNELS INSTRUCTIONS CALLS", of a step as the firmware runs it.
 bool count_step(const Model& model, const Kernels& kernels) {
   Arena arena(arena_begin, static_cast<size_t>(arena_end - arena_begin));
-  auto* storage = arena.take<LayerStorage>(layer_count);
-  if (!arena.fits() || !take_storage(model, arena, storage)) return refuse("the layers do not fit the RAM");
+  LayerStorage* storage = take_storage(arena, layer_count);
+  if (!arena.fits() || !copy_layers(model, arena, storage)) return refuse("the layers do not fit the RAM");
   TrainerOptions chosen;
   __builtin_memcpy(&chosen, options, sizeof chosen);
   TrainerSetup setup = {&model, &counted(kernels), &chosen, layers, layer_count, storage, 1, sequential_executor()};

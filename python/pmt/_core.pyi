@@ -1,5 +1,6 @@
 """Types of the C++ module."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -80,10 +81,10 @@ class Trainer:
         self,
         model: Model,
         options: Options,
-        layers: list[int],
+        layers: Sequence[int],
         batch: int,
         threads: int = 0,
-        settings: list[LayerSettings] = ...,
+        settings: Sequence[LayerSettings] = ...,
     ) -> None: ...
     def step(
         self,
@@ -130,20 +131,19 @@ class DeviceMemory:
         self,
         model: Model,
         options: Options,
-        layers: list[int],
+        layers: Sequence[int],
         batch: int,
-        settings: list[LayerSettings] = ...,
+        settings: Sequence[LayerSettings] = ...,
         *,
         portable: bool = ...,
-        streams: list[tuple[int, int, int]] | None = ...,
+        streams: Sequence[tuple[int, int, int]] | None = ...,
     ) -> None: ...
     def plan(self) -> list[dict[str, Any]]: ...
     def query_plan(self, layer: int) -> list[dict[str, Any]]: ...
-    def peak(self, layers: list[int]) -> tuple[int | None, int]: ...
+    def peak(self, layers: Sequence[int]) -> tuple[int | None, int]: ...
     def segments(self) -> list[tuple[int, int, int]]: ...
     def channels_at_once(self) -> list[int]: ...
-    @property
-    def sum_bytes(self) -> int: ...
+    def parts(self) -> dict[str, int]: ...
     @property
     def activation_bytes(self) -> int: ...
     @property

@@ -17,7 +17,7 @@ from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export import export
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.sources import find_target
-from pmt.train.costs.arena import device_options
+from pmt.train.costs.device_memory import device_options
 
 BOTH = ["--method", "weight_layer_wise", "--against", "bp_fp32", "--batch", "1"]
 

@@ -11,7 +11,7 @@ import pytest
 from networks import labels, pixels, residual_network
 
 from pmt import _core
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import zeroth_order_work
 from pmt.train.options import TrainingOptions, preset
 
 

@@ -11,8 +11,7 @@ from networks import labels, pixels, residual_network, smooth_network
 import pmt
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.train.costs.probe_work import probe_work
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import probe_work, zeroth_order_work
 from pmt.train.layer_settings import describe_layers, settings_from_array, settings_to_array
 
 MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}

@@ -2,21 +2,27 @@
 // it, it only counts: the same code that builds the trainer measures it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "core/base/memory_parts.hpp"
 
 namespace pmt {
 
-class Arena {
+class Arena : public MemoryCount {
  public:
   Arena() = default;
   Arena(void* memory, size_t capacity) : memory_(static_cast<uint8_t*>(memory)), capacity_(capacity) {}
 
-  // `count` objects, aligned as far as the arena's memory is; nullptr while measuring or once the
-  // arena is full. `alignment` is a power of two of at least 16.
+  // `count` objects, aligned as far as the arena's memory is; nullptr while measuring or once the arena is
+  // full. `alignment` is a power of two of at least 16.
+  template <typename T>
+  T* take(MemoryPart part, int64_t count, size_t alignment = 16) {
+    static_assert(sizeof(void*) != 4 || sizeof(T) == size_on_device<T>, "size_on_device<T> is wrong");
+    add(part, static_cast<uint64_t>(count) * size_on_device<T>, alignment);
+    return static_cast<T*>(take_bytes(static_cast<uint64_t>(count) * sizeof(T), alignment));
+  }
+
   template <typename T>
   T* take(int64_t count, size_t alignment = 16) {
-    return static_cast<T*>(take_bytes(static_cast<uint64_t>(count) * sizeof(T), alignment));
+    return take<T>(MemoryPart::buffers, count, alignment);
   }
 
   size_t used() const { return used_; }

@@ -13,6 +13,8 @@ struct Parameters {
   const int8_t* weights;
   const int32_t* bias;
 };
+template <>
+inline constexpr size_t size_on_device<Parameters> = 8;
 
 // Of one layer, for kernels that pack. Biases and scales are padded to their multiple of channels.
 struct PackedLayer {

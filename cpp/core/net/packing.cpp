@@ -17,8 +17,8 @@ PackedLayer take_layer(Arena& arena, const Network& network, int32_t index) {
   const auto alignment = static_cast<size_t>(kernels.alignment);
   const int32_t padded = round_up(model.output_of(op).channels, kernels.channel_multiple);
   PackedLayer packed = {};
-  packed.weights = arena.take<uint8_t>(kernels.packed_bytes(op_shape(model, op)), alignment);
-  packed.bias = arena.take<int32_t>(padded, alignment);
+  packed.weights = arena.take<uint8_t>(MemoryPart::weights, kernels.packed_bytes(op_shape(model, op)), alignment);
+  packed.bias = arena.take<int32_t>(MemoryPart::biases, padded, alignment);
   packed.scales = arena.take<float>(padded, alignment);
   if (index == model.op_count() - 1 && has_linear_head(model)) {
     packed.logit_scales = arena.take<float>(padded, alignment);
@@ -34,7 +34,7 @@ void pack_network(Arena& arena, Network& network) {
   const Model& model = *network.model;
   network.packed = nullptr;
   if (!packs(*network.kernels)) return;
-  auto* packed = arena.take<PackedLayer>(model.op_count());
+  auto* packed = arena.take<PackedLayer>(MemoryPart::lists, model.op_count());
   for (int32_t i = 0; i < model.op_count(); ++i) {
     const PackedLayer layer = has_weights(model.op(i)) ? take_layer(arena, network, i) : PackedLayer{};
     if (packed != nullptr) packed[i] = layer;

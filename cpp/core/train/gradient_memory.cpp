@@ -54,7 +54,7 @@ void GradientMemory::open(Arena& arena, StepMemory& memory) {
       sum_count_ = needed;
     }
   }
-  sums_ = arena.take<int64_t>(memory.workers() * sum_count_);
+  sums_ = arena.take<int64_t>(MemoryPart::gradient, memory.workers() * sum_count_);
   const bool head = memory.layers[setup.layer_count - 1].estimator == Estimator::closed_form;
   head_gradients_ = arena.take<int32_t>(setup.compact && head ? setup.batch * classes() : 0);
   const bool measured = memory.options.gradient_norm_scaling == GradientNormScaling::measured;

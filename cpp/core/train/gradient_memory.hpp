@@ -17,8 +17,6 @@ class GradientMemory {
   // Takes it of the arena or reserves it in the plan.
   void open(Arena& arena, StepMemory& memory);
 
-  // Bytes of the sums' own memory.
-  int64_t sum_bytes() const { return static_cast<int64_t>(sizeof(int64_t)) * memory_->workers() * sum_count_; }
   bool lies_in_gaps() const { return memory_->setup.compact && memory_->setup.batch == 1; }
   int32_t channels_at_once(const Layer& layer) const;
 

@@ -8,9 +8,10 @@ void LossTables::open(Arena& arena, const StepMemory& memory) {
   memory_ = &memory;
   const int32_t probed = memory.probe_queries(), most = most_queries();
   const int64_t entries = lay_out(), probe_entries = int64_t{count()} * probed * memory.setup.batch;
-  losses_ = arena.take<int32_t>(entries > probe_entries ? entries : probe_entries);
-  averages_ = arena.take<int32_t>(memory.is_coordinate_wise() ? 0 : (most > probed ? most : probed));
-  clean_ = arena.take<CleanLoss>(memory.setup.batch);
+  losses_ = arena.take<int32_t>(MemoryPart::tables, entries > probe_entries ? entries : probe_entries);
+  averages_ =
+      arena.take<int32_t>(MemoryPart::tables, memory.is_coordinate_wise() ? 0 : (most > probed ? most : probed));
+  clean_ = arena.take<CleanLoss>(MemoryPart::tables, memory.setup.batch);
 }
 
 int64_t LossTables::lay_out() {

@@ -15,15 +15,15 @@ struct Tables {
 
 Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool probing, bool compact) {
   Tables tables = {};
-  tables.parameters = arena.take<Parameters>(model.op_count());
-  tables.plan = arena.take<int32_t>(Plan::table_size(model));
-  tables.layers = arena.take<Layer>(layer_count);
-  tables.layer_ops = arena.take<int32_t>(layer_count);
-  tables.loss_starts = arena.take<int64_t>(layer_count);
-  tables.settings = arena.take<LayerSettings>(probing ? layer_count : 0);
-  tables.perturbs_nodes = arena.take<int32_t>(compact ? layer_count : 0);
-  tables.scratch = arena.take<int32_t>(compact ? model.op_count() : 0);
-  tables.tiles = arena.take<int32_t>(compact ? layer_count : 0);
+  tables.parameters = arena.take<Parameters>(MemoryPart::lists, model.op_count());
+  tables.plan = arena.take<int32_t>(MemoryPart::lists, Plan::table_size(model));
+  tables.layers = arena.take<Layer>(MemoryPart::lists, layer_count);
+  tables.layer_ops = arena.take<int32_t>(MemoryPart::lists, layer_count);
+  tables.loss_starts = arena.take<int64_t>(MemoryPart::lists, layer_count);
+  tables.settings = arena.take<LayerSettings>(MemoryPart::lists, probing ? layer_count : 0);
+  tables.perturbs_nodes = arena.take<int32_t>(MemoryPart::lists, compact ? layer_count : 0);
+  tables.scratch = arena.take<int32_t>(MemoryPart::lists, compact ? model.op_count() : 0);
+  tables.tiles = arena.take<int32_t>(MemoryPart::lists, compact ? layer_count : 0);
   return tables;
 }
 
@@ -126,8 +126,8 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
 }
 
 void StepMemory::open_workers(Arena& arena) {
-  workspaces = arena.take<Workspace>(workers());
-  statuses = arena.take<Status>(workers());
+  workspaces = arena.take<Workspace>(MemoryPart::lists, workers());
+  statuses = arena.take<Status>(MemoryPart::lists, workers());
   const WorkspaceSetup each = {&network,          &plan,          layers, setup.layer_count, &options,
                                setup.query_bytes, probe_queries()};
   for (int32_t i = 0; i < workers(); ++i) {

@@ -30,6 +30,8 @@ class Trainer {
   // `memory` must be 16-byte aligned and outlive the trainer, which stays where it is.
   Status open(const TrainerSetup& setup, void* memory, size_t bytes);
   size_t bytes_needed() const { return arena_.used(); }
+  // The same by part, as a device has them.
+  const MemoryCount& memory_count() const { return arena_; }
 
   // A sample that can be read at first and not again, for its gradient, leaves the layers behind the
   // failing one updated: the caller goes back to its checkpoint.
@@ -39,8 +41,7 @@ class Trainer {
   // For studies: the gradient of the mean loss by the stored integers is sum * gradient_factors().
   Status estimate(uint32_t step, int32_t samples, const SampleSource& source, int32_t layer);
   GradientSums sums() const { return gradients_.sums(0, *estimated_, {0, estimated_->channels}); }
-  // Bytes of the sums' own memory, and how many of a layer's channels are summed up at once.
-  int64_t sum_bytes() const { return gradients_.sum_bytes(); }
+  // Channels of a layer that are summed up at once.
   int32_t channels_at_once(const Layer& layer) const { return gradients_.channels_at_once(layer); }
   UpdateInput update_input(const Layer& layer, float learning_rate, int32_t samples) const;
 

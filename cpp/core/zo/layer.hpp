@@ -34,12 +34,16 @@ struct Layer {
   int32_t mu_node;
   float mean_scale;  // of the live channels' weights; 0 where all channels have the same mu
 };
+template <>
+inline constexpr size_t size_on_device<Layer> = 44;
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {
   int8_t* weights;
   int32_t* bias;
 };
+template <>
+inline constexpr size_t size_on_device<LayerStorage> = 8;
 
 // Whether all samples of a batch have the same perturbations, and a layer so one difference a query.
 bool shares_perturbations(const TrainerOptions& options, Estimator estimator);

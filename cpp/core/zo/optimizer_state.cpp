@@ -41,7 +41,7 @@ OptimizerState OptimizerState::take(Arena& arena, const TrainerOptions& options,
   int64_t values = 0;
   for (int32_t i = 0; i < layer_count; ++i) values += optimizer_state_values(options, layers[i]);
   const int64_t count = values > 0 ? values + 1 : 0;
-  return {arena.take<float>(count), count};
+  return {arena.take<float>(MemoryPart::optimizer, count), count};
 }
 
 LayerOptimizerState OptimizerState::of(const TrainerOptions& options, const Layer* layers, int32_t index) const {

@@ -121,9 +121,10 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   sizes.scratch = kernel_scratch_bytes(network);
   for (int32_t i = 0; i < setup.layer_count; ++i) add_layer(sizes, setup, setup.layers[i]);
   Workspace workspace = {};
-  workspace.activations = arena.take<uint8_t>(setup.plan->bytes(), alignment);
-  workspace.queries = setup.plan->query_memory() == QueryMemory::shared ? workspace.activations
-                                                                        : arena.take<uint8_t>(sizes.queries, alignment);
+  workspace.activations = arena.take<uint8_t>(MemoryPart::activations, setup.plan->bytes(), alignment);
+  workspace.queries = setup.plan->query_memory() == QueryMemory::shared
+                          ? workspace.activations
+                          : arena.take<uint8_t>(MemoryPart::activations, sizes.queries, alignment);
   workspace.scratch = arena.take<uint8_t>(setup.plan->is_compact() ? 0 : sizes.scratch, alignment);
   // Perturbed weights are a query's, sums of signs a gradient's.
   grow(sizes.weight_tile, 4 * sizes.sign_sums);
@@ -131,7 +132,7 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.bias_tile = arena.take<int32_t>(sizes.channels, alignment);
   workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
   workspace.sign_sums = reinterpret_cast<int32_t*>(workspace.weight_tile);
-  workspace.streams = arena.take<SignStream>(sizes.streams);
+  workspace.streams = arena.take<SignStream>(MemoryPart::tables, sizes.streams);
   workspace.transforms = arena.take<int32_t>(sizes.transforms);
   workspace.masks = take_masks(arena, setup);
   // In a compact plan the trainer keeps the head's gradient for every sample.

@@ -23,6 +23,8 @@ struct Workspace : Activations {
     return offset < 0 ? weight_tile : reinterpret_cast<int8_t*>(activations) + offset;
   }
 };
+template <>
+inline constexpr size_t size_on_device<Workspace> = 56;
 
 // Weights of a chunk of the weight gradient, and nodes of a query, or of the node gradient, at once.
 constexpr int32_t gradient_chunk = 512;

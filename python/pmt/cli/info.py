@@ -12,8 +12,7 @@ from pmt.cli.arguments import add_json, add_layers, add_model, integer, training
 from pmt.cli.output import Output, table
 from pmt.cli.sources import load_model
 from pmt.model import Model
-from pmt.train.costs.arena import device_options
-from pmt.train.costs.peak import peak_moment
+from pmt.train.costs.device_memory import device_options, peak_moment
 from pmt.train.options import TrainingOptions, preset
 
 USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"

@@ -18,8 +18,8 @@ from pmt.firmware.export.sources import find_target
 from pmt.firmware.export.target import Target
 from pmt.model import Model
 from pmt.research.profile import Profile
+from pmt.train.costs.device_memory import PlanMoment, peak_moment
 from pmt.train.costs.memory import PARTS
-from pmt.train.costs.peak import PlanMoment, peak_moment
 
 __all__ = [
     "BoardReport",

@@ -13,7 +13,7 @@ from pmt.baselines.backprop.options import PRESETS
 from pmt.baselines.engines.engine import CoreEngine
 from pmt.methods.method import Method
 from pmt.model import Model
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures

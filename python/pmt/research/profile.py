@@ -12,12 +12,9 @@ from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
 from pmt.model import Model
-from pmt.train.costs.arena import device_options
+from pmt.train.costs.device_memory import device_options, zeroth_order_memory
 from pmt.train.costs.memory import Memory
-from pmt.train.costs.restarts import device_restarts
-from pmt.train.costs.work import Work
-from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.training_run import Trainer
 
@@ -220,7 +217,7 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
     trained = [layer for layer in model.layers if layer.index in chosen]
     core = device_options(options)
     memory = zeroth_order_memory(model, core, chosen, batch=options.batch)
-    device = _core.DeviceMemory(model.core, core, list(chosen), options.batch)
+    device = _core.DeviceMemory(model.core, core, chosen, options.batch)
     restarts = device_restarts(model.core, core, chosen, device, options.batch)
     return Profile(
         method=method,

@@ -37,7 +37,7 @@ from pmt.train.clean_statistics import (
     stored_statistics,
     window_layers,
 )
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 from pmt.train.noise_probe import disturbed_pairs, noise_share
 
 __all__ = ["Alignment", "align", "alignment_cost"]

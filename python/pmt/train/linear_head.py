@@ -16,7 +16,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import graph_of_activations
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.schedule import Schedule
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pmt import _core
 from pmt._util import atomic_file
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 
 __all__ = [
     "Metrics",

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.datasets import Dataset
 from pmt.model import Evaluation, Model
-from pmt.train.costs.work import Work
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import Work, zeroth_order_work
 from pmt.train.layer_settings import (
     describe_layers,
     settings_from_array,

@@ -14,9 +14,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.alignment import align, alignment_cost
 from pmt.train.clean_statistics import CleanStatistics, stored_statistics
-from pmt.train.cost import Cost
-from pmt.train.costs.probe_work import probe_work
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.linear_head import head_cost, train_head, trains_head
 from pmt.train.options import TrainingOptions, preset

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, RunOptions, contents_of
 from pmt.train.run_folder import RunFolder

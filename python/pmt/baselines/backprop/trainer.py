@@ -11,7 +11,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.options import preset as _preset
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.model import Model
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 from pmt.train.stepper import Stepper
 from pmt.train.training_run import Trainer
 

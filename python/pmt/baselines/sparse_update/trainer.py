@@ -23,7 +23,7 @@ from pmt.baselines.sparse_update.options import (
 from pmt.baselines.sparse_update.tinytrain import Budgets, inspected_layers, select_scheme
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.cost import Cost
+from pmt.train.costs.work import Cost
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
 

@@ -10,8 +10,7 @@ from pmt.baselines.engines.tflite_micro import micro_arena
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.arena import device_options
-from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
+from pmt.train.costs.device_memory import device_options, zeroth_order_memory
 from pmt.train.options import TrainingOptions
 
 __all__ = ["Backend", "our_backends", "tflite_micro_backend"]

@@ -13,8 +13,8 @@ from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, wri
 from pmt.firmware.export import sources
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.model import Model
-from pmt.train.costs.arena import device_options
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.device_memory import device_options
+from pmt.train.costs.work import zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.options import TrainingOptions
 

@@ -13,7 +13,7 @@ from pmt.firmware.export.target import Target
 from pmt.model import Model
 from pmt.research.profile import Profile
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.arena import device_options
+from pmt.train.costs.device_memory import device_options
 
 __all__ = ["BoardMemory", "analytic_bytes", "board_memory", "with_linked"]
 

@@ -12,9 +12,7 @@ from pmt.firmware.export.target import Target
 from pmt.firmware.export.task import Task
 from pmt.model import Model
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.arena import arena_bytes, portable_arena_excess
-from pmt.train.costs.peak import peak_moment
-from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
+from pmt.train.costs.device_memory import arena_bytes, peak_moment, portable_arena_excess
 
 __all__ = [
     "PlannedSizes",
@@ -85,27 +83,22 @@ def arena_parts(task: Task, arena: int) -> dict[str, int]:
     dict of str to int
         Name -> bytes.
     """
-    memory = zeroth_order_memory(
-        task.model, task.options, task.layers, batch=task.batch, settings=task.settings
-    )
+    taken = task.device().parts()
     parts = {
-        "trained weights": memory.weights + memory.biases,
-        "activations": memory.activations + memory.input,
-        "gradient": memory.weight_gradients,
-        "seeds, losses": memory.tables,
+        "trained weights": taken["weights"] + taken["biases"],
+        "activations": taken["activations"],
+        "gradient": taken["gradient"],
+        "seeds, losses": taken["tables"],
     }
-    if memory.optimizer:
-        parts["optimizer"] = memory.optimizer
+    if taken["optimizer"]:
+        parts["optimizer"] = taken["optimizer"]
     return {**parts, "buffers, lists": arena - sum(parts.values())}
 
 
 def peak_op(task: Task) -> str:
     """Return the name of the op at which most activations are alive."""
-    device = _core.DeviceMemory(
-        task.model.core, task.options, list(task.layers), task.batch, list(task.settings)
-    )
     ops = task.model.core.ops()
-    return str(ops[peak_moment(device, task.layers).op]["name"])
+    return str(ops[peak_moment(task.device(), task.layers).op]["name"])
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.target import Target, parse_size
 from pmt.firmware.export.task import Task, check_steps, make_task
 from pmt.model import Model
-from pmt.train.costs.restarts import device_restarts
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.work import device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.run_folder import RunFolder
 

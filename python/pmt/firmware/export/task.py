@@ -15,7 +15,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.arena import device_options
+from pmt.train.costs.device_memory import device_options
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.options import TrainingOptions
 from pmt.train.run_folder import RunFolder

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from pmt.train.cost import Cost
+from pmt import _core
 
-__all__ = ["Work"]
+__all__ = ["Cost", "Work", "device_restarts", "probe_work", "zeroth_order_work"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of one step: perturbed ``forwards`` and multiply-accumulates of all that it computes."""
+
+    forwards: int
+    macs: int
 
 
 @dataclass(frozen=True)
@@ -63,3 +73,147 @@ class Work:
     def to_json(self) -> dict[str, int]:
         """Return the figures for JSON."""
         return {**asdict(self), "macs": self.macs, "forward_macs": self.forward_macs}
+
+
+def zeroth_order_work(
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    settings: Sequence[_core.LayerSettings] = (),
+    *,
+    of_ops: Sequence[int] | None = None,
+) -> Work:
+    """Count what a step takes for each image.
+
+    Parameters
+    ----------
+    model : _core.Model
+        The network.
+    options : _core.Options
+        Queries, scope, and which estimator a layer gets.
+    layers : sequence of int
+        Op indices, ascending.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'.
+    of_ops : sequence of int, optional
+        What each op takes, of another measure than its multiply-accumulates.
+
+    Returns
+    -------
+    Work
+        With Q queries and layers i of suffix T_i, ``Q * sum T_i`` for the queries (paper section
+        3.1); model-wise, Q times the suffix of the first.
+    """
+    macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
+    trained = _core.Trainer(model, options, layers, 1, 1, settings).layers()
+    queried = [layer for layer in trained if layer["estimator"] != "closed_form"]
+    if options.scope == "model_wise":
+        queried = queried[:1]
+    again = [layer["op"] for layer in trained if layer["estimator"] != "weight_perturbation"]
+    return Work(
+        forward=sum(macs),
+        queries=sum(layer["queries"] * sum(macs[layer["op"] :]) for layer in queried),
+        reforwards=sum(sum(macs[: op + 1]) for op in again),
+        weight_gradients=sum(macs[op] for op in again) if options.train_weights else 0,
+        forwards=sum(layer["queries"] for layer in queried),
+    )
+
+
+def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]) -> Work:
+    """Count what a measurement takes for each of its images; nothing where none is made.
+
+    Parameters
+    ----------
+    model : _core.Model
+        The network.
+    options : _core.Options
+        What is measured, and with how many queries.
+    layers : sequence of int
+        Op indices, ascending.
+
+    Returns
+    -------
+    Work
+        A forward up to the last layer, for the squares of the inputs; and for each estimator and
+        size of perturbation that is probed a clean forward and every layer's queries.
+    """
+    calibrated = options.mu == "calibrated"
+    measured = options.rule == "measured"
+    if not (calibrated or measured or options.allocation == "variance"):
+        return Work(forward=0)
+    macs = [int(op["macs"]) for op in model.ops()]
+    trained = _core.Trainer(model, options, layers, 1, 1).layers()
+    probed = [layer["op"] for layer in trained if layer["estimator"] != "closed_form"]
+    rounds = (2 if calibrated else 1) * (2 if measured else 1)
+    return Work(
+        forward=rounds * sum(macs),
+        queries=rounds * options.probe_queries * sum(sum(macs[op:]) for op in probed),
+        reforwards=sum(macs[: layers[-1] + 1]),
+        forwards=rounds * options.probe_queries * len(probed),
+    )
+
+
+def device_restarts(
+    model: _core.Model,
+    options: _core.Options,
+    layers: Sequence[int],
+    device: _core.DeviceMemory,
+    batch: int,
+    settings: Sequence[_core.LayerSettings] = (),
+    *,
+    of_ops: Sequence[int] | None = None,
+) -> int:
+    """Count what a device does beyond :func:`zeroth_order_work`.
+
+    A query of a layer that streams begins with the stream. A gradient that is summed up for a group
+    of channels after another runs the stream again for each group, or, with several images, all of
+    the network up to the layer; where the size of the step depends on the whole gradient, twice.
+
+    Parameters
+    ----------
+    model : _core.Model
+        The network.
+    options : _core.Options
+        As they will be on the device.
+    layers : sequence of int
+        Op indices, ascending.
+    device : _core.DeviceMemory
+        Its plan, of the same options.
+    batch : int
+        Images of a step.
+    settings : sequence of _core.LayerSettings, optional
+        One for each layer; by default the options'.
+    of_ops : sequence of int, optional
+        What each op takes, of another measure than its multiply-accumulates.
+
+    Returns
+    -------
+    int
+        Multiply-accumulates for one image.
+    """
+    macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
+    begins = {op: begin for begin, end, _ in device.segments() for op in range(begin, end + 1)}
+    trained = _core.Trainer(model, options, layers, 1, 1, settings).layers()
+    again = 0
+    for layer, at_once in zip(trained, device.channels_at_once(), strict=True):
+        op, exact = int(layer["op"]), layer["estimator"] == "closed_form"
+        begin = begins.get(op, op)
+        again += 0 if exact else int(layer["queries"]) * sum(macs[begin:op])
+        if layer["estimator"] == "weight_perturbation":
+            continue
+        groups = math.ceil(model.bias(op).size / at_once)
+        passes = groups * _summings(options, exact, groups)
+        first = begin if batch == 1 else 0
+        streams = op in begins
+        repeated = sum(macs[first : op + (0 if exact else 1)]) if streams or batch > 1 else 0
+        again += (passes - 1) * repeated
+        again += (passes // groups - 1) * macs[op] if options.train_weights else 0
+    return again
+
+
+def _summings(options: _core.Options, exact: bool, groups: int) -> int:
+    """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
+    has_moments = options.optimizer != "sgd"
+    measured = options.gradient_norm_scaling == "measured" and not exact
+    needs_all_sums = options.step == "normalised" or measured
+    return 2 if needs_all_sums and not has_moments and groups > 1 else 1

@@ -19,11 +19,13 @@ from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.train.costs.arena import arena_bytes, device_options
-from pmt.train.costs.peak import peak_moment
-from pmt.train.costs.restarts import device_restarts
-from pmt.train.costs.zeroth_order_memory import zeroth_order_memory
-from pmt.train.costs.zeroth_order_work import zeroth_order_work
+from pmt.train.costs.device_memory import (
+    arena_bytes,
+    device_options,
+    peak_moment,
+    zeroth_order_memory,
+)
+from pmt.train.costs.work import device_restarts, zeroth_order_work
 
 
 def test_the_work_of_full_back_propagation():
@@ -112,6 +114,33 @@ def test_zeroth_order_parts_add_up_to_the_arena():
             assert memory.sram == arena_bytes(model.core, options, layers, 5)
             assert min(memory.to_json().values()) >= 0
             assert memory.weights == sum(layer.weights for layer in model.layers)
+
+
+def test_the_core_tells_the_parts_of_the_arena():
+    model = residual_network()
+    layers = model.select_layers("B2,head")
+
+    def parts(**changes) -> dict[str, int]:
+        options = device_options(pmt.preset("paper", queries=8, **changes))
+        return _core.DeviceMemory(model.core, options, layers, 4).parts()
+
+    expected = {
+        "weights": 144 + 128 + 32,
+        "biases": 4 * (16 + 8 + 4),
+        "activations": 2512,
+        "gradient": 8 * (144 + 16),
+        "optimizer": 0,
+        "tables": 4 * (4 * 16 + 8) + 8 * 4 + 36 * 8,
+        "lists": 960,
+        "buffers": 3280,
+    }
+    assert parts() == expected
+    state = 4 * (1 + 304 + 28)
+    rounding = 12
+    assert parts(optimizer="momentum") == {
+        **expected, "optimizer": state, "buffers": 3280 + rounding
+    }  # fmt: skip
+    assert parts(train_weights=False)["weights"] == 0
 
 
 def test_settings_of_single_layers_are_planned():
