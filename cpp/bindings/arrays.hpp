@@ -1,4 +1,4 @@
-// Every array convention of the module, checked once: C order, exact dtype, never converted.
+// Checks of arguments: every array is in C order, of an exact dtype, never converted; an op is a layer.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -39,6 +39,13 @@ py::array_t<T, py::array::c_style> checked(const py::object& object, const char*
   return object.cast<py::array_t<T, py::array::c_style>>();
 }
 
+inline const OpRecord& layer_record(const Model& model, int32_t op) {
+  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) {
+    throw py::value_error("op " + std::to_string(op) + " is not a layer with weights");
+  }
+  return model.op(op);
+}
+
 // int8 (N, height, width, channels) of the model's input.
 inline Int8Array checked_images(const py::object& object, const Model& model) {
   auto images = checked<int8_t>(object, "images", "int8");
@@ -68,6 +75,17 @@ inline Int64Array checked_labels(const py::object& object, const Model& model, p
   }
   return labels;
 }
+
+// Images and their labels, which live as long as this.
+struct CheckedSamples {
+  CheckedSamples(const py::object& images_object, const py::object& labels_object, const Model& model)
+      : images(checked_images(images_object, model)), labels(checked_labels(labels_object, model, images.shape(0))) {}
+
+  host::SampleArray array() const { return {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))}; }
+
+  Int8Array images;
+  Int64Array labels;
+};
 
 template <typename T>
 py::array_t<T> copy_array(const T* data, std::vector<py::ssize_t> shape) {

@@ -79,14 +79,6 @@ py::tuple input_constants(const Model& model, const float* values) {
   return result;
 }
 
-const OpRecord& layer_record(const HostModel& host, int32_t op) {
-  const Model& model = host.model();
-  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) {
-    throw py::value_error("op " + std::to_string(op) + " is not a layer with weights");
-  }
-  return model.op(op);
-}
-
 // conv2d (out, kh, kw, in), depthwise_conv2d (kh, kw, out), fully_connected (out, in).
 std::vector<py::ssize_t> weight_shape(const Model& model, const OpRecord& op) {
   const py::ssize_t out = model.output_of(op).channels;
@@ -97,12 +89,12 @@ std::vector<py::ssize_t> weight_shape(const Model& model, const OpRecord& op) {
 
 Int8Array weights(const HostModel& host, int32_t op) {
   const Access::Shared use(host.access());
-  const OpRecord& record = layer_record(host, op);
+  const OpRecord& record = layer_record(host.model(), op);
   return copy_array(host.model().weights(record), weight_shape(host.model(), record));
 }
 
 void set_parameters(HostModel& host, int32_t op, const py::object& weights_object, const py::object& bias_object) {
-  const OpRecord& record = layer_record(host, op);
+  const OpRecord& record = layer_record(host.model(), op);
   const auto new_weights = checked<int8_t>(weights_object, "weights", "int8");
   const auto new_bias = checked<int32_t>(bias_object, "bias", "int32");
   const auto shape = weight_shape(host.model(), record);
@@ -120,7 +112,7 @@ void set_parameters(HostModel& host, int32_t op, const py::object& weights_objec
 }
 
 void set_weight_scales(HostModel& host, int32_t op, const py::object& object) {
-  const OpRecord& record = layer_record(host, op);
+  const OpRecord& record = layer_record(host.model(), op);
   const auto scales = checked<float>(object, "scales", "float32");
   if (scales.ndim() != 1 || scales.shape(0) != host.model().output_of(record).channels) {
     throw py::value_error("scales must have one value for each channel; got shape " + shape_text(scales));
@@ -229,7 +221,7 @@ void register_model(py::module_& m) {
           "bias",
           [](const HostModel& h, int32_t op) {
             const Access::Shared use(h.access());
-            const OpRecord& record = layer_record(h, op);
+            const OpRecord& record = layer_record(h.model(), op);
             return copy_array(h.model().bias(record), {h.model().output_of(record).channels});
           },
           py::arg("op"))
@@ -237,7 +229,7 @@ void register_model(py::module_& m) {
           "weight_scales",
           [](const HostModel& h, int32_t op) {
             const Access::Shared use(h.access());
-            const OpRecord& record = layer_record(h, op);
+            const OpRecord& record = layer_record(h.model(), op);
             return copy_array(h.model().weight_scales(record), {h.model().output_of(record).channels});
           },
           py::arg("op"))

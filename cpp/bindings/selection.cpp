@@ -9,10 +9,6 @@ namespace {
 
 using host::HostModel;
 
-host::SampleArray samples_of(const Int8Array& images, const Int64Array& labels) {
-  return {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
-}
-
 // (sum of the fixed-point losses, number of right ones) on the held-out images, for each candidate.
 std::vector<std::pair<int64_t, int32_t>> select_layers(const std::shared_ptr<HostModel>& model,
                                                        const TrainerOptions& options,
@@ -24,24 +20,21 @@ std::vector<std::pair<int64_t, int32_t>> select_layers(const std::shared_ptr<Hos
   if (is_measured(options)) {
     throw py::value_error("options must be fixed, not measured: allocation=\"uniform\", mu=\"fixed\" and another rule");
   }
-  const auto images = checked_images(images_object, model->model());
-  const auto labels = checked_labels(labels_object, model->model(), images.shape(0));
+  const CheckedSamples taught(images_object, labels_object, model->model());
   const auto rates = checked<float>(rates_object, "learning_rates", "float32");
-  const auto held_out_images = checked_images(held_out_images_object, model->model());
-  const auto held_out_labels = checked_labels(held_out_labels_object, model->model(), held_out_images.shape(0));
+  const CheckedSamples held_out(held_out_images_object, held_out_labels_object, model->model());
   const auto steps = static_cast<int32_t>(rates.size());
-  const auto count = static_cast<int32_t>(images.shape(0));
+  const int32_t count = taught.array().count;
   if (rates.ndim() != 1 || (steps > 0 && count % steps != 0)) {
     throw py::value_error("images must hold the same number for each of the learning_rates; got " +
                           std::to_string(count) + " images and " + std::to_string(steps) + " rates");
   }
   const int32_t batch = steps > 0 ? count / steps : 1;
-  const host::TrialData trial = {samples_of(images, labels), rates.data(), steps, batch};
-  const host::SampleArray held_out = samples_of(held_out_images, held_out_labels);
+  const host::TrialData trial = {taught.array(), rates.data(), steps, batch};
   std::vector<CandidateScore> scores;
   {
     const py::gil_scoped_release release;
-    scores = host::select_layers(model, options, candidates, trial, held_out, threads, interrupted);
+    scores = host::select_layers(model, options, candidates, trial, held_out.array(), threads, interrupted);
   }
   std::vector<std::pair<int64_t, int32_t>> result;
   for (const CandidateScore& score : scores) result.emplace_back(score.loss_sum, score.correct);

@@ -24,13 +24,6 @@ std::unique_ptr<Statistics> make_statistics(const std::shared_ptr<HostModel>& mo
       new Statistics{images, {model, images.data(), static_cast<int32_t>(images.shape(0)), threads}});
 }
 
-const OpRecord& layer_record(const Model& model, int32_t op) {
-  if (op < 0 || op >= model.op_count() || !has_weights(model.op(op))) {
-    throw py::value_error("op " + std::to_string(op) + " is not a layer with weights");
-  }
-  return model.op(op);
-}
-
 // float32 (2, channels): means, then deviations.
 std::vector<ChannelStatistics> checked_statistics(const Model& model, int32_t op, const py::object& object,
                                                   const char* name) {

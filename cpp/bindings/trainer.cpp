@@ -21,9 +21,8 @@ const char* estimator_name(Estimator estimator) {
 
 py::dict step(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object, uint32_t step,
               float learning_rate) {
-  const auto images = checked_images(images_object, trainer.model());
-  const auto labels = checked_labels(labels_object, trainer.model(), images.shape(0));
-  const host::SampleArray samples = {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
+  const CheckedSamples checked_samples(images_object, labels_object, trainer.model());
+  const host::SampleArray samples = checked_samples.array();
   StepResult result = {};
   {
     const py::gil_scoped_release release;
@@ -39,9 +38,8 @@ py::dict step(HostTrainer& trainer, const py::object& images_object, const py::o
 
 py::tuple estimate(HostTrainer& host, const py::object& images_object, const py::object& labels_object, uint32_t step,
                    int32_t layer_index) {
-  const auto images = checked_images(images_object, host.model());
-  const auto labels = checked_labels(labels_object, host.model(), images.shape(0));
-  const host::SampleArray samples = {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
+  const CheckedSamples checked_samples(images_object, labels_object, host.model());
+  const host::SampleArray samples = checked_samples.array();
   HostTrainer::Gradient gradient;
   {
     const py::gil_scoped_release release;
@@ -80,9 +78,8 @@ py::list layer_list(const HostTrainer& host) {
 
 py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object,
                    uint32_t step) {
-  const auto images = checked_images(images_object, trainer.model());
-  const auto labels = checked_labels(labels_object, trainer.model(), images.shape(0));
-  const host::SampleArray samples = {images.data(), labels.data(), static_cast<int32_t>(images.shape(0))};
+  const CheckedSamples checked_samples(images_object, labels_object, trainer.model());
+  const host::SampleArray samples = checked_samples.array();
   host::Calibrated all;
   {
     const py::gil_scoped_release release;

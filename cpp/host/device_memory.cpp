@@ -64,11 +64,10 @@ DeviceMemory::DeviceMemory(std::shared_ptr<HostModel> model, const TrainerOption
       settings_(std::move(settings)),
       streams_(std::move(streams)) {
   const Access::Shared use(model_->access());
-  if (!settings_.empty() && settings_.size() != layers_.size()) throw StatusError{{Code::layer_settings}};
+  if (!settings_.empty() && settings_.size() != layers_.size()) check({Code::layer_settings});
   const TrainerSetup all = setup(batch, kernels);
-  tables_.resize(Trainer::table_bytes(this->model(), all.layer_count) / sizeof(Chunk) + 1);
-  const Status status = trainer_.open(all, tables_.data(), tables_.size() * sizeof(Chunk));
-  if (!status.ok() && status.code != Code::arena_too_small) throw StatusError{status};
+  tables_ = AlignedMemory(Trainer::table_bytes(this->model(), all.layer_count));
+  open_tables(trainer_, all, tables_);
   plan_ = trainer_.plan();
 }
 

@@ -42,9 +42,6 @@ class DeviceMemory {
   std::vector<StreamedOps> segments() const;
 
  private:
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
   TrainerSetup setup(int32_t batch, const Kernels& kernels) const;
 
   std::shared_ptr<HostModel> model_;
@@ -53,7 +50,7 @@ class DeviceMemory {
   std::vector<LayerStorage> storage_;  // of nothing
   std::vector<LayerSettings> settings_;
   std::optional<std::vector<StreamedOps>> streams_;
-  std::vector<Chunk> tables_;
+  AlignedMemory tables_;
   Trainer trainer_;
   Plan plan_;  // the trainer's, in the same table
 };

@@ -1,35 +1,20 @@
 #include "host/host_model.hpp"
 
 #include <cstring>
-#include <new>
 
 #include "core/base/crc32.hpp"
 #include "host/kernels/kernel_choice.hpp"
 
 namespace pmt::host {
-namespace {
 
-constexpr std::align_val_t alignment{64};
-
-}  // namespace
-
-void HostModel::AlignedDelete::operator()(uint8_t* memory) const { ::operator delete(memory, alignment); }
-
-uint8_t* HostModel::allocate(size_t bytes) {
-  return static_cast<uint8_t*>(::operator new(bytes > 0 ? bytes : 1, alignment));
-}
-
-HostModel::HostModel(const uint8_t* image, size_t bytes) : image_(allocate(bytes)), bytes_(bytes) {
-  std::memcpy(image_.get(), image, bytes);
-  const Status status = model_.open(image_.get(), bytes);
-  if (!status.ok()) throw StatusError{status};
+HostModel::HostModel(const uint8_t* image, size_t bytes) : image_(bytes) {
+  std::memcpy(image_.data(), image, bytes);
+  check(model_.open(image_.data(), bytes));
   parameters_.resize(static_cast<size_t>(model_.op_count()));
   bind_parameters(model_, parameters_.data());
   network_ = {&model_, &host_kernels(), parameters_.data(), nullptr};
-  Arena measure;
-  pack_network(measure, network_);
-  packed_.reset(allocate(measure.used()));
-  Arena arena(packed_.get(), measure.used());
+  packed_ = measured_memory([this](Arena& arena) { pack_network(arena, network_); });
+  Arena arena = packed_.arena();
   pack_network(arena, network_);
   plan_table_.resize(static_cast<size_t>(Plan::table_size(model_)));
   plan_.make(model_, nullptr, 0, QueryMemory::shared, plan_table_.data());
@@ -37,7 +22,7 @@ HostModel::HostModel(const uint8_t* image, size_t bytes) : image_(allocate(bytes
 
 std::vector<uint8_t> HostModel::image() const {
   const Access::Shared use(access_);
-  std::vector<uint8_t> copy(image_.get(), image_.get() + bytes_);
+  std::vector<uint8_t> copy(image_.data(), image_.data() + image_.bytes());
   const uint32_t checksum = crc32(copy.data() + 16, copy.size() - 16);
   std::memcpy(copy.data() + offsetof(ImageHeader, crc32), &checksum, sizeof checksum);
   return copy;
@@ -47,6 +32,15 @@ LayerStorage HostModel::storage(int32_t op) {
   const OpRecord& record = model_.op(op);
   // The image is this object's own memory; Model only promises not to write through its view.
   return {const_cast<int8_t*>(model_.weights(record)), const_cast<int32_t*>(model_.bias(record))};
+}
+
+std::vector<LayerStorage> HostModel::storage(const std::vector<int32_t>& layers) {
+  std::vector<LayerStorage> all;
+  for (const int32_t op : layers) {
+    if (op < 0 || op >= model_.op_count() || !has_weights(model_.op(op))) check({Code::layer_not_trainable, op});
+    all.push_back(storage(op));
+  }
+  return all;
 }
 
 AlignedLayer HostModel::aligned_layer(int32_t op) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "align/channel_statistics.hpp"
@@ -12,13 +11,9 @@
 #include "core/net/plan.hpp"
 #include "core/zo/layer.hpp"
 #include "host/access.hpp"
+#include "host/aligned_memory.hpp"
 
 namespace pmt::host {
-
-// Thrown for a Status that is not ok; the bindings turn it into a Python exception.
-struct StatusError {
-  Status status;
-};
 
 class HostModel {
  public:
@@ -32,6 +27,8 @@ class HostModel {
   // The image with its present weights and a fresh checksum.
   std::vector<uint8_t> image() const;
   LayerStorage storage(int32_t op);
+  // Refuses an op without weights.
+  std::vector<LayerStorage> storage(const std::vector<int32_t>& layers);
   AlignedLayer aligned_layer(int32_t op);
   // Bound to the image and packed for host_kernels().
   const Network& network() const { return network_; }
@@ -46,17 +43,11 @@ class HostModel {
   }
 
  private:
-  struct AlignedDelete {
-    void operator()(uint8_t* memory) const;
-  };
-  static uint8_t* allocate(size_t bytes);
-
   mutable Access access_;
-  std::unique_ptr<uint8_t[], AlignedDelete> image_;
-  size_t bytes_;
+  AlignedMemory image_;
   Model model_;
   std::vector<Parameters> parameters_;
-  std::unique_ptr<uint8_t[], AlignedDelete> packed_;
+  AlignedMemory packed_;
   Network network_ = {};
   std::vector<int32_t> plan_table_;
   Plan plan_;

@@ -1,27 +1,6 @@
 #include "host/host_statistics.hpp"
 
-#include <cstring>
-
 namespace pmt::host {
-namespace {
-
-struct Source {
-  const int8_t* images;
-  size_t elements;
-};
-
-bool read_image(void* context, int32_t index, int8_t* image, int32_t* label) {
-  const Source& source = *static_cast<Source*>(context);
-  std::memcpy(image, source.images + static_cast<size_t>(index) * source.elements, source.elements);
-  *label = 0;
-  return true;
-}
-
-void check(const Status& status) {
-  if (!status.ok()) throw StatusError{status};
-}
-
-}  // namespace
 
 HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count, int32_t threads)
     : model_(std::move(model)),
@@ -30,19 +9,15 @@ HostStatistics::HostStatistics(std::shared_ptr<HostModel> model, const int8_t* i
       kept_{activations_.data(), count} {
   const Access::Shared use(model_->access());
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
-  open(meter_, memory_);
-  open(window_meter_, window_memory_);
+  memory_ = open(meter_);
+  window_memory_ = open(window_meter_);
 }
 
 template <typename Meter>
-void HostStatistics::open(Meter& meter, std::vector<Chunk>& memory) {
+AlignedMemory HostStatistics::open(Meter& meter) {
   const Network& network = model_->network();
   const StatisticsSetup setup = {network.model, network.kernels, team_->executor(), network.packed, &kept_};
-  memory.resize(Meter::table_bytes(model_->model()) / sizeof(Chunk) + 1);
-  const Status measured = meter.open(setup, memory.data(), memory.size() * sizeof(Chunk));
-  if (measured.code != Code::arena_too_small) check(measured);
-  memory.resize(meter.bytes_needed() / sizeof(Chunk) + 1);
-  check(meter.open(setup, memory.data(), memory.size() * sizeof(Chunk)));
+  return open_measured(meter, setup, Meter::table_bytes(model()));
 }
 
 // What is kept is before `op`: it stands, unless an op that it has passed changes.
@@ -55,9 +30,9 @@ std::vector<ChannelStatistics> HostStatistics::measure(int32_t op, int32_t round
                                                        std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
+  SampleReader samples = reader();
   std::vector<ChannelStatistics> found(guess.size());
-  check(meter_.measure(op, kept_.samples, {&source, read_image}, rounds, guess.data(), found.data()));
+  check(meter_.measure(op, kept_.samples, samples.source(), rounds, guess.data(), found.data()));
   return found;
 }
 
@@ -73,11 +48,11 @@ HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::v
                                                         std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
+  SampleReader samples = reader();
   const WindowGroups groups = window_groups(model(), op);
   Windows found = {std::vector<float>(centres.size()),
                    std::vector<float>(static_cast<size_t>(groups.count) * static_cast<size_t>(groups.values()))};
-  check(window_meter_.measure(op, kept_.samples, {&source, read_image}, centres.data(), found.means.data(),
+  check(window_meter_.measure(op, kept_.samples, samples.source(), centres.data(), found.means.data(),
                               found.values.data()));
   return found;
 }
@@ -89,23 +64,19 @@ void HostStatistics::align_covariances(int32_t op, const Windows& reference, con
     int32_t op;
     WindowStatistics reference, found;
     AlignedLayer layer;
-    std::vector<Chunk> scratch;
-    size_t chunks;  // of one worker
+    AlignedMemory scratch;
   };
   const WindowGroups groups = window_groups(model(), op);
   const Executor executor = team_->executor();
-  const size_t chunks = covariance_alignment_bytes(groups) / sizeof(Chunk) + 1;
   Job job = {model(),
              op,
              {reference.means.data(), reference.values.data()},
              {found.means.data(), found.values.data()},
              model_->aligned_layer(op),
-             std::vector<Chunk>(chunks * static_cast<size_t>(executor.workers)),
-             chunks};
+             AlignedMemory(covariance_alignment_bytes(groups), executor.workers)};
   const auto task = [](void* argument, int32_t group, int32_t worker) {
     Job& j = *static_cast<Job*>(argument);
-    Chunk* scratch = j.scratch.data() + j.chunks * static_cast<size_t>(worker);
-    pmt::align_covariances(j.model, j.op, group, j.reference, j.found, j.layer, scratch);
+    pmt::align_covariances(j.model, j.op, group, j.reference, j.found, j.layer, j.scratch.data(worker));
   };
   executor.run(executor.context, groups.count, task, &job, false);
   model_->rescale(op);
@@ -115,10 +86,10 @@ void HostStatistics::align_covariances(int32_t op, const Windows& reference, con
 std::vector<ChannelReliability> HostStatistics::measure_reliability(int32_t op, std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {images_, static_cast<size_t>(element_count(model().input()))};
-  if (reliability_memory_.empty()) open(reliability_meter_, reliability_memory_);
+  SampleReader samples = reader();
+  if (reliability_memory_.bytes() == 0) reliability_memory_ = open(reliability_meter_);
   std::vector<ChannelReliability> found(static_cast<size_t>(model().input_of(model().op(op)).channels));
-  check(reliability_meter_.measure(op, kept_.samples, {&source, read_image}, found.data()));
+  check(reliability_meter_.measure(op, kept_.samples, samples.source(), found.data()));
   return found;
 }
 

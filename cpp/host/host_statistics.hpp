@@ -11,6 +11,7 @@
 #include "align/covariance_alignment.hpp"
 #include "align/window_statistics.hpp"
 #include "host/host_model.hpp"
+#include "host/sample_array.hpp"
 #include "host/team.hpp"
 
 namespace pmt::host {
@@ -43,12 +44,9 @@ class HostStatistics {
   const Model& model() const { return model_->model(); }
 
  private:
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
-
   template <typename Meter>
-  void open(Meter& meter, std::vector<Chunk>& memory);
+  AlignedMemory open(Meter& meter);
+  SampleReader reader() const { return {{images_, nullptr, kept_.samples}, model()}; }
   void changed(int32_t op);
 
   std::shared_ptr<HostModel> model_;
@@ -57,9 +55,7 @@ class HostStatistics {
   KeptActivations kept_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;
-  std::vector<Chunk> memory_;
-  std::vector<Chunk> window_memory_;
-  std::vector<Chunk> reliability_memory_;
+  AlignedMemory memory_, window_memory_, reliability_memory_;
   StatisticsMeter meter_;
   WindowMeter window_meter_;
   ReliabilityMeter reliability_meter_;

@@ -1,29 +1,12 @@
 #include "host/host_trainer.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace pmt::host {
 namespace {
 
 // Of a worker, for the activations of queries at once: a quarter of a common second-level cache.
 constexpr int32_t query_bytes = 1 << 17;
-
-struct Source {
-  SampleArray samples;
-  size_t elements;
-};
-
-bool read_sample(void* context, int32_t index, int8_t* image, int32_t* label) {
-  const Source& source = *static_cast<Source*>(context);
-  std::memcpy(image, source.samples.images + static_cast<size_t>(index) * source.elements, source.elements);
-  *label = static_cast<int32_t>(source.samples.labels[index]);
-  return true;
-}
-
-void check(const Status& status) {
-  if (!status.ok()) throw StatusError{status};
-}
 
 }  // namespace
 
@@ -35,23 +18,15 @@ HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions&
       settings_(std::move(settings)),
       batch_(batch) {
   const Access::Shared use(model_->access());
-  const Model& view = model_->model();
-  for (const int32_t op : layers_) {
-    if (op < 0 || op >= view.op_count() || !has_weights(view.op(op)))
-      throw StatusError{{Code::layer_not_trainable, op}};
-    storage_.push_back(model_->storage(op));
-  }
+  storage_ = model_->storage(layers_);
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
   open();
 }
 
 void HostTrainer::open() {
-  if (!settings_.empty() && settings_.size() != layers_.size()) throw StatusError{{Code::layer_settings}};
-  memory_.resize(Trainer::table_bytes(model(), static_cast<int32_t>(layers_.size())) / sizeof(Chunk) + 1);
-  const Status measured = trainer_.open(setup(), memory_.data(), memory_.size() * sizeof(Chunk));
-  if (measured.code != Code::arena_too_small) check(measured);
-  memory_.resize(trainer_.bytes_needed() / sizeof(Chunk) + 1);
-  check(trainer_.open(setup(), memory_.data(), memory_.size() * sizeof(Chunk)));
+  if (!settings_.empty() && settings_.size() != layers_.size()) check({Code::layer_settings});
+  const TrainerSetup task = setup();
+  memory_ = open_measured(trainer_, task, Trainer::table_bytes(model(), task.layer_count));
 }
 
 TrainerSetup HostTrainer::setup() {
@@ -91,12 +66,12 @@ void HostTrainer::configure(std::vector<LayerSettings> settings) {
 Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
+  SampleReader reader(samples, model());
   const size_t count = layers_.size();
   Calibrated all = {std::vector<LayerMeasurement>(count), std::vector<QueryDemand>(count),
                     std::vector<LayerSettings>(count), 0, 0};
   CalibrationResult result = {all.measurements.data(), all.demands.data(), all.settings.data(), 0, 0};
-  check(pmt::calibrate(trainer_, step, samples.count, {&source, read_sample}, result));
+  check(pmt::calibrate(trainer_, step, samples.count, reader.source(), result));
   all.forwards = result.forwards;
   all.macs = result.macs;
   return all;
@@ -106,9 +81,9 @@ StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArr
                              std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
+  SampleReader reader(samples, model());
   StepResult result = {};
-  check(trainer_.step(step, learning_rate, samples.count, {&source, read_sample}, &result));
+  check(trainer_.step(step, learning_rate, samples.count, reader.source(), &result));
   return result;
 }
 
@@ -116,8 +91,8 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
                                             std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
-  Source source = {samples, static_cast<size_t>(element_count(model().input()))};
-  check(trainer_.estimate(step, samples.count, {&source, read_sample}, index));
+  SampleReader reader(samples, model());
+  check(trainer_.estimate(step, samples.count, reader.source(), index));
   const Layer& layer = trainer_.layer(index);
   const GradientSums sums = trainer_.sums();
   Gradient gradient = {std::vector<float>(static_cast<size_t>(layer.weight_count)),
@@ -161,7 +136,7 @@ std::vector<Layer> HostTrainer::layers() const {
 void HostTrainer::restore_optimizer_state(const float* values, size_t count) {
   const Access::Exclusive use(model_->access());
   const std::vector<float> old = kept_state();
-  if (count != old.size()) throw StatusError{{Code::optimizer_state}};
+  if (count != old.size()) check({Code::optimizer_state});
   const OptimizerState own = trainer_.optimizer_state();
   std::copy(values, values + count, own.values);
   const Status status = own.check();

@@ -7,16 +7,10 @@
 
 #include "core/train/calibration.hpp"
 #include "host/host_model.hpp"
+#include "host/sample_array.hpp"
 #include "host/team.hpp"
 
 namespace pmt::host {
-
-// A batch in memory: images int8 NHWC, labels.
-struct SampleArray {
-  const int8_t* images;
-  const int64_t* labels;
-  int32_t count;
-};
 
 // A CalibrationResult and its memory.
 struct Calibrated {
@@ -56,9 +50,6 @@ class HostTrainer {
   int32_t threads() const { return team_->threads(); }
 
  private:
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
   TrainerSetup setup();
   void open();
   std::vector<float> kept_state() const;
@@ -71,7 +62,7 @@ class HostTrainer {
   int32_t batch_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;
-  std::vector<Chunk> memory_;
+  AlignedMemory memory_;
   Trainer trainer_;
 };
 

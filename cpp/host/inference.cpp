@@ -13,15 +13,13 @@ namespace {
 class Session {
  public:
   Session(const HostModel& model, int32_t workers, int32_t images)
-      : network_(model.network()), plan_(model.plan()), images_(images) {
-    Arena measure;
-    take(measure);
-    bytes_ = measure.used();
-    memory_.resize((bytes_ / sizeof(Chunk) + 1) * static_cast<size_t>(workers));
-  }
+      : network_(model.network()),
+        plan_(model.plan()),
+        images_(images),
+        memory_(measured_memory([this](Arena& arena) { take(arena); }, workers)) {}
 
-  Activations memory(int32_t worker) {
-    Arena arena(memory_.data() + static_cast<size_t>(worker) * (bytes_ / sizeof(Chunk) + 1), bytes_);
+  Activations memory(int32_t worker) const {
+    Arena arena = memory_.arena(worker);
     return take(arena);
   }
 
@@ -29,20 +27,16 @@ class Session {
   const Plan& plan() const { return plan_; }
 
  private:
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
   Activations take(Arena& arena) const { return take_activations(arena, network_, plan_, images_); }
 
   const Network& network_;
   const Plan& plan_;
   int32_t images_;
-  size_t bytes_ = 0;
-  std::vector<Chunk> memory_;
+  AlignedMemory memory_;
 };
 
 struct Batch {
-  Session* session;
+  const Session* session;
   const int8_t* images;
   int32_t count, tile, input_elements;
 };
@@ -113,10 +107,10 @@ void run_tiles(const HostModel& model, const int8_t* images, int32_t count, int3
   const int32_t tile = images_at_once(model.plan(), count, thread_count(threads));
   const int32_t tiles = (count + tile - 1) / tile;
   Team team(std::min(thread_count(threads), tiles), should_stop);
-  Session session(model, team.threads(), tile);
+  const Session session(model, team.threads(), tile);
   job.batch = {&session, images, count, tile, element_count(model.model().input())};
   const Executor executor = team.executor();
-  if (!executor.run(executor.context, tiles, task, &job, true)) throw StatusError{{Code::cancelled}};
+  if (!executor.run(executor.context, tiles, task, &job, true)) check({Code::cancelled});
 }
 
 }  // namespace
@@ -139,7 +133,7 @@ void batch_inputs(const HostModel& model, const int8_t* images, int32_t count, i
 std::vector<std::vector<int8_t>> activations(const HostModel& host, const int8_t* image) {
   const Access::Shared use(host.access());
   const Model& model = host.model();
-  Session session(host, 1, 1);
+  const Session session(host, 1, 1);
   const Activations memory = session.memory(0);
   const Plan& plan = session.plan();
   std::vector<std::vector<int8_t>> tensors(static_cast<size_t>(model.tensor_count()));

@@ -21,15 +21,12 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 Profiler::Profiler(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count)
     : model_(std::move(model)), images_(images_at_once(model_->plan(), count, 1)) {
   input_.assign(images, images + int64_t{images_} * element_count(model_->model().input()));
-  Arena measure;
-  take(measure);
-  memory_.resize(measure.used() / sizeof(Chunk) + 1);
-  Arena arena(memory_.data(), memory_.size() * sizeof(Chunk));
+  const auto take = [this](Arena& arena) {
+    return take_activations(arena, model_->network(), model_->plan(), images_);
+  };
+  memory_ = measured_memory(take);
+  Arena arena = memory_.arena();
   activations_ = take(arena);
-}
-
-Activations Profiler::take(Arena& arena) const {
-  return take_activations(arena, model_->network(), model_->plan(), images_);
 }
 
 void Profiler::run(int32_t op) {

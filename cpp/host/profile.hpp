@@ -24,10 +24,6 @@ class Profiler {
   double time_op(int32_t op);
 
  private:
-  struct alignas(64) Chunk {
-    uint8_t bytes[64];
-  };
-  Activations take(Arena& arena) const;
   void put_images();
   void run(int32_t op);
   double time(int32_t op);
@@ -35,7 +31,7 @@ class Profiler {
   std::shared_ptr<HostModel> model_;
   int32_t images_;
   std::vector<int8_t> input_;
-  std::vector<Chunk> memory_;
+  AlignedMemory memory_;
   Activations activations_ = {};
 };
 
