@@ -1,11 +1,14 @@
 #include <pybind11/stl.h>
 
+#include <tuple>
+
 #include "arrays.hpp"
 #include "core/base/crc32.hpp"
 #include "core/zo/loss.hpp"
 #include "core/zo/perturbation.hpp"
 #include "core/zo/update.hpp"
 #include "host/kernels/kernel_choice.hpp"
+#include "host/layer_update.hpp"
 #include "register.hpp"
 #include "words.hpp"
 
@@ -55,6 +58,42 @@ Int32Array add_signs(const py::object& signs_object, int32_t factor, const py::o
   return result;
 }
 
+Int32Array bias_steps(const host::HostModel& host, int32_t op, int32_t mu) {
+  const OpRecord& record = layer_record(host.model(), op);
+  const int32_t channels = host.model().output_of(record).channels;
+  Int32Array result(channels);
+  for (int32_t c = 0; c < channels; ++c) result.mutable_at(c) = bias_mu(host.model(), record, c, mu);
+  return result;
+}
+
+// (weight sums, bias sums, samples, sets of perturbations that the sums ran over).
+using Sums = std::tuple<py::object, py::object, int32_t, int32_t>;
+
+py::tuple updated(const host::HostModel& host, const TrainerOptions& options, int32_t op, uint32_t step,
+                  float learning_rate, const Sums& sums, const py::object& weights_object,
+                  const py::object& bias_object) {
+  const auto& [weight_sums_object, bias_sums_object, samples, sets] = sums;
+  const auto weight_sums = checked<int64_t>(weight_sums_object, "weight_sums", "int64");
+  const auto bias_sums = checked<int64_t>(bias_sums_object, "bias_sums", "int64");
+  const auto weights = checked<int8_t>(weights_object, "weights", "int8");
+  const auto bias = checked<int32_t>(bias_object, "bias", "int32");
+  const OpRecord& record = layer_record(host.model(), op);
+  const int32_t count = weight_count(host.model(), record), channels = host.model().output_of(record).channels;
+  const bool fits =
+      weights.size() == count && weight_sums.size() == count && bias.size() == channels && bias_sums.size() == channels;
+  if (!fits || samples < 1 || sets < 1) {
+    throw py::value_error("weights, bias and their sums must have the layer's sizes, and samples and sets be positive");
+  }
+  auto new_weights = copy_array(weights.data(), {weights.shape(), weights.shape() + weights.ndim()});
+  auto new_bias = copy_array(bias.data(), {bias.size()});
+  // Nothing writes to sums.
+  const GradientSums all = {const_cast<int64_t*>(weight_sums.data()), const_cast<int64_t*>(bias_sums.data()), 0,
+                            channels};
+  host::update_layer(host, options, op, step, {learning_rate, samples, sets}, all,
+                     {new_weights.mutable_data(), new_bias.mutable_data()});
+  return py::make_tuple(new_weights, new_bias);
+}
+
 }  // namespace
 
 void register_functions(py::module_& m) {
@@ -68,6 +107,11 @@ void register_functions(py::module_& m) {
   m.def("accumulate_signs", &add_signs, py::arg("signs"), py::arg("factor"), py::arg("sum"),
         "sum + factor * signs, the step by which a gradient is built.");
   m.def("round_update", &round_update, py::arg("update"), py::arg("rounding"), py::arg("random"));
+  m.def("bias_steps", &bias_steps, py::arg("model"), py::arg("op"), py::arg("mu"),
+        "Size of each bias's perturbation, which moves the output as far as mu of the weights; 0 for dead channels.");
+  m.def("updated", &updated, py::arg("model"), py::arg("options"), py::arg("op"), py::arg("step"),
+        py::arg("learning_rate"), py::arg("sums"), py::arg("weights"), py::arg("bias"),
+        "A layer's weights and biases after a step by weight perturbation, of such sums.");
   m.def(
       "crc32",
       [](const py::bytes& bytes) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 
-import numpy as np
 import pytest
 from networks import labels, pixels, residual_network
 
@@ -122,15 +121,3 @@ def test_options_that_need_more_than_a_loss_are_refused(changes, message):
     options = dataclasses.replace(WEIGHT, **changes)
     with pytest.raises(ValueError, match=re.escape(message)):
         EngineTrainer(CoreEngine(residual_network()), options)
-
-
-def test_rounding_bits_are_the_cores():
-    """Of every sixteen signs of the stream for rounding: the bits of a word, the lowest first."""
-    from pmt import _core
-    from pmt.baselines.engines.directions import random_bits
-
-    signs = _core.signs("philox", 3, 1, 2, 0, 0, 3, 48).reshape(3, 16)
-    expected = [sum(1 << i for i in range(16) if row[i] < 0) for row in signs]
-    found = random_bits(3, 1, 2, 3)
-    assert found.tolist() == expected
-    assert found.dtype == np.int32

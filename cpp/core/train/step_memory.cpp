@@ -43,20 +43,8 @@ Status open_layer(StepMemory& memory, int32_t index, const LayerSettings& settin
   const TrainerOptions& options = memory.options;
   const int32_t op = memory.setup.layers[index];
   PMT_RETURN_IF_ERROR(check_settings(model, op, options, settings));
-  const OpRecord& record = model.op(op);
-  const TensorRecord& out = model.output_of(record);
   Layer& layer = memory.layers[index];
-  layer = {op,
-           settings.estimator,
-           weight_count(model, record),
-           element_count(out),
-           out.channels,
-           memory.setup.storage[index].weights,
-           memory.setup.storage[index].bias,
-           settings.queries,
-           settings.mu_weight,
-           settings.mu_node,
-           options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  layer = make_layer(model, op, options, settings, memory.setup.storage[index]);
   if (memory.is_coordinate_wise()) layer.queries = coordinate_count(options, layer);
   memory.network.parameters[op] = {layer.weights, layer.bias};
   return {};

@@ -51,6 +51,23 @@ Status check_settings(const Model& model, int32_t op, const TrainerOptions& opti
   return {};
 }
 
+Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings,
+                 const LayerStorage& storage) {
+  const OpRecord& record = model.op(op);
+  const TensorRecord& out = model.output_of(record);
+  return {op,
+          settings.estimator,
+          weight_count(model, record),
+          element_count(out),
+          out.channels,
+          storage.weights,
+          storage.bias,
+          settings.queries,
+          settings.mu_weight,
+          settings.mu_node,
+          options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+}
+
 float mean_weight_scale(const Model& model, const OpRecord& op) {
   const int32_t channels = model.output_of(op).channels;
   const float* scales = model.weight_scales(op);

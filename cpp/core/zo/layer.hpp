@@ -60,6 +60,10 @@ LayerSettings default_settings(const Model& model, int32_t op, const TrainerOpti
 // Refuses settings outside their ranges, or an estimator that the op cannot have.
 Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings);
 
+// A layer under training, with such settings; parameters as in its storage.
+Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings,
+                 const LayerStorage& storage);
+
 // Mean weight scale of the channels that are not dead, 0 where all are: summed channel by channel.
 float mean_weight_scale(const Model& model, const OpRecord& op);
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.train.options import TrainingOptions
 
-__all__ = ["Directions", "random_bits"]
+__all__ = ["Directions"]
 
-_WEIGHT_SIGNS, _BIAS_SIGNS, _ROUNDING = 0, 1, 3  # purposes of a stream
+_WEIGHT_SIGNS, _BIAS_SIGNS = 0, 1  # purposes of a stream
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,3 @@ class Directions:
         generator = self.options.generator
         seed = self.options.seed
         return _core.signs(generator, seed, self.step, layer, direction, owner, purpose, count)
-
-
-def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.int32]:
-    """Return 16 random bits for each of a layer's weights, for stochastic rounding."""
-    signs = _core.signs("philox", seed, step, layer, 0, 0, _ROUNDING, 16 * count)
-    bits = np.packbits(signs.reshape(count, 16) < 0, axis=1, bitorder="little")
-    return bits.view("<u2").reshape(count).astype(np.int32)

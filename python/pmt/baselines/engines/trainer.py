@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.baselines.engines.directions import Directions
 from pmt.baselines.engines.engine import Engine
-from pmt.baselines.engines.update import LARGEST_WEIGHT, LayerScales, LayerSums, updated
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
 __all__ = ["EngineTrainer"]
 
 _INT32 = np.iinfo(np.int32)
+_LARGEST_WEIGHT = 127
+# Sums of difference times sign, of weights and of biases; how many samples and sets of signs.
+_Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]
 # The options that have one value here: what they would add needs more of an engine than a loss, or
 # is the core's alone.
 _FIXED: dict[str, Any] = {
@@ -66,7 +69,11 @@ class EngineTrainer(Stepper):
         self.engine = engine
         self.options = options
         self.layers = engine.model.select_layers(options.layers)
-        self._scales = {layer: LayerScales(engine.model, layer) for layer in self.layers}
+        self._core_options = options.to_core()
+        self._bias_steps = {
+            layer: _core.bias_steps(engine.model.core, layer, options.mu_weight)
+            for layer in self.layers
+        }
         self.forwards = 0  # perturbed ones, so far
 
     def step(
@@ -87,9 +94,10 @@ class EngineTrainer(Stepper):
             differences = self._differences(losses, clean)
             for layer in table:
                 sums = self._sums(layer, directions, differences, len(labels))
-                new[layer] = updated(
-                    self._scales[layer],
-                    self.options,
+                new[layer] = _core.updated(
+                    self.engine.model.core,
+                    self._core_options,
+                    layer,
                     step,
                     learning_rate,
                     sums,
@@ -145,11 +153,11 @@ class EngineTrainer(Stepper):
         mu = sign * self.options.mu_weight
         signs = directions.weights(layer, direction, owner, weights.size).reshape(weights.shape)
         moved = weights.astype(np.int32) + mu * signs.astype(np.int32)
-        moved = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
+        moved = np.clip(moved, -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
         if not self.options.train_bias:
             return moved, bias
-        bias_mu = sign * self._scales[layer].bias_mu(self.options.mu_weight)
-        shifted = bias + bias_mu * directions.biases(layer, direction, owner, bias.size)
+        bias_steps = sign * self._bias_steps[layer].astype(np.int64)
+        shifted = bias + bias_steps * directions.biases(layer, direction, owner, bias.size)
         return moved, np.clip(shifted, _INT32.min, _INT32.max).astype(np.int32)
 
     def _differences(
@@ -172,7 +180,7 @@ class EngineTrainer(Stepper):
         directions: Directions,
         differences: npt.NDArray[np.int64],
         samples: int,
-    ) -> LayerSums:
+    ) -> _Sums:
         """Draw the signs again, and add them up times their differences."""
         weights, bias = self.engine.parameters(layer)
         weight_sums = np.zeros(weights.size, np.int64)
@@ -187,7 +195,7 @@ class EngineTrainer(Stepper):
                 bias_sums += difference * directions.biases(
                     layer, direction, owner, bias.size
                 ).astype(np.int64)
-        return LayerSums(weight_sums, bias_sums, samples, len(differences))
+        return weight_sums, bias_sums, samples, len(differences)
 
 
 def _divided(values: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
