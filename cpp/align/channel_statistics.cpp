@@ -79,7 +79,7 @@ void StatisticsMeter::add_sample(int32_t index, const Activations& memory, int32
                            output,
                            element_count(out),
                            op_shape(model, op)};
-  run_requantised(forwards_.network(), index, images, {bias_, scales_}, memory.scratch);
+  run_requantized(forwards_.network(), index, images, {bias_, scales_}, memory.scratch);
   ChannelSums* sums = sums_of(worker);
   const int32_t positions = out.height * out.width;
   for (int32_t p = 0; p < positions; ++p) {

@@ -32,7 +32,7 @@ py::dict buffer(const DeviceMemory& memory, const Plan& plan, const char* pass, 
   return d;
 }
 
-// What is no tensor.
+// A buffer that is no tensor.
 void add_part(py::list& list, const char* what, const char* pass, int32_t offset, int32_t bytes, int32_t first,
               int32_t last) {
   py::dict d;
@@ -62,7 +62,7 @@ py::list main_plan(const DeviceMemory& memory) {
   return list;
 }
 
-// What is there while a layer is queried.
+// All buffers that are there while a layer is queried.
 py::list query_plan(DeviceMemory& memory, int32_t layer) {
   memory.place_queries(layer);
   const Plan& plan = memory.plan();

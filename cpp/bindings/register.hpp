@@ -1,4 +1,4 @@
-// What each file of the bindings adds to the module. Bindings convert, check, release the GIL and
+// The functions by which each file of the bindings adds to the module. Bindings convert, check, release the GIL and
 // call; they hold no algorithm.
 #pragma once
 

@@ -111,14 +111,14 @@ HostStatistics::Windows checked_windows(const HostStatistics& host, int32_t op, 
           checked_values(windows[1], {groups.count, groups.values()}, name + " values")};
 }
 
-py::tuple measure_windows(Statistics& statistics, int32_t op, const py::object& centres_object) {
+py::tuple measure_windows(Statistics& statistics, int32_t op, const py::object& centers_object) {
   HostStatistics& host = statistics.host;
   const WindowGroups groups = checked_groups(host, op);
-  const std::vector<float> centres = checked_values(centres_object, {input_channels(host, op)}, "centres");
+  const std::vector<float> centers = checked_values(centers_object, {input_channels(host, op)}, "centers");
   HostStatistics::Windows found;
   {
     const py::gil_scoped_release release;
-    found = host.measure_windows(op, centres, interrupted);
+    found = host.measure_windows(op, centers, interrupted);
   }
   FloatArray means(static_cast<py::ssize_t>(found.means.size()));
   FloatArray values({py::ssize_t{groups.count}, py::ssize_t{groups.values()}});
@@ -196,7 +196,7 @@ void register_statistics(py::module_& m) {
       .def(py::init(&make_statistics), py::arg("model"), py::arg("images"), py::arg("threads") = 0)
       .def("measure", &measure, py::arg("op"), py::arg("guess"), py::arg("rounds"))
       .def("align", &align, py::arg("op"), py::arg("reference"), py::arg("found"))
-      .def("measure_windows", &measure_windows, py::arg("op"), py::arg("centres"))
+      .def("measure_windows", &measure_windows, py::arg("op"), py::arg("centers"))
       .def("align_covariances", &align_covariances, py::arg("op"), py::arg("reference"), py::arg("found"))
       .def("measure_reliability", &measure_reliability, py::arg("op"))
       .def("weigh_channels", &weigh_channels, py::arg("op"), py::arg("reliability"), py::arg("strength"));

@@ -1,4 +1,4 @@
-// What training takes on a device: its kernels, one worker, one query at a time in the gaps of
+// The memory of training on a device: its kernels, one worker, one query at a time in the gaps of
 // the main pass. Nothing is run.
 #pragma once
 
@@ -34,9 +34,9 @@ class DeviceMemory {
   void place_queries(int32_t layer) { plan_.place_queries(layer); }
   // The first moment at which the most bytes are alive, of the main pass and the queries of these layers.
   PlanMoment peak(const std::vector<int32_t>& layers);
-  // What the device's arena holds: the trainer's memory, and what the device takes ahead of it.
+  // The device's arena: the trainer's memory, and what the device takes ahead of it.
   MemoryCount parts() const;
-  // Of the trainer alone, with this machine's size of pointers.
+  // The trainer's arena alone, with this machine's size of pointers.
   size_t arena_bytes() const { return trainer_.bytes_needed(); }
   // The ops that stream.
   std::vector<StreamedOps> segments() const;

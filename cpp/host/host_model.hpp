@@ -32,7 +32,7 @@ class HostModel {
   AlignedLayer aligned_layer(int32_t op);
   // Bound to the image and packed for host_kernels().
   const Network& network() const { return network_; }
-  // Of inference.
+  // The plan of inference.
   const Plan& plan() const { return plan_; }
   // After weights or biases were written through storage().
   void repack(int32_t op) { repack_layer(network_, op); }

@@ -39,10 +39,10 @@ struct Store {
   }
 };
 
-// Of a worker, for the activations of queries at once; as in training.
+// A worker's memory for the activations of queries at once; as in training.
 constexpr int32_t query_bytes = 1 << 17;
 
-// What a trainer of the candidate needs.
+// Memory that a trainer of the candidate needs.
 size_t arena_bytes(const SelectionSetup& setup, const Candidate& candidate) {
   TrainerSetup with = setup.trainer;
   with.layers = candidate.layers;

@@ -20,7 +20,7 @@ AlignedMemory HostStatistics::open(Meter& meter) {
   return open_measured(meter, setup, Meter::table_bytes(model()));
 }
 
-// What is kept is before `op`: it stands, unless an op that it has passed changes.
+// The kept activations are those before an op: they stand, unless an op that they have passed changes.
 void HostStatistics::changed(int32_t op) {
   if (op < kept_.op) kept_.op = 0;
 }
@@ -44,15 +44,15 @@ void HostStatistics::align(int32_t op, const std::vector<ChannelStatistics>& ref
   changed(op);
 }
 
-HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::vector<float>& centres,
+HostStatistics::Windows HostStatistics::measure_windows(int32_t op, const std::vector<float>& centers,
                                                         std::function<bool()> should_stop) {
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   SampleReader samples = reader();
   const WindowGroups groups = window_groups(model(), op);
-  Windows found = {std::vector<float>(centres.size()),
+  Windows found = {std::vector<float>(centers.size()),
                    std::vector<float>(static_cast<size_t>(groups.count) * static_cast<size_t>(groups.values()))};
-  check(window_meter_.measure(op, kept_.samples, samples.source(), centres.data(), found.means.data(),
+  check(window_meter_.measure(op, kept_.samples, samples.source(), centers.data(), found.means.data(),
                               found.values.data()));
   return found;
 }

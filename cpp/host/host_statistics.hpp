@@ -18,7 +18,7 @@ namespace pmt::host {
 
 class HostStatistics {
  public:
-  // Of a layer: what WindowStatistics points to.
+  // The memory that a layer's WindowStatistics points to.
   struct Windows {
     std::vector<float> means, values;
   };
@@ -28,16 +28,17 @@ class HostStatistics {
   // `images`: `count` images int8 NHWC, which outlive this.
   HostStatistics(std::shared_ptr<HostModel> model, const int8_t* images, int32_t count, int32_t threads);
 
-  // Of layer `op`; one guess and one result a channel. Ascending layers take one forward in all.
+  // Measures layer `op`; one guess and one result a channel. Ascending layers take one forward in all.
   std::vector<ChannelStatistics> measure(int32_t op, int32_t rounds, const std::vector<ChannelStatistics>& guess,
                                          std::function<bool()> should_stop);
   void align(int32_t op, const std::vector<ChannelStatistics>& reference, const std::vector<ChannelStatistics>& found);
 
-  // Of the windows of layer `op`, which has some; one centre a channel of its input.
-  Windows measure_windows(int32_t op, const std::vector<float>& centres, std::function<bool()> should_stop);
+  // Measures the windows of layer `op`, which has some; one center a channel of its input.
+  Windows measure_windows(int32_t op, const std::vector<float>& centers, std::function<bool()> should_stop);
   void align_covariances(int32_t op, const Windows& reference, const Windows& found);
 
-  // Of the input channels of layer `op`, which mixes channels. The images are pairs: one, then the same disturbed.
+  // Measures the input channels of layer `op`, which mixes channels. The images are pairs: one, then the same
+  // disturbed.
   std::vector<ChannelReliability> measure_reliability(int32_t op, std::function<bool()> should_stop);
   void weigh_channels(int32_t op, const std::vector<ChannelReliability>& found, float strength);
 

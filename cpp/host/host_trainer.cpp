@@ -5,7 +5,7 @@
 namespace pmt::host {
 namespace {
 
-// Of a worker, for the activations of queries at once: a quarter of a common second-level cache.
+// A worker's memory for the activations of queries at once: a quarter of a common second-level cache.
 constexpr int32_t query_bytes = 1 << 17;
 
 }  // namespace

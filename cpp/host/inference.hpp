@@ -15,7 +15,7 @@ int32_t images_at_once(const Plan& plan, int32_t count, int32_t threads);
 void batch_logits(const HostModel& model, const int8_t* images, int32_t count, bool int8_logits, int32_t threads,
                   const std::function<bool()>& should_stop, float* logits);
 
-// What op `op` sees: count x elements of its first input.
+// The input of op `op`: count x elements of its first one.
 void batch_inputs(const HostModel& model, const int8_t* images, int32_t count, int32_t op, int32_t threads,
                   const std::function<bool()>& should_stop, int8_t* inputs);
 

@@ -1,4 +1,4 @@
-// What this machine could do if a forward were nothing but multiply-accumulates.
+// The speed that this machine could have if a forward were nothing but multiply-accumulates.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an arena hands out, and how it counts it for a device.
+// An arena hands memory out, and counts it by part as a device would.
 #include <doctest/doctest.h>
 
 #include "core/base/arena.hpp"

@@ -145,7 +145,7 @@ TEST_CASE("damage to the header has a code of its own") {
   CHECK(open_with(offsetof(ImageHeader, names) + 4, 1).code == Code::name_range);  // no terminator
   CHECK(open_with(offsetof(ImageHeader, input_tensor), 4).code == Code::op_tensor);
   CHECK(open_with(offsetof(ImageHeader, output_tensor), 1).code == Code::op_tensor);
-  CHECK(open_with(offsetof(ImageHeader, input_std), 0).code == Code::tensor_quantisation);
+  CHECK(open_with(offsetof(ImageHeader, input_std), 0).code == Code::tensor_quantization);
 }
 
 TEST_CASE("a misplaced image is refused before it is read") {
@@ -164,11 +164,11 @@ TEST_CASE("damage to a tensor names the tensor") {
   check(offsetof(TensorRecord, height), 0, Code::tensor_shape);
   check(offsetof(TensorRecord, width), 0xFFFFFFFFu, Code::tensor_shape);
   check(offsetof(TensorRecord, channels), 1u << 20, Code::tensor_shape);
-  check(offsetof(TensorRecord, scale), bits_of(0.0f), Code::tensor_quantisation);
-  check(offsetof(TensorRecord, scale), bits_of(1e-13f), Code::tensor_quantisation);
-  check(offsetof(TensorRecord, scale), bits_of(2e6f), Code::tensor_quantisation);
-  check(offsetof(TensorRecord, scale), bits_of(std::numeric_limits<float>::quiet_NaN()), Code::tensor_quantisation);
-  check(offsetof(TensorRecord, zero_point), 128, Code::tensor_quantisation);
+  check(offsetof(TensorRecord, scale), bits_of(0.0f), Code::tensor_quantization);
+  check(offsetof(TensorRecord, scale), bits_of(1e-13f), Code::tensor_quantization);
+  check(offsetof(TensorRecord, scale), bits_of(2e6f), Code::tensor_quantization);
+  check(offsetof(TensorRecord, scale), bits_of(std::numeric_limits<float>::quiet_NaN()), Code::tensor_quantization);
+  check(offsetof(TensorRecord, zero_point), 128, Code::tensor_quantization);
   check(offsetof(TensorRecord, name), 2, Code::name_range);
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a weight scale outside its bounds names the op") {
   for (const float scale :
        {0.0f, -1.0f, 1e-31f, 2e6f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const Status status = open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(scale));
-    CHECK(status.code == Code::op_quantisation);
+    CHECK(status.code == Code::op_quantization);
     CHECK(status.op == 2);
   }
   CHECK(open_with(data_at(2, offsetof(OpRecord, scale_offset)) + 8, bits_of(3.9e-9f)).ok());
@@ -258,7 +258,7 @@ TEST_CASE("tensors too large for a plan are refused") {
 }
 
 TEST_CASE("a pool that rescales is refused") {
-  CHECK(open_with(tensor_at(2, offsetof(TensorRecord, zero_point)), 0).code == Code::op_quantisation);
+  CHECK(open_with(tensor_at(2, offsetof(TensorRecord, zero_point)), 0).code == Code::op_quantization);
 }
 
 TEST_CASE("a window of padding alone is refused") {

@@ -158,7 +158,7 @@ class Statistics:
         self, op: int, reference: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
     ) -> None: ...
     def measure_windows(
-        self, op: int, centres: npt.NDArray[np.float32]
+        self, op: int, centers: npt.NDArray[np.float32]
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
     def align_covariances(
         self,

@@ -12,12 +12,12 @@ const char* image_message(Code code) {
     case Code::image_layout: return "a section lies outside the image, overlaps another or is misaligned";
     case Code::image_alignment: return "the image does not start at a 16-byte boundary";
     case Code::tensor_shape: return "a tensor dimension is below 1, or the tensors exceed 2^28 elements";
-    case Code::tensor_quantisation: return "a tensor's scale must be 1e-12..1e6, its zero point int8";
+    case Code::tensor_quantization: return "a tensor's scale must be 1e-12..1e6, its zero point int8";
     case Code::op_kind: return "unknown kind of op";
     case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
     case Code::op_geometry: return "kernel, stride and padding do not give the output's shape";
     case Code::op_data: return "weights, bias or scales lie outside the data section or share bytes";
-    case Code::op_quantisation: return "weight scales must be 1e-30..1e6, quantisations must agree";
+    case Code::op_quantization: return "weight scales must be 1e-30..1e6, quantisations must agree";
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
     case Code::block_layer: return "a block names an op that has no weights";
     case Code::name_range: return "a name lies outside the name section";

@@ -14,12 +14,12 @@ enum class Code : int32_t {
   image_layout,            // a section lies outside the image, overlaps another or is misaligned
   image_alignment,         // the memory that holds the image is not 16-byte aligned
   tensor_shape,            // a dimension is below 1, or all tensors together exceed 2^28 elements
-  tensor_quantisation,     // a scale is outside its bounds, or a zero point outside int8
+  tensor_quantization,     // a scale is outside its bounds, or a zero point outside int8
   op_kind,                 // unknown op
   op_tensor,               // an input is used before it is produced, or a tensor has two producers
   op_geometry,             // kernel, stride or padding does not give the output's shape
   op_data,                 // weights, bias or scales lie outside the data section or share bytes
-  op_quantisation,         // a weight scale is outside its bounds, or quantisations must be equal
+  op_quantization,         // a weight scale is outside its bounds, or quantizations must be equal
   op_clamp,                // clamp bounds outside int8 or the wrong way round
   block_layer,             // a block names an op that has no weights
   name_range,              // a name lies outside the name section or is not terminated

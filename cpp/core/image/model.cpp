@@ -119,7 +119,7 @@ Status Model::check_sections() const {
   if (header_->names.count == 0 || *(name(header_->names.count - 1)) != 0) return {Code::name_range};
   for (int i = 0; i < 4; ++i) {
     if (!is_finite(header_->input_mean[i]) || !is_finite(header_->input_std[i]) || header_->input_std[i] <= 0.0f) {
-      return {Code::tensor_quantisation};
+      return {Code::tensor_quantization};
     }
   }
   return {};
@@ -135,8 +135,8 @@ Status Model::check_tensors() const {
     if (!positive || t.height > 4096 || t.width > 4096 || t.channels > 65536) return {Code::tensor_shape, i};
     elements += static_cast<int64_t>(t.height) * t.width * t.channels + image_alignment;
     if (elements > largest_activations) return {Code::tensor_shape, i};
-    if (!(t.scale >= smallest_tensor_scale && t.scale <= largest_scale)) return {Code::tensor_quantisation, i};
-    if (t.zero_point < -128 || t.zero_point > 127) return {Code::tensor_quantisation, i};
+    if (!(t.scale >= smallest_tensor_scale && t.scale <= largest_scale)) return {Code::tensor_quantization, i};
+    if (t.zero_point < -128 || t.zero_point > 127) return {Code::tensor_quantization, i};
     if (!name_is_valid(t.name)) return {Code::name_range, i};
   }
   const auto count = header_->tensors.count;
@@ -172,13 +172,13 @@ Status Model::check_op(int32_t index) const {
   if (!name_is_valid(op.name)) return {Code::name_range, index};
   if (op.clamp_min < -128 || op.clamp_max > 127 || op.clamp_min >= op.clamp_max) return {Code::op_clamp, index};
   if (!geometry_is_valid(*this, op)) return {Code::op_geometry, index};
-  if (!quantisation_agrees(*this, op)) return {Code::op_quantisation, index};
+  if (!quantization_agrees(*this, op)) return {Code::op_quantization, index};
   if (!has_weights(op)) return {};
   if (!data_is_inside(*this, op) || !data_is_its_own(*this, index)) return {Code::op_data, index};
   const float* scales = weight_scales(op);
   for (int32_t c = 0; c < output_of(op).channels; ++c) {
     const bool inside = scales[c] >= smallest_weight_scale && scales[c] <= largest_scale;
-    if (!inside) return {Code::op_quantisation, index};
+    if (!inside) return {Code::op_quantization, index};
   }
   return {};
 }

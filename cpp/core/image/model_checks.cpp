@@ -3,7 +3,7 @@
 namespace pmt {
 namespace {
 
-bool same_quantisation(const TensorRecord& a, const TensorRecord& b) {
+bool same_quantization(const TensorRecord& a, const TensorRecord& b) {
   return a.scale == b.scale && a.zero_point == b.zero_point;
 }
 
@@ -85,12 +85,12 @@ bool geometry_is_valid(const Model& model, const OpRecord& op) {
   return false;
 }
 
-bool quantisation_agrees(const Model& model, const OpRecord& op) {
+bool quantization_agrees(const Model& model, const OpRecord& op) {
   switch (op.kind) {
     case OpKind::average_pool:
     case OpKind::max_pool:
     case OpKind::pad:
-    case OpKind::reshape: return same_quantisation(model.input_of(op), model.output_of(op));
+    case OpKind::reshape: return same_quantization(model.input_of(op), model.output_of(op));
     default: return true;
   }
 }

@@ -6,7 +6,7 @@
 namespace pmt {
 
 bool geometry_is_valid(const Model& model, const OpRecord& op);
-bool quantisation_agrees(const Model& model, const OpRecord& op);
+bool quantization_agrees(const Model& model, const OpRecord& op);
 bool data_is_inside(const Model& model, const OpRecord& op);
 // No byte of the op's weights, bias and scales belongs to another array of it or of an earlier op.
 bool data_is_its_own(const Model& model, int32_t index);

@@ -63,12 +63,12 @@ struct PoolArgs {
   Shape in, out;
   Window window;
   int32_t input_zero, output_zero;
-  bool same_quantisation;  // mean: no rescaling
+  bool same_quantization;  // mean: no rescaling
   float ratio;             // mean: s_x / s_y
   int32_t clamp_min, clamp_max;
 };
 
-// What decides the packed form of a layer's weights.
+// All that decides the packed form of a layer's weights.
 struct OpShape {
   OpKind kind;
   Shape in, out;
@@ -101,13 +101,13 @@ struct Kernels {
   void (*pack)(const PackArgs& args);
   // `bias` and `scales` are readable up to a multiple of this many channels.
   int32_t channel_multiple;
-  // Of packed weights, biases, scales, scratch and activations, in bytes.
+  // Alignment of packed weights, biases, scales, scratch and activations, in bytes.
   int32_t alignment;
 
   void (*conv2d)(const LinearArgs&);
   void (*depthwise_conv2d)(const LinearArgs&);
   void (*fully_connected)(const LinearArgs&);
-  // The last layer without requantisation: logits[image][c] = (float(acc) + float(bias)) * scales[c].
+  // The last layer without requantization: logits[image][c] = (float(acc) + float(bias)) * scales[c].
   // Its window covers the whole input, unpadded; args.output is not used.
   void (*logits)(const LinearArgs&, float* logits);
   void (*add)(const AddArgs&);

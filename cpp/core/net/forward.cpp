@@ -35,7 +35,7 @@ void forward(const Network& network, const Plan& plan, const Activations& memory
   }
 }
 
-void dequantise_logits(const Model& model, const OpImages& images, float* logits) {
+void dequantize_logits(const Model& model, const OpImages& images, float* logits) {
   const TensorRecord& out = model.output();
   for (int32_t i = 0; i < images.images; ++i) {
     const int8_t* output = images.output + i * images.output_stride;
@@ -54,7 +54,7 @@ void head_logits(const Network& network, const Activations& memory, const OpImag
     return;
   }
   run_op(network, last, images, scratch);
-  dequantise_logits(model, images, memory.logits);
+  dequantize_logits(model, images, memory.logits);
 }
 
 void main_logits(const Network& network, const Plan& plan, const Activations& memory, int32_t images,

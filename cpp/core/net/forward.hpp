@@ -19,6 +19,6 @@ void head_logits(const Network& network, const Activations& memory, const OpImag
 void main_logits(const Network& network, const Plan& plan, const Activations& memory, int32_t images, bool int8_logits);
 
 // Logits from the last op's int8 output.
-void dequantise_logits(const Model& model, const OpImages& images, float* logits);
+void dequantize_logits(const Model& model, const OpImages& images, float* logits);
 
 }  // namespace pmt

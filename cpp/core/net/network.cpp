@@ -142,7 +142,7 @@ void run_layer(const Network& network, int32_t index, const OpImages& images, co
              linear_args(model, op, images, parameters, {channel_begin, channel_end}, scales, scratch));
 }
 
-void run_requantised(const Network& network, int32_t index, const OpImages& images, const Requantisation& to,
+void run_requantized(const Network& network, int32_t index, const OpImages& images, const Requantization& to,
                      void* scratch) {
   const Model& model = *network.model;
   const OpRecord& op = model.op(index);

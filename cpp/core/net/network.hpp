@@ -8,7 +8,7 @@
 
 namespace pmt {
 
-// Of one layer, as in the image.
+// Parameters of one layer, as in the image.
 struct Parameters {
   const int8_t* weights;
   const int32_t* bias;
@@ -16,7 +16,7 @@ struct Parameters {
 template <>
 inline constexpr size_t size_on_device<Parameters> = 8;
 
-// Of one layer, for kernels that pack. Biases and scales are padded to their multiple of channels.
+// Parameters of one layer, for kernels that pack. Biases and scales are padded to their multiple of channels.
 struct PackedLayer {
   void* weights;
   int32_t* bias;
@@ -31,8 +31,8 @@ struct Network {
   PackedLayer* packed;     // one per op; null for kernels that do not pack
 };
 
-// What one call of a layer reads: of the image's form where the kernels do not pack, else packed
-// weights and a padded bias.
+// Parameters that one call of a layer reads: in the image's form where the kernels do not pack, else
+// packed weights and a padded bias.
 struct LayerInput {
   const int8_t* weights;
   const int32_t* bias;
@@ -66,7 +66,7 @@ void repack_layer(const Network& network, int32_t index);
 // Brings a layer's scales, where they are kept, up to date with its weight scales.
 void rescale_layer(const Network& network, int32_t index);
 
-// Memory one op needs besides its tensors: kernel scratch and the requantisation scales.
+// Memory one op needs besides its tensors: kernel scratch and the requantization scales.
 int32_t op_scratch_bytes(const Network& network, const OpRecord& op);
 
 // Runs one op on the network's own parameters.
@@ -79,13 +79,13 @@ LayerInput layer_input(const Network& network, int32_t index);
 void run_layer(const Network& network, int32_t index, const OpImages& images, const LayerInput& parameters,
                int32_t channel_begin, int32_t channel_end, void* scratch);
 
-// A layer with its own weights, but other biases and requantisation: out = clamp(rne((acc + bias) *
+// A layer with its own weights, but other biases and requantization: out = clamp(rne((acc + bias) *
 // scale), -127, 127), without zero point or activation. Both arrays are padded as a PackedLayer's.
-struct Requantisation {
+struct Requantization {
   const int32_t* bias;
   const float* scales;
 };
-void run_requantised(const Network& network, int32_t index, const OpImages& images, const Requantisation& to,
+void run_requantized(const Network& network, int32_t index, const OpImages& images, const Requantization& to,
                      void* scratch);
 
 // s_x * s_w / s_y for every output channel.

@@ -75,7 +75,7 @@ class Plan {
   int32_t tile_size() const { return sizes()[tile()]; }
   bool is_compact() const { return perturbs_nodes_ != nullptr; }
   QueryMemory query_memory() const { return memory_; }
-  // Of the main pass; of everything where the queries share its memory.
+  // Memory of the main pass; of everything where the queries share it.
   int32_t bytes() const { return bytes_; }
   // Apart: what a query that starts at op `first` needs.
   int32_t query_bytes(int32_t first) const;
@@ -165,7 +165,7 @@ class Plan {
   Table table_of(Pass pass) const { return {pass, offsets(pass), sizes()}; }
   void step_over(const Table& table, int32_t item, Candidate* candidate) const;
   void step_over_all(Candidate* candidate) const;
-  void step_over_neighbours(Candidate* candidate) const;
+  void step_over_neighbors(Candidate* candidate) const;
   bool exists(const Buffer& buffer) const;
   Life life_of(int32_t item) const;
   bool lives_during(int32_t item, const Life& life) const;

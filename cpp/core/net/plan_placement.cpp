@@ -99,7 +99,7 @@ void Plan::step_over_all(Candidate* candidate) const {
 }
 
 // In a compact plan: buffers alive with this one in the same pass, and those the main pass keeps for a query.
-void Plan::step_over_neighbours(Candidate* candidate) const {
+void Plan::step_over_neighbors(Candidate* candidate) const {
   const Table main = table_of(Pass::main), own = table_of(candidate->buffer.pass);
   const Life life = candidate->life;
   int32_t begin = earliest_alive(life.first);
@@ -124,7 +124,7 @@ void Plan::place(const Buffer& buffer) {
   for (int32_t before = -1; bytes > 0 && candidate.place != before;) {
     before = candidate.place;
     if (is_compact()) {
-      step_over_neighbours(&candidate);
+      step_over_neighbors(&candidate);
     } else {
       step_over_all(&candidate);
     }

@@ -31,8 +31,8 @@ class Stream {
   // Goes to the next band; false when all rows are done.
   bool next();
 
-  // Of the present band, op by op in order: rows to compute, and the first row that is held once they
-  // are; the rows before it are dropped first.
+  // The present band, op by op in order: rows to compute, and the first row that is held once they are;
+  // the rows before it are dropped first.
   RowRange rows(int32_t op) const { return {steps_[op - begin_].done, steps_[op - begin_].need}; }
   int32_t held_from(int32_t op) const { return steps_[op - begin_].held; }
   int32_t held_before(int32_t op) const { return steps_[op - begin_].held_before; }

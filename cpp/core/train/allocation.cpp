@@ -6,7 +6,7 @@
 namespace pmt {
 namespace {
 
-// What two more queries take off the error, by their multiply-accumulates (up to a factor).
+// The error that two more queries take off, by their multiply-accumulates (up to a factor).
 float gain(const QueryDemand& layer) {
   if (layer.macs == 0) return 0.0f;
   const float pairs = static_cast<float>(layer.queries) * static_cast<float>(layer.queries + allocated_at_once);

@@ -5,7 +5,7 @@
 
 namespace pmt {
 
-// What a query of a layer buys and costs, and how many the layer gets.
+// A layer's gain and cost of a query, and how many the layer gets.
 struct QueryDemand {
   float error;   // squared error of the layer's gradient times its queries, >= 0
   int64_t macs;  // of one query: the network from the layer on; 0 for a layer that needs none
@@ -16,7 +16,7 @@ struct QueryDemand {
 constexpr int32_t least_allocated = 4;
 constexpr int32_t allocated_at_once = 2;
 
-// Minimises the sum of error / queries where the sum of queries * macs is at most that of `uniform`
+// Minimizes the sum of error / queries where the sum of queries * macs is at most that of `uniform`
 // queries for every layer. Without bounds and rounding that is queries ~ sqrt(error / macs). Starting
 // from the fewest, the two queries that lower the sum most for their multiply-accumulates are
 // added, the earlier layer's in a tie, until no two fit. With fewer than `least_allocated` uniform

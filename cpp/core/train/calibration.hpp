@@ -42,7 +42,7 @@ float squared_weight_mu(const Model& model, const Layer& layer, int32_t mu);
 float weight_error(const Model& model, const Layer& layer, int32_t mu, float variance);
 float node_error(const Model& model, const Layer& layer, int32_t mu, float variance, float input_squares);
 
-// What was measured, one entry for each layer.
+// The measurements, one entry for each layer.
 struct CalibrationResult {
   LayerMeasurement* measurements;
   QueryDemand* demands;

@@ -1,5 +1,5 @@
-// What a device takes of its arena ahead of the trainer: lists for what its card says, and the parameters
-// of the layers under training.
+// The memory that a device takes of its arena ahead of the trainer: lists for what its card says, and the
+// parameters of the layers under training.
 #pragma once
 
 #include "core/base/arena.hpp"

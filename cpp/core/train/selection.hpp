@@ -24,7 +24,7 @@ struct ParameterStore {
   Status (*restore)(void* context, const Layer& layer);
 };
 
-// What the trial trains on: called before each step, for the samples that `source` then reads, and
+// The steps that the trial takes: called before each step, for the samples that `source` then reads, and
 // the learning rate. The same step of every candidate must give the same samples.
 struct TrialSteps {
   void* context;

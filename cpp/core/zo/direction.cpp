@@ -15,7 +15,7 @@ uint32_t columns_of(const TrainerOptions& options, const Layer& layer) {
   return static_cast<uint32_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
 }
 
-// Of the layers whose op is before `op`.
+// Columns of the layers whose op is before `op`.
 uint32_t columns_before(const StepContext& context, int32_t op) {
   uint32_t columns = 0;
   for (int32_t i = 0; i < context.layer_count && context.layers[i].op < op; ++i) {

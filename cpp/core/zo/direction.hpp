@@ -36,7 +36,7 @@ HadamardRows hadamard_rows(const StepContext& context, const Layer& layer, uint3
 // after another.
 uint32_t first_column(const StepContext& context, const Layer& layer, Purpose purpose);
 
-// What a coordinate query moves, and which way: up, or down where that would leave the range.
+// The element that a coordinate query moves, and which way: up, or down where that would leave the range.
 struct Coordinate {
   Purpose purpose;
   int32_t index;

@@ -12,7 +12,7 @@ enum class Estimator : uint32_t {
   closed_form = 2,  // a linear head: the loss's gradient by the logits is known exactly
 };
 
-// What may differ from layer to layer.
+// Settings that may differ from layer to layer.
 struct LayerSettings {
   int32_t queries;    // per sample; 1..4096, 2 with leave-one-out; model-wise, the options'
   int32_t mu_weight;  // 1..64
@@ -53,7 +53,7 @@ bool shares_perturbations(const TrainerOptions& options, Estimator estimator);
 // positions of its channel, which nodes would have to find out one by one.
 Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions& options);
 
-// What the options give a layer. With EstimatorRule::measured that is the estimator by dimension,
+// The settings that the options give a layer. With EstimatorRule::measured that is the estimator by dimension,
 // until the layer is measured (see calibration.hpp).
 LayerSettings default_settings(const Model& model, int32_t op, const TrainerOptions& options);
 

@@ -13,7 +13,7 @@ namespace pmt {
 
 PMT_WORDS(Scope, layer_wise, model_wise);
 
-// What stands for the loss at the unperturbed point.
+// The stand-in for the loss at the unperturbed point.
 PMT_WORDS(Baseline, clean, leave_one_out);
 
 // Directions of a layer's queries. rademacher: independent random signs. hadamard: rows of a Hadamard
@@ -45,7 +45,7 @@ PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, measured);
 PMT_WORDS(Rounding, nearest, stochastic);
 
 // gradient: learning_rate times the scaled gradient. normalised: the layer's update is scaled so
-// that its root mean square is learning_rate quantisation steps.
+// that its root mean square is learning_rate quantization steps.
 PMT_WORDS(Step, gradient, normalised);
 
 // Queries of a layer: the same for all, or, at the same sum of multiply-accumulates, as many as make
@@ -56,7 +56,7 @@ PMT_WORDS(Allocation, uniform, variance);
 // rounding noise of int8 is no more than half of the signal.
 PMT_WORDS(MuRule, fixed, calibrated);
 
-// What stands between a gradient and its step: nothing, the sum of earlier gradients fading by
+// The stage between a gradient and its step: nothing, the sum of earlier gradients fading by
 // `momentum`, or Adam.
 PMT_WORDS(Optimizer, sgd, momentum, adam);
 
@@ -150,7 +150,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("shrinkage_memory", &O::shrinkage_memory, fading);
 }
 
-// Of one layer and sample: leave-one-out compares two.
+// Fewest queries of a layer for a sample: leave-one-out compares two.
 int32_t least_queries(const TrainerOptions& options);
 
 // Allocation, mu or rule are measured: the layers' settings come from calibrate().

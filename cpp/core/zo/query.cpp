@@ -78,7 +78,7 @@ class Queries {
       if (node) perturb_nodes(*layer, op, {images.output, images.output_stride}, images);
     }
     const bool have_logits = !node && logits_from_accumulators();
-    if (is_last && !have_logits) dequantise_logits(model(), images, workspace_.logits);
+    if (is_last && !have_logits) dequantize_logits(model(), images, workspace_.logits);
   }
 
   // A segment of line buffers, in which one layer at most is perturbed.

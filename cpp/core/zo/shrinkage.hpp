@@ -13,9 +13,9 @@
 // Q independent queries Q / (Q + d - 1), for queries that differ by sample the one between that and
 // NQ / (NQ + d - 1) that the samples' gradients call for. Rounding noise is counted too.
 //
-// All that holds for independent directions. Of what a linear loss adds, orthogonal ones have less and
-// complete ones nothing: direction_noise(). Rounding noise is the same for all, and counts for as little then.
-// Of a pair there is one difference, that of its two losses.
+// All that holds for independent directions. Orthogonal ones have less of what a linear loss adds, and
+// complete ones nothing: direction_noise(). Rounding noise is the same for all, and counts for as little
+// then. A pair has one difference, that of its two losses.
 #pragma once
 
 #include "core/zo/gradient.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float largest_update = 16384.0f;  // keeps Q15.16 inside int32
 
-// Quantisation-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
+// Quantization-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
 float qas(const TrainerOptions& options, float scale) {
   return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
 }
@@ -112,7 +112,7 @@ int32_t LayerUpdate::apply(const GradientSums& sums) {
   return changed;
 }
 
-// What sums, or the directions of their moments, are multiplied by for a step.
+// Factors of the sums, or of the directions of their moments, in a step.
 ChannelFactors LayerUpdate::directions(int32_t channel) const {
   if (has_moments_) return {from_moments(weight_scale(channel)), from_moments(bias_scale(channel))};
   const ChannelFactors gradient = gradient_factors(context_, layer_, input_, channel);
@@ -172,15 +172,15 @@ void LayerUpdate::add_squares(const GradientSums& sums) {
 LayerUpdate::Steps LayerUpdate::steps() const {
   if (options_.step == Step::normalised) {
     const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
-    return {normalise(weight_squares_, static_cast<float>(live_) * active),
-            normalise(bias_squares_, static_cast<float>(live_))};
+    return {normalize(weight_squares_, static_cast<float>(live_) * active),
+            normalize(bias_squares_, static_cast<float>(live_))};
   }
   const float scaling = gradient_norm_scaling(context_, layer_, input_.samples) * input_.shrinkage;
   const float step = input_.learning_rate * scaling;
   return {step, step};
 }
 
-float LayerUpdate::normalise(float squares, float count) const {
+float LayerUpdate::normalize(float squares, float count) const {
   if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
   return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
 }

@@ -24,7 +24,7 @@ constexpr uint32_t power_of_two_above(uint32_t count) {
 // A row, read in order. A row below m has period m: short rows tile any number of columns.
 class WalshRow {
  public:
-  // Of the row's entries from `column` on, times -1 where `negative`.
+  // Reads the row's entries from `column` on, times -1 where `negative`.
   WalshRow(uint32_t row, uint32_t column, bool negative);
 
   // Multiplies the next `count` signs by their entries.

@@ -68,7 +68,7 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   add_queries(sizes, setup, probe);
 }
 
-// Of a layer that does not stream.
+// Channels at once of a layer that does not stream.
 int32_t tile_channels(const Network& network, const Layer& layer, const TrainerOptions& options) {
   const bool whole = network.model->op(layer.op).kind == OpKind::depthwise_conv2d || packs(*network.kernels);
   if (whole || options.train_weights == 0) return layer.channels;

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "core/kernels/table.hpp"
-#include "host/kernels/requantise_avx2.hpp"
+#include "host/kernels/requantize_avx2.hpp"
 
 namespace pmt::host {
 namespace {
@@ -24,14 +24,14 @@ struct AddAvx2 {
       : zero_{_mm256_set1_epi32(args.input_zero[0]), _mm256_set1_epi32(args.input_zero[1])},
         scale_{_mm256_set1_ps(args.input_scale[0]), _mm256_set1_ps(args.input_scale[1])},
         output_scale_(_mm256_set1_ps(args.output_scale)),
-        range_(RequantiseAvx2::range(args.output_zero, args.clamp_min, args.clamp_max)) {}
+        range_(RequantizeAvx2::range(args.output_zero, args.clamp_min, args.clamp_max)) {}
 
   void add_image(const int8_t* a, const int8_t* b, int32_t count, int8_t* output) const {
     int32_t i = 0;
     for (; i + 32 <= count; i += 32) {
       const __m256i sums[4] = {steps(a + i, b + i), steps(a + i + 8, b + i + 8), steps(a + i + 16, b + i + 16),
                                steps(a + i + 24, b + i + 24)};
-      RequantiseAvx2::store(output + i, RequantiseAvx2::narrow<true>(sums, range_));
+      RequantizeAvx2::store(output + i, RequantizeAvx2::narrow<true>(sums, range_));
     }
     for (; i + 8 <= count; i += 8) _mm_storel_epi64(reinterpret_cast<__m128i*>(output + i), eight(a + i, b + i));
     if (i < count) {
@@ -46,7 +46,7 @@ struct AddAvx2 {
 
   __m128i eight(const int8_t* a, const int8_t* b) const {
     const __m256i same = steps(a, b);
-    return _mm256_castsi256_si128(RequantiseAvx2::narrow<true>({same, same, same, same}, range_));
+    return _mm256_castsi256_si128(RequantizeAvx2::narrow<true>({same, same, same, same}, range_));
   }
 
   __m256 real(const int8_t* values, int operand) const {
@@ -57,7 +57,7 @@ struct AddAvx2 {
 
   // Rounded output steps without the zero point.
   __m256i steps(const int8_t* a, const int8_t* b) const {
-    return RequantiseAvx2::round(_mm256_div_ps(_mm256_add_ps(real(a, 0), real(b, 1)), output_scale_), range_);
+    return RequantizeAvx2::round(_mm256_div_ps(_mm256_add_ps(real(a, 0), real(b, 1)), output_scale_), range_);
   }
 
   __m256i zero_[2];

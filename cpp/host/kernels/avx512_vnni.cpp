@@ -15,7 +15,7 @@
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/depthwise_quads.hpp"
 #include "host/kernels/gemm_block.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"))), apply_to = function)

@@ -10,7 +10,7 @@
 // Before the target: what these define is compiled for the baseline.
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,avxvnni"))), apply_to = function)

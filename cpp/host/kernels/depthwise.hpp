@@ -1,6 +1,6 @@
 // depthwise_conv2d, one output channel for every input channel, 16 channels at a time.
 //
-// Neighbouring pixels are interleaved to entries, so that one instruction multiplies several taps of
+// Neighboring pixels are interleaved to entries, so that one instruction multiplies several taps of
 // a channel. A band of output rows is computed at a time: its input rows are kept in that form in a ring.
 //
 // Where channels is no multiple of 16, the last block overlaps the one before it; below 16 channels
@@ -20,7 +20,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/kernels/table.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
 
 namespace pmt::host {
@@ -159,7 +159,7 @@ class Depthwise {
   template <bool Whole, bool Modest>
   static void run_band(const LinearArgs& args, const Layer& layer, const DepthwiseBand& band, int8_t* out) {
     const int32_t width = args.out.width;
-    // A tile's outputs start at neighbouring entries.
+    // A tile's outputs start at neighboring entries.
     if (args.window.stride_w > 2) {
       run_tiles<Whole, Modest, 1>(1, args, layer, band, 0, width, out);
       return;
@@ -189,7 +189,7 @@ class Depthwise {
     }
   }
 
-  // Of every row of a band `tiles` tiles of Count outputs from position x. Entries that a kernel row
+  // Runs `tiles` tiles of Count outputs from position x, in every row of a band. Entries that a kernel row
   // reads; 0: any number. Copies, because the outputs could else be what the references refer to.
   template <bool Whole, bool Modest, int32_t Count, int32_t Groups>
   PMT_FLATTEN static void whole_tiles(const LinearArgs& args, const Layer& outside, const DepthwiseBand& outside_band,

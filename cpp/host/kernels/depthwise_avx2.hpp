@@ -1,6 +1,6 @@
 // The entries of depthwise_conv2d (depthwise.hpp) for AVX2: two pixels widened to int16, so that one
 // vpmaddwd multiplies two taps of 8 channels. Interleaving within 128-bit lanes gives sums of the
-// channels {0-3, 8-11} and {4-7, 12-15}; the saturating packs of the requantisation put them back in
+// channels {0-3, 8-11} and {4-7, 12-15}; the saturating packs of the requantization put them back in
 // order.
 #pragma once
 

@@ -4,7 +4,7 @@
 
 #include "host/kernels/depthwise_packing_avx512_vnni.hpp"
 #include "host/kernels/pixel_x86.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 #include "host/kernels/unrolled.hpp"
 
 namespace pmt::host {
@@ -50,12 +50,12 @@ class DepthwiseAvx512Vnni {
   using Isa = Avx512Vnni;
   static constexpr int32_t parts = EntryAvx512Vnni::parts;
 
-  // Columns of a window that are neighbours in a quad's phase, from the phase's place in the ring on.
+  // Columns of a window that are neighbors in a quad's phase, from the phase's place in the ring on.
   struct Run {
     int32_t offset, columns;
   };
 
-  // Of a block.
+  // The layer, as a block sees it.
   struct Layer {
     Quads::Block block;
     const uint8_t* weights;
@@ -70,7 +70,7 @@ class DepthwiseAvx512Vnni {
 
   static Quads quads_of(const OpShape& shape) { return {shape.window, shape.in, shape.out}; }
 
-  // Of the quads and of their runs.
+  // Memory of the quads and of their runs.
   static int32_t ring_bytes(const Quads& quads) {
     return quads.quads * (quads.quad_bytes() + quads.phases * static_cast<int32_t>(sizeof(Run)));
   }
@@ -132,7 +132,7 @@ class DepthwiseAvx512Vnni {
     }
   }
 
-  // Of a quad's rows in every band the first pixel; a row outside of the image is one of padding.
+  // The first pixel of a quad's rows in every band; a row outside of the image is one of padding.
   struct Rows {
     const int8_t* values[Quads::rows][parts];
   };

@@ -85,7 +85,7 @@ struct DepthwiseQuads {
   int32_t phase_bytes() const { return entries * entry_bytes; }
   int32_t quad_bytes() const { return phases * phase_bytes(); }
 
-  // Of a block's weights: what a variant's sums start with, then its taps by quad, phase and column.
+  // A block's weights: start values of a variant's sums, then its taps by quad, phase and column.
   int32_t taps_bytes() const { return window.kernel_w * entry_bytes; }  // of a quad
   int32_t variant_bytes() const { return entry_bytes + quads * taps_bytes(); }
   int64_t block_bytes() const { return static_cast<int64_t>(variants) * variant_bytes(); }

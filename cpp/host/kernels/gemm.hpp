@@ -4,7 +4,7 @@
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/gemm_outputs.hpp"
 #include "host/kernels/gemm_tile.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 
 namespace pmt::host {
 
@@ -22,13 +22,13 @@ class Gemm {
       pairs(args, shape);
     } else {
       Gemm(args, shape, shape.is_plain() ? no_window : args.window)
-          .run(requantisation(args), args.output, args.batch.output_stride);
+          .run(requantization(args), args.output, args.batch.output_stride);
     }
   }
 
   static void fully_connected(const LinearArgs& args) {
     const GemmShape shape = dense_shape(args.in, args.out);
-    Gemm(args, shape, no_window).run(requantisation(args), args.output, args.batch.output_stride);
+    Gemm(args, shape, no_window).run(requantization(args), args.output, args.batch.output_stride);
   }
 
   static void logits(const LinearArgs& args, float* logits) {
@@ -54,7 +54,7 @@ class Gemm {
     LinearArgs both = args;
     both.bias = bias;
     both.scales = scales;
-    Gemm(both, shape, no_window).run(requantisation(both), args.output, args.batch.output_stride);
+    Gemm(both, shape, no_window).run(requantization(both), args.output, args.batch.output_stride);
   }
 
   // Scratch: rows of the block, its band of padded input rows.
@@ -62,7 +62,7 @@ class Gemm {
     return GemmBlocks::positions(shape) * static_cast<int32_t>(sizeof(GemmRow));
   }
 
-  static RequantiseSums<Isa, false, Stores::parts> requantisation(const LinearArgs& args) {
+  static RequantizeSums<Isa, false, Stores::parts> requantization(const LinearArgs& args) {
     return {Isa::range(args.output_zero, args.clamp_min, args.clamp_max), args.bias, args.scales, nullptr};
   }
 
@@ -150,7 +150,7 @@ class Gemm {
     }
   }
 
-  void multiply_panel(const RequantiseSums<Isa, false, Stores::parts>& epilogue, int32_t rows, const uint8_t* weights,
+  void multiply_panel(const RequantizeSums<Isa, false, Stores::parts>& epilogue, int32_t rows, const uint8_t* weights,
                       const GemmRows& block, const GemmLayout::Panel& panel) const {
     const int32_t channel = panel.first_channel;
     const bool modest = is_modest(args_, shape_.taps() / shape_.row_positions, channel, panel.channels);
@@ -161,15 +161,15 @@ class Gemm {
                      block, panel);
     };
     if (modest && dense) {
-      multiply_as(RequantiseSums<Isa, true, Stores::dense>{});
+      multiply_as(RequantizeSums<Isa, true, Stores::dense>{});
     } else if (dense) {
-      multiply_as(RequantiseSums<Isa, false, Stores::dense>{});
+      multiply_as(RequantizeSums<Isa, false, Stores::dense>{});
     } else if (modest && whole) {
-      multiply_as(RequantiseSums<Isa, true, Stores::whole>{});
+      multiply_as(RequantizeSums<Isa, true, Stores::whole>{});
     } else if (modest) {
-      multiply_as(RequantiseSums<Isa, true, Stores::parts>{});
+      multiply_as(RequantizeSums<Isa, true, Stores::parts>{});
     } else if (whole) {
-      multiply_as(RequantiseSums<Isa, false, Stores::whole>{});
+      multiply_as(RequantizeSums<Isa, false, Stores::whole>{});
     } else {
       multiply_rows(epilogue, rows, weights, block, panel);
     }

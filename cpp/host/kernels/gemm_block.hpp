@@ -44,7 +44,7 @@ class GemmBlocks {
     return shape.out.width > most_positions ? shape.out.width : most_positions;
   }
 
-  // Of the largest block.
+  // Extent of the largest block.
   int32_t rows() const { return rows_; }
   int32_t images() const { return images_; }
 

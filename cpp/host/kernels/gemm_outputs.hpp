@@ -15,9 +15,9 @@ enum class Stores {
   dense,  // positions are side by side, too: the panel has all of their channels. Of EvenRows only
 };
 
-// Requantised sums. Modest (requantise_bounds.hpp): they start with the bias.
+// Requantized sums. Modest (requantize_bounds.hpp): they start with the bias.
 template <typename Isa, bool modest, Stores stores>
-struct RequantiseSums {
+struct RequantizeSums {
   using Int32 = typename Isa::Int32;
   using Bytes = typename Isa::Bytes;
   using Output = int8_t;

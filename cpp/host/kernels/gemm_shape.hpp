@@ -27,7 +27,7 @@ inline GemmShape dense_shape(const Shape& in, const Shape& out) {
   return {{1, 1, in.height * in.width * in.channels}, {1, 1, out.channels}, 1, 1, 1};
 }
 
-// Of a pointwise convolution every position is an input row of its own.
+// Every position of a pointwise convolution is an input row of its own.
 inline GemmShape conv_shape(const Shape& in, const Shape& out, int32_t kernel_h, int32_t kernel_w) {
   const GemmShape shape = {in, out, kernel_h, kernel_w, 1};
   if (!shape.is_plain()) return shape;
@@ -89,7 +89,7 @@ class GemmLayout {
   int32_t panels() const { return panels_; }
   int32_t groups() const { return groups_; }            // of a segment
   int32_t group_bytes() const { return group_bytes_; }  // of one vector
-  // Of one vector: what its sums start with, before the groups.
+  // One vector's start values of its sums, before the groups.
   int32_t start_bytes() const { return start_bytes_; }
 
  private:

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "host/kernels/pack_x86.hpp"
-#include "host/kernels/requantise_avx2.hpp"
+#include "host/kernels/requantize_avx2.hpp"
 
 namespace pmt::host {
 namespace {
 
-struct Avx2 : RequantiseAvx2, PackX86 {
+struct Avx2 : RequantizeAvx2, PackX86 {
   static constexpr const char* name = "avx2";
   static constexpr int32_t group = 2;  // taps that one dot() adds to a lane
   // True where dot() works on activations with their zero point: the sums then start at
@@ -20,7 +20,7 @@ struct Avx2 : RequantiseAvx2, PackX86 {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 3;
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : (width == 2 ? 6 : 3); }
-  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
 
   // One asm, because GCC 12 else keeps the products of a tile beside its sums and spills them.

@@ -16,7 +16,7 @@ struct Avx512Vnni : VnniX86 {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
   static constexpr int32_t tile_rows(int32_t width) { return width >= 3 ? 6 : (width == 2 ? 8 : 16); }
-  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
   static constexpr int32_t shortest_run = 16;
 
   static void convert(const int8_t* values, int32_t count, int32_t zero_point, Activation* converted) {
@@ -75,16 +75,16 @@ struct Avx512Vnni : VnniX86 {
   // into its minimum; that is right below the range only.
   static Int32 round(Float value, const Range& range) { return _mm512_cvtps_epi32(_mm512_min_ps(value, range.upper)); }
 
-  // Half to even, of products that are known to fit int32 (requantise_bounds.hpp).
+  // Half to even, of products that are known to fit int32 (requantize_bounds.hpp).
   static Int32 round_modest(Int32 sums, Float scale) {
     return _mm512_cvtps_epi32(_mm512_mul_ps(to_float(sums), scale));
   }
 
-  // Of each 128-bit part the four lanes of `a`, then those of `b`, as int16.
+  // In each 128-bit part the four lanes of `a`, then those of `b`, as int16.
   static Int32 to_int16(Int32 a, Int32 b, const Range& range) {
     return _mm512_adds_epi16(_mm512_packs_epi32(a, b), range.zero_point);
   }
-  // Of each 128-bit part the eight int16 of `a`, then those of `b`, as outputs.
+  // In each 128-bit part the eight int16 of `a`, then those of `b`, as outputs.
   template <bool Clamps>
   static Bytes to_outputs(Int32 a, Int32 b, const Range& range) {
     const Bytes bytes = _mm512_packs_epi16(a, b);

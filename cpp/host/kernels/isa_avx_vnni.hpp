@@ -1,19 +1,19 @@
 // AVX-VNNI: vpdpbusd on eight lanes of int32, for processors without AVX-512.
 #pragma once
 
-#include "host/kernels/requantise_avx2.hpp"
+#include "host/kernels/requantize_avx2.hpp"
 #include "host/kernels/vnni_x86.hpp"
 
 namespace pmt::host {
 namespace {
 
-struct AvxVnni : RequantiseAvx2, VnniX86 {
+struct AvxVnni : RequantizeAvx2, VnniX86 {
   static constexpr const char* name = "avx_vnni";
 
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 2;
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : 6; }
-  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
 
   static Int32 dot(Int32 sums, Int32 activations, Int32 weights) {

@@ -21,7 +21,7 @@ struct NeonDot {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
   static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : 8; }
-  // Of positions that count as rows a constant step apart: what is left behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
 
   static Int32 zero() { return vdupq_n_s32(0); }
@@ -55,7 +55,7 @@ struct NeonDot {
             vdupq_n_s8(static_cast<int8_t>(high))};
   }
   static Int32 round(Float value, const Range&) { return vcvtnq_s32_f32(value); }
-  // Of products that are known to fit int32 (requantise_bounds.hpp).
+  // For products that are known to fit int32 (requantize_bounds.hpp).
   static Int32 round_modest(Int32 sums, Float scale) { return vcvtnq_s32_f32(vmulq_f32(to_float(sums), scale)); }
   template <bool Clamps>
   static Bytes narrow(const Int32 (&rounded)[4], const Range& range) {

@@ -10,7 +10,7 @@
 #include "core/kernels/portable/portable.hpp"
 #include "host/kernels/gemm_block.hpp"
 #include "host/kernels/no_depthwise.hpp"
-#include "host/kernels/requantise_bounds.hpp"
+#include "host/kernels/requantize_bounds.hpp"
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)

@@ -26,7 +26,7 @@ struct PoolingAvx2 {
     PoolArgs whole = args;
     whole.out = {1, 1, args.in.channels};
     whole.window = {args.in.height, args.in.width, 1, 1, 0, 0};
-    args.same_quantisation ? for_each_position<Average>(whole) : for_each_position<RescaledMean>(whole);
+    args.same_quantization ? for_each_position<Average>(whole) : for_each_position<RescaledMean>(whole);
   }
 
  private:
@@ -194,7 +194,7 @@ struct PoolingAvx2 {
           ratio(_mm256_set1_ps(args.ratio)),
           output_zero(_mm256_set1_epi16(static_cast<int16_t>(args.output_zero))) {}
 
-    // What is below int32 becomes its minimum; what is above would too, so it is bounded first.
+    // A value below int32 becomes its minimum; one above would too, so it is bounded first.
     __m256i steps(__m256i sums, const Pixels& pixels) const {
       const __m256 scaled = _mm256_mul_ps(_mm256_sub_ps(average(sums, pixels), input_zero), ratio);
       return _mm256_cvtps_epi32(_mm256_min_ps(scaled, _mm256_set1_ps(32767.0f)));

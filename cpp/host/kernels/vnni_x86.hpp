@@ -1,4 +1,4 @@
-// What the vpdpbusd instructions ask for: groups of four taps, activations as uint8 (128 more than
+// The packed form that the vpdpbusd instructions ask for: groups of four taps, activations as uint8 (128 more than
 // their int8 value), weights as int8.
 #pragma once
 

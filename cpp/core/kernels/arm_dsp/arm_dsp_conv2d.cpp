@@ -1,7 +1,7 @@
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
 #include "core/kernels/arm_dsp/dsp_columns.hpp"
 #include "core/kernels/arm_dsp/dsp_dot.hpp"
-#include "core/kernels/arm_dsp/dsp_requantise.hpp"
+#include "core/kernels/arm_dsp/dsp_requantize.hpp"
 #include "core/kernels/images.hpp"
 #include "core/kernels/portable/portable.hpp"
 

@@ -21,7 +21,7 @@ bool fits(const OpShape& shape) {
 
 int32_t pair_count(const Window& window) { return window.kernel_h * (window.kernel_w - 1); }
 
-// The pairs of neighbouring weights of four channels, one channel behind the other.
+// The pairs of neighboring weights of four channels, one channel behind the other.
 void pair_weights(const LinearArgs& args, int32_t channel, Pair* pairs) {
   const int8_t* weights = args.weights + channel;
   ChannelWriter writer = {pairs, pair_count(args.window), 0};

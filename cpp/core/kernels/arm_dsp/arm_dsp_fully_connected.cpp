@@ -1,5 +1,5 @@
 #include "core/kernels/arm_dsp/arm_dsp.hpp"
-#include "core/kernels/arm_dsp/dsp_requantise.hpp"
+#include "core/kernels/arm_dsp/dsp_requantize.hpp"
 #include "core/kernels/dsp.hpp"
 #include "core/kernels/images.hpp"
 

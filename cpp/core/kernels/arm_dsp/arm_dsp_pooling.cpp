@@ -93,8 +93,8 @@ void store_means(const PoolArgs& args, const Part& part, int32_t channel) {
   const auto count = static_cast<float>(part.count());
   for (int32_t i = 0; i < channels_at_once; ++i) {
     const float mean = static_cast<float>(sums[i]) / count;
-    const float real = args.same_quantisation ? mean : (mean - static_cast<float>(args.input_zero)) * args.ratio;
-    const int32_t rounded = add_saturating(round_even(real), args.same_quantisation ? 0 : args.output_zero);
+    const float real = args.same_quantization ? mean : (mean - static_cast<float>(args.input_zero)) * args.ratio;
+    const int32_t rounded = add_saturating(round_even(real), args.same_quantization ? 0 : args.output_zero);
     args.output[channel + i] = static_cast<int8_t>(clamp(rounded, args.clamp_min, args.clamp_max));
   }
 }

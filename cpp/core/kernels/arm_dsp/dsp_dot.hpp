@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/kernels/arm_dsp/dsp_columns.hpp"
-#include "core/kernels/arm_dsp/dsp_requantise.hpp"
+#include "core/kernels/arm_dsp/dsp_requantize.hpp"
 
 namespace pmt::dsp {
 
@@ -23,7 +23,7 @@ struct Tile {
   const int32_t* bias;
   const float* scales;
   int8_t* output;  // of the first position
-  // What follows is in the order in which the assembly keeps it in s6 .. s12.
+  // From here on in the order in which the assembly keeps it in s6 .. s12.
   const uint32_t* columns;
   const float* scales_end;
   int32_t whole_taps;   // in groups of four
@@ -33,7 +33,7 @@ struct Tile {
   int32_t zero;         // of the output
 };
 
-// Requantises to all of int8. `even_groups` says whether there are an even number of whole groups.
+// Requantizes to all of int8. `even_groups` says whether there are an even number of whole groups.
 template <bool even_groups, bool has_rest>
 void compute_tile(const Tile& tile);
 

@@ -1,7 +1,7 @@
 // Depthwise convolution of one channel whose rows are laid out as int16 (see dsp_band.hpp).
 #pragma once
 
-#include "core/kernels/arm_dsp/dsp_requantise.hpp"
+#include "core/kernels/arm_dsp/dsp_requantize.hpp"
 #include "core/kernels/dsp.hpp"
 
 namespace pmt::dsp {
@@ -11,9 +11,9 @@ namespace pmt::dsp {
 constexpr int32_t plane_block(int32_t kernel_w) { return kernel_w == 3 ? 2 : 4; }
 
 struct Plane {
-  const Pair* pairs;  // of a row's neighbouring weights, row by row: (w0, w1) (w1, w2) ...
+  const Pair* pairs;  // of a row's neighboring weights, row by row: (w0, w1) (w1, w2) ...
   int8_t* output;
-  // What follows is in the order in which the assembly keeps it in s4 .. s14.
+  // From here on in the order in which the assembly keeps it in s4 .. s14.
   float scale, bias;
   int32_t zero;
   int32_t stride;        // from an output to the next
@@ -26,7 +26,7 @@ struct Plane {
   int32_t kernel_h;     // 3 where the kernel is 3 wide
 };
 
-// Two neighbouring outputs' sums over a window's row; `pairs` as in a Plane.
+// Two neighboring outputs' sums over a window's row; `pairs` as in a Plane.
 template <int32_t kernel_w, int32_t stride>
 inline void add_row(const uint32_t* columns, const Pair* pairs, int32_t& left, int32_t& right) {
   constexpr int32_t half = kernel_w / 2;
@@ -65,13 +65,13 @@ void convolve_exactly(const Plane& plane, const Range& range, int32_t width) {
   }
 }
 
-// Requantises to all of int8. Writes whole blocks.
+// Requantizes to all of int8. Writes whole blocks.
 template <int32_t kernel_w, int32_t stride>
 void convolve_plane(const Plane& plane);
 
 #ifdef PMT_ARM_DSP
 
-#define PMT_REQUANTISE(value) "  vadd.f32 " value ", " value ", s5 \n  vmul.f32 " value ", " value ", s4 \n"
+#define PMT_REQUANTIZE(value) "  vadd.f32 " value ", " value ", s5 \n  vmul.f32 " value ", " value ", s4 \n"
 
 // 3 x 3. Registers: r0 .. r5 pairs of weights; r6, r7 pairs of columns; r8 .. r10 the three rows; r11, r12
 // the two sums; lr output. s2 is where the first row ends, s15 the output row.
@@ -92,7 +92,7 @@ void convolve_plane(const Plane& plane);
       "2:\n" first_row second_row third_row                              \
       "  vmov   s0, s1, r11, r12 \n"                                     \
       "  vcvt.f32.s32 s0, s0 \n  vcvt.f32.s32 s1, s1 \n"                 \
-      PMT_REQUANTISE("s0") PMT_REQUANTISE("s1")                          \
+      PMT_REQUANTIZE("s0") PMT_REQUANTIZE("s1")                          \
       "  vcvtr.s32.f32 s0, s0 \n  vcvtr.s32.f32 s1, s1 \n"               \
       "  vmov   r6, r7, s6, s7 \n"                                       \
       "  vmov   r11, r12, s0, s1 \n"                                     \
@@ -196,7 +196,7 @@ __attribute__((naked, noinline)) inline void convolve_plane<3, 2>(const Plane&) 
       "  vmov   s2, s3, r2, r3 \n"                                                  \
       "  vcvt.f32.s32 s0, s0 \n  vcvt.f32.s32 s1, s1 \n"                            \
       "  vcvt.f32.s32 s2, s2 \n  vcvt.f32.s32 s3, s3 \n"                            \
-      PMT_REQUANTISE("s0") PMT_REQUANTISE("s1") PMT_REQUANTISE("s2") PMT_REQUANTISE("s3") \
+      PMT_REQUANTIZE("s0") PMT_REQUANTIZE("s1") PMT_REQUANTIZE("s2") PMT_REQUANTIZE("s3") \
       "  vcvtr.s32.f32 s0, s0 \n  vcvtr.s32.f32 s1, s1 \n"                          \
       "  vcvtr.s32.f32 s2, s2 \n  vcvtr.s32.f32 s3, s3 \n"                          \
       "  vmov   r4, r5, s6, s7 \n"                                                  \
@@ -293,7 +293,7 @@ __attribute__((naked, noinline)) inline void convolve_plane<7, 2>(const Plane&) 
 }
 
 #undef PMT_PLANE
-#undef PMT_REQUANTISE
+#undef PMT_REQUANTIZE
 
 #else
 

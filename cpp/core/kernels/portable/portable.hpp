@@ -1,4 +1,4 @@
-// Plain C++ kernels, written so that a compiler vectorises them; the definition of the bytes.
+// Plain C++ kernels, written so that a compiler vectorizes them; the definition of the bytes.
 #pragma once
 
 #include "core/kernels/table.hpp"

@@ -1,7 +1,7 @@
 #include "core/kernels/images.hpp"
 #include "core/kernels/patch.hpp"
 #include "core/kernels/portable/portable.hpp"
-#include "core/kernels/requantise.hpp"
+#include "core/kernels/requantize.hpp"
 
 namespace pmt::portable {
 namespace {
@@ -50,7 +50,7 @@ void compute_channels(const LinearArgs& args, const Tile& tile, int32_t taps, in
     }
   }
   for (int32_t p = 0; p < tile.pixels; ++p) {
-    requantise_row(sums[p], args.bias + (begin - args.channel_begin), args.scales + begin, end - begin,
+    requantize_row(sums[p], args.bias + (begin - args.channel_begin), args.scales + begin, end - begin,
                    args.output_zero, args.clamp_min, args.clamp_max, tile.output + p * args.out.channels + begin);
   }
 }
@@ -105,7 +105,7 @@ void conv2d(const LinearArgs& args) { for_each_image(args, conv2d_image); }
 void fully_connected(const LinearArgs& args) {
   for_each_image(args, [](const LinearArgs& image) {
     for (int32_t c = image.channel_begin; c < image.channel_end; ++c) {
-      image.output[c] = requantise(dot_row(image, c), image.bias[c - image.channel_begin], image.scales[c],
+      image.output[c] = requantize(dot_row(image, c), image.bias[c - image.channel_begin], image.scales[c],
                                    image.output_zero, image.clamp_min, image.clamp_max);
     }
   });

@@ -1,6 +1,6 @@
 #include "core/kernels/images.hpp"
 #include "core/kernels/portable/portable.hpp"
-#include "core/kernels/requantise.hpp"
+#include "core/kernels/requantize.hpp"
 
 namespace pmt::portable {
 namespace {
@@ -38,7 +38,7 @@ void depthwise_conv2d_image(const LinearArgs& args) {
   for (int32_t y = 0; y < args.out.height; ++y) {
     for (int32_t x = 0; x < args.out.width; ++x) {
       window_sums(args, y, x, sums);
-      requantise_row(sums, args.bias, args.scales, args.out.channels, args.output_zero, args.clamp_min, args.clamp_max,
+      requantize_row(sums, args.bias, args.scales, args.out.channels, args.output_zero, args.clamp_min, args.clamp_max,
                      out);
       out += args.out.channels;
     }

@@ -69,7 +69,7 @@ void mean_image(const PoolArgs& args) {
   for (int32_t c = 0; c < args.out.channels; ++c) {
     const float value = average(channel_sum(args, rows, columns, c), rows, columns);
     const int32_t rounded =
-        args.same_quantisation
+        args.same_quantization
             ? round_half_even(value)
             : round_saturating((value - static_cast<float>(args.input_zero)) * args.ratio) + args.output_zero;
     args.output[c] = static_cast<int8_t>(clamp(rounded, args.clamp_min, args.clamp_max));

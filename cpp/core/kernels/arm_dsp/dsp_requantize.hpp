@@ -1,4 +1,4 @@
-// The rule of requantise.hpp in fewer instructions, for the same bytes.
+// The rule of requantize.hpp in fewer instructions, for the same bytes.
 #pragma once
 
 #include "core/base/arithmetic.hpp"
@@ -7,7 +7,7 @@
 
 namespace pmt::dsp {
 
-// What the outputs of a layer have in common.
+// The zero point and the bounds of a layer's outputs.
 struct Range {
   int32_t zero, low, high;
 

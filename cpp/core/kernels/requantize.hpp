@@ -7,18 +7,18 @@
 
 namespace pmt {
 
-inline int8_t requantise(int32_t accumulator, int32_t bias, float scale, int32_t zero_point, int32_t low,
+inline int8_t requantize(int32_t accumulator, int32_t bias, float scale, int32_t zero_point, int32_t low,
                          int32_t high) {
   const float real = (static_cast<float>(accumulator) + static_cast<float>(bias)) * scale;
   return static_cast<int8_t>(clamp(round_saturating(real) + zero_point, low, high));
 }
 
-// A run of channels. Pointers are restrict and the loop is free of branches, so that it vectorises.
-inline void requantise_row(const int32_t* __restrict accumulators, const int32_t* __restrict bias,
+// A run of channels. Pointers are restrict and the loop is free of branches, so that it vectorizes.
+inline void requantize_row(const int32_t* __restrict accumulators, const int32_t* __restrict bias,
                            const float* __restrict scales, int32_t count, int32_t zero_point, int32_t low, int32_t high,
                            int8_t* __restrict output) {
   for (int32_t i = 0; i < count; ++i) {
-    output[i] = requantise(accumulators[i], bias[i], scales[i], zero_point, low, high);
+    output[i] = requantize(accumulators[i], bias[i], scales[i], zero_point, low, high);
   }
 }
 

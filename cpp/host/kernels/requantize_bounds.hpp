@@ -1,4 +1,4 @@
-// Where requantisation may add the bias to the int32 sums, round without a bound, and leave the clamp to
+// Where requantization may add the bias to the int32 sums, round without a bound, and leave the clamp to
 // the saturation of int8: sums are known to be small, and outputs may be all of int8.
 //
 // The rule is (float(sum) + float(bias)) * scale. Integers up to 2^24 are exact floats, so that for
@@ -18,7 +18,7 @@ constexpr int32_t modest_taps = (1 << 24) / (255 * 128);
 constexpr uint32_t modest_bias = 1 << 24;
 constexpr uint32_t modest_scale = 0x42000000;  // 32.0f; positive floats are in the order of their bits
 
-// Of channels first .. first + channels - 1. Integers only: the compiler makes vectors of it.
+// Whether channels first .. first + channels - 1 are. Integers only: the compiler makes vectors of it.
 inline bool is_modest(const LinearArgs& args, int32_t taps, int32_t first, int32_t channels) {
   if (taps > modest_taps || args.clamp_min > -128 || args.clamp_max < 127) return false;
   uint32_t outside = 0;

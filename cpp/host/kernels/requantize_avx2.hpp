@@ -8,14 +8,14 @@
 namespace pmt::host {
 namespace {
 
-// What turns rounded sums into outputs: upper bound (zero point removed), zero point, lower bound.
+// Bounds and zero point that turn rounded sums into outputs: upper bound (zero point removed), zero point, lower bound.
 struct RangeAvx2 {
   __m256 upper;
   __m256i zero_point;      // int16
   __m256i lower, highest;  // int8
 };
 
-struct RequantiseAvx2 {
+struct RequantizeAvx2 {
   static constexpr int32_t lanes = 8;  // int32 values of a vector
   static constexpr bool stores_parts = false;
   using Int32 = __m256i;
@@ -51,7 +51,7 @@ struct RequantiseAvx2 {
   // into its minimum; that is right below the range only.
   static Int32 round(Float value, const Range& range) { return _mm256_cvtps_epi32(_mm256_min_ps(value, range.upper)); }
 
-  // Half to even, of products that are known to fit int32 (requantise_bounds.hpp).
+  // Half to even, of products that are known to fit int32 (requantize_bounds.hpp).
   static Int32 round_modest(Int32 sums, Float scale) {
     return _mm256_cvtps_epi32(_mm256_mul_ps(to_float(sums), scale));
   }
