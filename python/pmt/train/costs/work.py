@@ -23,7 +23,7 @@ class Cost:
 class Work:
     """Multiply-accumulates that training takes for one image.
 
-    Padding counts as pixels do; additions, signs, requantisation, and the update of the weights
+    Padding counts as pixels do; additions, signs, requantization, and the update of the weights
     do not count, for any method.
 
     Attributes
