@@ -160,10 +160,7 @@ BAD_INPUT = {
     ),
     "unknown corruption": (
         TRAIN + "--corruption rain",
-        "--corruption 'rain' is unknown; choose one of gaussian_noise, shot_noise, impulse_noise, "
-        "defocus_blur, glass_blur, motion_blur, zoom_blur, snow, frost, fog, brightness, contrast, "
-        "elastic_transform, pixelate, jpeg_compression, speckle_noise, gaussian_blur, spatter, "
-        "saturate",
+        f"--corruption 'rain' is unknown; choose one of {', '.join(pmt.corruptions.names())}",
     ),
     "severity": ("eval {model} --data {data} --corruption fog --severity 6",
                  "--severity 6 must be 1..5"),

@@ -25,7 +25,7 @@ from pmt._util.progress import ProgressLine
 from pmt.cli import main
 from pmt.cli.arguments import add_data
 from pmt.cli.sources import data_source
-from pmt.corruptions import ArrayWriter, corrupt, split_seed
+from pmt.corruptions import ArrayWriter, corrupt, names, split_seed
 from pmt.corruptions import array_writer as writer_module
 from pmt.datasets import Dataset, load, load_corrupted
 from pmt.protocol.data_source import DataSource
@@ -48,8 +48,15 @@ def run(data: Path, out: Path, *more: str) -> int:
 
 def test_help(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("pmt.cli.corrupt.names", lambda: ("contrast", "fog"))
     assert main(["corrupt", "--help"]) == 0
     check_golden("help_corrupt.txt", capsys.readouterr().out)
+
+
+def test_help_lists_every_corruption(capsys):
+    assert main(["corrupt", "--help"]) == 0
+    help_text = " ".join(capsys.readouterr().out.split())
+    assert f"separated by commas: {', '.join(names())} --out" in help_text
 
 
 def test_the_layout_is_that_of_cifar_10_c(data, tmp_path, capsys):

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from pmt import corruptions, methods
+from pmt import methods
 from pmt.cli.process import complain, put
-from pmt.corruptions.constants import CONSTANTS
+from pmt.corruptions import CONSTANTS
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import PROTOCOLS, Split, split
@@ -184,8 +184,8 @@ def add_data(
     group.add_argument(
         "--corruption",
         metavar="NAME",
-        help=f"corrupt the images: {', '.join(corruptions.names())} (default: none). Where DIR is "
-        "or holds a CIFAR-10-C folder, its arrays are the corrupted test images",
+        help="corrupt the images; `pmt corrupt --help` lists the names (default: none). Where DIR "
+        "is or holds a CIFAR-10-C folder, its arrays are the corrupted test images",
     )
     group.add_argument(
         "--severity",

@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         nargs="?",
         const="all",
-        help="show corruptions: all (also without NAMES), or names separated by commas: "
-        f"{', '.join(corruptions.names())}",
+        help="show corruptions: all (also without NAMES), or names separated by commas; `pmt "
+        "corrupt --help` lists them",
     )
     parser.add_argument(
         "--severities",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pmt.corruptions.apply import corrupt
+# Imported to be declared.
+from pmt.corruptions import blur, digital, noise, weather  # noqa: F401
+from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.array_writer import ArrayWriter
-from pmt.corruptions.catalogue import SEVERITIES, names
-from pmt.corruptions.draws import split_seed
+from pmt.corruptions.catalogue import CONSTANTS, SEVERITIES, names
 
-__all__ = ["SEVERITIES", "ArrayWriter", "corrupt", "names", "split_seed"]
+__all__ = ["CONSTANTS", "SEVERITIES", "ArrayWriter", "corrupt", "names", "split_seed"]

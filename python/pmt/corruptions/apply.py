@@ -12,9 +12,14 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.catalogue import CATALOGUE, SEVERITIES, Corruption, names
-from pmt.corruptions.constants import CONSTANTS, Constants
-from pmt.corruptions.noise import Images
+from pmt.corruptions.catalogue import (
+    CATALOGUE,
+    SEVERITIES,
+    Corruption,
+    Images,
+    checked_constants,
+    names,
+)
 from pmt.corruptions.weather import map_size, read_overlays
 from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import Dataset
@@ -134,7 +139,7 @@ def corrupt(
     if level not in SEVERITIES:
         raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
     seed = checked_seed(seed)
-    constant = _checked_constants(constants)[name][level - 1]
+    constant = corruption.constants[checked_constants(constants)][level - 1]
     _check_images(images)
     positions = _checked_indices(indices, len(images))
     function = corruption.function
@@ -142,6 +147,19 @@ def corrupt(
         function = functools.partial(function, overlays=read_overlays(overlays))
     streams = _Streams(name, level, seed) if corruption.is_random else None
     return _corrupt_chunks(images, function, constant, streams, positions)
+
+
+def split_seed(seed: int, split: str) -> int:
+    """Return the seed to corrupt a split with: `seed` for "train", `seed` + 1 for "test".
+
+    Raises
+    ------
+    ValueError
+        Another `split`, or a negative `seed`.
+    """
+    if split not in ("train", "test"):
+        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    return checked_seed(seed) + (split == "test")
 
 
 @dataclass(frozen=True)
@@ -187,12 +205,6 @@ def _checked_corruption(name: str) -> Corruption:
     if name not in CATALOGUE:
         raise ValueError(f"name = {name!r}: no such corruption; choose one of {', '.join(names())}")
     return CATALOGUE[name]
-
-
-def _checked_constants(constants: str) -> Constants:
-    if constants not in CONSTANTS:
-        raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
-    return CONSTANTS[constants]
 
 
 def _check_images(images: object) -> None:

@@ -12,11 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt.corruptions.apply import corrupt
-from pmt.corruptions.catalogue import SEVERITIES
-from pmt.corruptions.constants import CONSTANTS
-from pmt.corruptions.draws import split_seed
-from pmt.corruptions.noise import Images
+from pmt.corruptions.apply import corrupt, split_seed
+from pmt.corruptions.catalogue import SEVERITIES, Images, checked_constants
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
 from pmt.datasets.npz import map_npy, write_npy
@@ -40,7 +37,7 @@ class ArrayWriter:
     folder
         Made where it is missing; else empty, or from an earlier writer of the same.
     split
-        "train" or "test"; see :func:`pmt.corruptions.draws`.
+        "train" or "test"; see :func:`pmt.corruptions.split_seed`.
     seed
         Integer, 0 or more.
     constants
@@ -71,14 +68,12 @@ class ArrayWriter:
         self.dataset = dataset
         self.folder = Path(folder)
         self.seed = split_seed(seed, split)
-        if constants not in CONSTANTS:
-            raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
         self.indices = np.arange(len(dataset)) if indices is None else indices
         self.manifest = CorruptionManifest(
             data=dataset.name,
             split=split,
             seed=int(seed),
-            constants=constants,
+            constants=checked_constants(constants),
             images=len(dataset),
             shape=dataset.images.shape[1:],
             data_crc32=checksum(dataset),

@@ -8,28 +8,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.draws import Generators
+from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import zoomed, zoomed_side
-from pmt.corruptions.noise import Images, Pixels
 
 
 def gaussian_weights(distances: npt.NDArray[np.int64], deviation: float) -> npt.NDArray[np.float64]:
     """Return ``exp(-(distance / deviation)**2 / 2)``, scaled to a sum of 1.
 
     By the C library, value by value: NumPy's own exponential ends in another last bit on processors
-    with AVX-512, and glass blur cuts its first blur to whole grey levels.
-
-    Parameters
-    ----------
-    distances
-        In pixels, shape (n,).
-    deviation
-        Standard deviation in pixels, above 0.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (n,).
+    with AVX-512, and glass blur cuts its first blur to whole gray levels.
     """
     exponents = -0.5 * (distances / deviation) ** 2
     weights = np.array([math.exp(exponent) for exponent in exponents.tolist()])
@@ -39,30 +26,20 @@ def gaussian_weights(distances: npt.NDArray[np.int64], deviation: float) -> npt.
 
 # The published script draws its disks on this grid where they fit in it.
 SMALL_RADIUS = 8
-# A narrow Gaussian leaves weights of 1e-22 around the disk; no grey level depends on them.
+# A narrow Gaussian leaves weights of 1e-22 around the disk; no gray level depends on them.
 NEGLIGIBLE = 1e-12
 # Weights that ought to be equal differ by rounding beyond these digits.
 WEIGHT_DIGITS = 15
-# In grey levels: keeps rounding from pushing a whole level, as of a flat image, to the one below.
+# In gray levels: keeps rounding from pushing a whole level, as of a flat image, to the one below.
 GUARD = 1e-9
 
 
 @functools.lru_cache(maxsize=16)
 def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
-    """Return the kernel: a normalised disk of whole pixels, its edge softened by a Gaussian.
+    """Return the kernel: a normalized disk of whole pixels, its edge softened by a Gaussian.
 
-    Parameters
-    ----------
-    radius
-        In pixels, above 0; below 1 the disk is one pixel.
-    softness
-        Standard deviation of the Gaussian in pixels. It is cut to 3x3 pixels up to a radius of 8
-        and to 5x5 beyond.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, read-only, shape (17, 17) or for larger disks (2 radius + 1, 2 radius + 1).
+    `softness` is the Gaussian's deviation; it is cut to 3x3 pixels up to a radius of 8 and to 5x5
+    beyond. The kernel has 17x17 pixels, or for larger disks 2 radius + 1 a side.
     """
     small = radius <= SMALL_RADIUS
     reach = SMALL_RADIUS if small else int(radius)
@@ -80,25 +57,15 @@ def disk(radius: float, softness: float) -> npt.NDArray[np.float64]:
     return kernel
 
 
+@corruption(
+    cifar10=((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1.0, 0.2), (1.5, 0.1)),
+    imagenet=((3.0, 0.1), (4.0, 0.5), (6.0, 0.5), (8.0, 0.5), (10.0, 0.5)),
+    is_random=False,
+)
 def defocus_blur(
     images: Images, radius_and_softness: tuple[float, float], generators: Generators
 ) -> Pixels:
-    """Blur every channel with a :func:`disk`; the border is mirrored, its pixels not repeated.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    radius_and_softness
-        Of the disk, in pixels.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
-    """
+    """Blur every channel with a :func:`disk`; the border is mirrored, its pixels not repeated."""
     rings = _rings(*radius_and_softness)
     reach = max(max(y, x) for _, taps in rings for y, x in taps)
     height, width = images.shape[1:3]
@@ -106,7 +73,7 @@ def defocus_blur(
     padded = np.pad(images, margins, mode="reflect").astype(np.float32)
     blurred = np.full(images.shape, GUARD)
     for weight, taps in rings:
-        # Sums of grey levels are whole numbers below 2**24: float32 has them exactly.
+        # Sums of gray levels are whole numbers below 2**24: float32 has them exactly.
         total = np.zeros(images.shape, np.float32)
         for y, x in taps:
             total += padded[:, reach + y : reach + y + height, reach + x : reach + x + width]
@@ -134,23 +101,9 @@ def _rings(radius: float, softness: float) -> tuple[tuple[float, tuple[tuple[int
 TRUNCATE = 4.0
 
 
+@corruption(cifar10=(0.4, 0.6, 0.7, 0.8, 1.0), imagenet=(1.0, 2.0, 3.0, 4.0, 6.0), is_random=False)
 def gaussian_blur(images: Images, deviation: float, generators: Generators) -> Pixels:
-    """Blur every channel with a normalised Gaussian; the border pixels repeat outwards.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    deviation
-        Standard deviation of the kernel in pixels, above 0.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
-    """
+    """Blur every channel with a normalized Gaussian; the border pixels repeat outwards."""
     radius = int(TRUNCATE * deviation + 0.5)
     weights = gaussian_weights(np.arange(-radius, radius + 1), deviation)
     blurred = images / 255.0
@@ -163,29 +116,21 @@ def gaussian_blur(images: Images, deviation: float, generators: Generators) -> P
     return blurred
 
 
+@corruption(
+    cifar10=((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+    imagenet=((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+)
 def glass_blur(
     images: Images, blur_reach_passes: tuple[float, int, int], generators: Generators
 ) -> Pixels:
     """Blur, displace every pixel at random, blur again.
 
-    The published script means to swap each pixel with a random neighbour, but the assignment it
-    uses swaps views of one array, and so copies the neighbour only. So does this function. The
+    The published script means to swap each pixel with a random neighbor, but the assignment it
+    uses swaps views of one array, and so copies the neighbor only. So does this function. The
     reach is not symmetric either: -reach to reach - 1 pixels.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    blur_reach_passes
-        Standard deviation of both blurs in pixels; the longest displacement in pixels, an
-        integer; how often all pixels are displaced.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    The constants: deviation of both blurs in pixels, the longest displacement in pixels, and how
+    often all pixels are displaced.
     """
     deviation, reach, passes = blur_reach_passes
     count, height, width, channels = images.shape
@@ -214,9 +159,9 @@ def _sources(
     inner = (slice(None), slice(reach + 1, reach + 1 + rows), slice(reach + 1, reach + 1 + columns))
     moved = np.zeros(pixels.shape, bool)
     moved[inner] = True
-    neighbours = pixels.copy()
-    neighbours[inner] += steps[..., 0] * width + steps[..., 1]
-    source = neighbours.ravel()
+    neighbors = pixels.copy()
+    neighbors[inner] += steps[..., 0] * width + steps[..., 1]
+    source = neighbors.ravel()
     unresolved = moved.ravel()[source] & (source > pixels.ravel())
     while unresolved.any():
         open_ends = np.flatnonzero(unresolved)
@@ -226,29 +171,18 @@ def _sources(
 
 
 LARGEST_ANGLE = 45.0
-# Half of the smallest 16-bit step, in grey levels of 8 bit.
+# Half of the smallest 16-bit step, in gray levels of 8 bit.
 HALF_OF_16_BIT = 0.5 / 257
 
 
+@corruption(
+    cifar10=((6, 1.0), (6, 1.5), (6, 2.0), (8, 2.0), (9, 2.5)),
+    imagenet=((10, 3.0), (15, 5.0), (15, 8.0), (15, 12.0), (20, 15.0)),
+)
 def motion_blur(
     images: Images, radius_and_deviation: tuple[int, float], generators: Generators
 ) -> Images:
-    """Blur every image along its own line, at most 45 degrees from the horizontal.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    radius_and_deviation
-        Of the :func:`trail`, in pixels.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C).
-    """
+    """Blur every image along its own line, at most 45 degrees from the horizontal."""
     angles = [generator.uniform(-LARGEST_ANGLE, LARGEST_ANGLE) for generator in generators]
     return trail(images, *radius_and_deviation, angles)
 
@@ -260,21 +194,7 @@ def trail(images: Images, radius: int, deviation: float, angles: list[float]) ->
     fades as half a Gaussian. The border pixels repeat outwards. As ImageMagick 6 does, the sums
     are rounded to 16 bit and then truncated to 8.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    radius
-        In pixels, at least 1.
-    deviation
-        Standard deviation of the Gaussian in pixels, above 0.
-    angles
-        One an image, in degrees, clockwise from the direction of x.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C).
+    `angles` are degrees clockwise from the direction of x, one an image; `radius` is 1 or more.
     """
     steps = np.arange(2 * radius + 1)
     weights = gaussian_weights(steps, deviation)
@@ -302,33 +222,26 @@ def _offsets(steps: npt.NDArray[np.int64], angle: float) -> npt.NDArray[np.int64
     return offsets
 
 
+@corruption(
+    cifar10=((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+    imagenet=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+    is_random=False,
+)
 def zoom_blur(images: Images, stop_and_step: tuple[float, float], generators: Generators) -> Pixels:
-    """Average the image and its centre enlarged by factors from 1 up.
+    """Average the image and its center enlarged by factors from 1 up.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    stop_and_step
-        End and spacing of the factors, as of ``numpy.arange(1, stop, step)``. Rounding errors
-        let some of them include the stop, which the published images do too.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    The factors are those of ``numpy.arange(1, stop, step)``. Rounding errors let some of them
+    include the stop, which the published images do too.
     """
     stop, step = stop_and_step
     factors = np.arange(1, stop, step)
     count, height, width, channels = images.shape
     # With the images last, rows and columns are copied whole.
     pixels = np.moveaxis(images, 0, 2).reshape(height, width, count * channels)
-    # Grey levels, not shares of full scale: so the mean of equal levels is that level exactly.
+    # Gray levels, not shares of full scale: so the mean of equal levels is that level exactly.
     levels = pixels.astype(np.float32)
     total = levels.copy()
-    # With few pixels a side neighbouring factors enlarge alike; factor 1 leaves all as it is.
+    # With few pixels a side neighboring factors enlarge alike; factor 1 leaves all as it is.
     sizes, enlarged = ((height, height), (width, width)), levels
     for factor in factors.tolist():
         wanted = (zoomed_side(height, factor), zoomed_side(width, factor))

@@ -1,64 +1,96 @@
-"""The catalogue: which corruptions there are."""
+"""The catalogue of corruptions: each declares itself, with the constants published for it.
+
+Source of the constants: D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to
+common corruptions and perturbations", ICLR 2019; their scripts make_cifar_c.py, for images of
+32x32, and make_imagenet_c.py, for 224x224. Lengths are in pixels of those images.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pmt.corruptions.blur import defocus_blur, gaussian_blur, glass_blur, motion_blur, zoom_blur
-from pmt.corruptions.digital import (
-    brightness,
-    contrast,
-    elastic_transform,
-    jpeg_compression,
-    pixelate,
-    saturate,
-)
-from pmt.corruptions.noise import gaussian_noise, impulse_noise, shot_noise, speckle_noise
-from pmt.corruptions.weather import fog, frost, snow, spatter
+import numpy as np
+import numpy.typing as npt
 
 SEVERITIES = (1, 2, 3, 4, 5)
+CONSTANTS = ("cifar10", "imagenet")
+# Order of the published script; others follow in the order in which they are declared.
+_PUBLISHED = (
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+    "speckle_noise",
+    "gaussian_blur",
+    "spatter",
+    "saturate",
+)
+
+Images = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[np.float64]
+Generators = Sequence[np.random.Generator]
+# One for each severity, whatever the corruption takes.
+Severities = tuple[Any, Any, Any, Any, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Corruption:
     """A corruption: what it does to a batch, and what it needs for it.
 
-    The function takes the images, the constant of the severity, one generator an image where it
-    is random, and as keyword `overlays` those of frost where it needs them. It returns uint8
-    pixels, or float ones of full scale 1 which are still to be clipped and truncated.
+    The function takes uint8 images of shape (N, H, W, C) with C = 1 or 3, the constant of the
+    severity, one generator an image (none where it is not random), and as keyword `overlays` those
+    of frost where it needs them. It returns uint8 pixels, or float ones of full scale 1 which are
+    still to be clipped and truncated.
     """
 
     function: Callable[..., Any]
-    is_random: bool = True
-    needs_overlays: bool = False
+    constants: Mapping[str, Severities]
+    is_random: bool
+    needs_overlays: bool
 
 
-# In the order of the published script.
-CATALOGUE = {
-    "gaussian_noise": Corruption(gaussian_noise),
-    "shot_noise": Corruption(shot_noise),
-    "impulse_noise": Corruption(impulse_noise),
-    "defocus_blur": Corruption(defocus_blur, is_random=False),
-    "glass_blur": Corruption(glass_blur),
-    "motion_blur": Corruption(motion_blur),
-    "zoom_blur": Corruption(zoom_blur, is_random=False),
-    "snow": Corruption(snow),
-    "frost": Corruption(frost, needs_overlays=True),
-    "fog": Corruption(fog),
-    "brightness": Corruption(brightness, is_random=False),
-    "contrast": Corruption(contrast, is_random=False),
-    "elastic_transform": Corruption(elastic_transform),
-    "pixelate": Corruption(pixelate, is_random=False),
-    "jpeg_compression": Corruption(jpeg_compression, is_random=False),
-    "speckle_noise": Corruption(speckle_noise),
-    "gaussian_blur": Corruption(gaussian_blur, is_random=False),
-    "spatter": Corruption(spatter),
-    "saturate": Corruption(saturate, is_random=False),
-}
+CATALOGUE: dict[str, Corruption] = {}
+
+
+def corruption(
+    *,
+    cifar10: Severities,
+    imagenet: Severities,
+    is_random: bool = True,
+    needs_overlays: bool = False,
+) -> Callable[[Function], Function]:
+    """Declare a function as the corruption of its name, with its constants of both scripts."""
+    constants = dict(zip(CONSTANTS, (cifar10, imagenet), strict=True))
+
+    def declared(function: Function) -> Function:
+        CATALOGUE[function.__name__] = Corruption(function, constants, is_random, needs_overlays)
+        return function
+
+    return declared
 
 
 def names() -> tuple[str, ...]:
     """Names that :func:`pmt.corruptions.corrupt` accepts, in the order of CIFAR-10-C."""
-    return tuple(CATALOGUE)
+    new = [name for name in CATALOGUE if name not in _PUBLISHED]
+    return (*_PUBLISHED, *new)
+
+
+def checked_constants(constants: str) -> str:
+    """Return whose constants to take, or raise ValueError."""
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
+    return constants

@@ -7,32 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pmt.corruptions.draws import Generators
-from pmt.corruptions.image_operations import Places, bilinear, ndimage, pillow
-from pmt.corruptions.noise import Images, Pixels
+from pmt._util.extras import import_extra
+from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
+from pmt.corruptions.image_operations import Places, bilinear
 from pmt.datasets.picture import to_picture, to_pixels
 
 
+@corruption(
+    cifar10=(0.05, 0.1, 0.15, 0.2, 0.3), imagenet=(0.1, 0.2, 0.3, 0.4, 0.5), is_random=False
+)
 def brightness(images: Images, increase: float, generators: Generators) -> Pixels:
     """Add a constant to V of HSV, clipped at full scale.
 
     With hue and saturation S fixed, the way to HSV and back has a closed form: a channel x is
     V * (1 - S k), where k depends on the hue alone, so S k = (V - x) / V and the brighter channel
-    is V' * (1 - (V - x) / V). Black has no hue and becomes grey; a grey image gets V' itself.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    increase
-        What is added to V, as a share of full scale.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    is V' * (1 - (V - x) / V). Black has no hue and becomes gray; a gray image gets V' itself.
     """
     pixels = images / 255.0
     value = pixels.max(axis=3, keepdims=True)
@@ -42,22 +31,13 @@ def brightness(images: Images, increase: float, generators: Generators) -> Pixel
     return brightened
 
 
+@corruption(
+    cifar10=(0.75, 0.5, 0.4, 0.3, 0.15), imagenet=(0.4, 0.3, 0.2, 0.1, 0.05), is_random=False
+)
 def contrast(images: Images, factor: float, generators: Generators) -> Pixels:
     """Scale the distance of every value to the mean of its image and channel.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    factor
-        Share of the contrast that stays, 0 to 1.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    `factor` is the share of the contrast that stays.
     """
     height, width = images.shape[1:3]
     # An integer sum has no order: the mean of an image cannot depend on the batch it came in.
@@ -67,28 +47,19 @@ def contrast(images: Images, factor: float, generators: Generators) -> Pixels:
     return pulled
 
 
+@corruption(
+    cifar10=((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
+    imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2)),
+    is_random=False,
+)
 def saturate(
     images: Images, scale_and_shift: tuple[float, float], generators: Generators
 ) -> Pixels:
     """Replace S of HSV by ``scale * S + shift``, clipped to 0..1; hue and value stay.
 
-    A channel x is V * (1 - S k), where k depends on the hue alone. A grey pixel has no hue; like
+    A channel x is V * (1 - S k), where k depends on the hue alone. A gray pixel has no hue; like
     the published script, which gives it hue 0, a shift tints it red. Images of one channel have
     no saturation and stay as they are.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    scale_and_shift
-        Factor of the saturation, and what is added to it as a share of full saturation.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
     """
     pixels = images / 255.0
     if images.shape[3] == 1:
@@ -96,36 +67,22 @@ def saturate(
     scale, shift = scale_and_shift
     value = pixels.max(axis=3, keepdims=True)
     spread = value - pixels.min(axis=3, keepdims=True)
-    grey = spread == 0.0
+    gray = spread == 0.0
     saturation = spread / np.where(value == 0.0, 1.0, value)
-    hue = np.where(grey, (0.0, 1.0, 1.0), (value - pixels) / np.where(grey, 1.0, spread))
+    hue = np.where(gray, (0.0, 1.0, 1.0), (value - pixels) / np.where(gray, 1.0, spread))
     changed: Pixels = value * (1.0 - np.clip(saturation * scale + shift, 0.0, 1.0) * hue)
     return changed
 
 
+@corruption(
+    cifar10=(0.95, 0.9, 0.85, 0.75, 0.65), imagenet=(0.6, 0.5, 0.4, 0.3, 0.25), is_random=False
+)
 def pixelate(images: Images, share: float, generators: Generators) -> Images:
     """Shrink and enlarge again with Pillow's box filter.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    share
-        Of the old sides that the shrunken image has, 0 to 1; truncated to whole pixels.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C).
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Pillow is not installed.
+    `share` is that of the sides that the shrunken image has, truncated to whole pixels.
     """
-    module = pillow("pixelate")
+    module = import_extra("PIL.Image", "pixelate needs Pillow", "data")
     height, width = images.shape[1:3]
     size = (max(1, int(width * share)), max(1, int(height * share)))
     result = np.empty(images.shape, np.uint8)
@@ -135,33 +92,13 @@ def pixelate(images: Images, share: float, generators: Generators) -> Images:
     return result
 
 
+@corruption(cifar10=(80, 65, 58, 50, 40), imagenet=(25, 18, 15, 10, 7), is_random=False)
 def jpeg_compression(images: Images, quality: int, generators: Generators) -> Images:
-    """Compress with Pillow, colour at half the resolution, and decompress.
+    """Compress with Pillow, color at half the resolution, and decompress.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    quality
-        Of the JPEG encoder, 1 to 95.
-    generators
-        Not used: this corruption draws nothing.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C).
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Pillow is not installed.
-
-    Notes
-    -----
-    Pixels may differ by a few grey levels between versions of the JPEG library.
+    Pixels may differ by a few gray levels between versions of the JPEG library.
     """
-    module = pillow("jpeg_compression")
+    module = import_extra("PIL.Image", "jpeg_compression needs Pillow", "data")
     result = np.empty(images.shape, np.uint8)
     for target, image in zip(result, images, strict=True):
         buffer = io.BytesIO()
@@ -181,36 +118,32 @@ class Elastic(NamedTuple):
     affine: float
 
 
+@corruption(
+    cifar10=(
+        Elastic(0.0, 0.0, 32 * 0.08),
+        Elastic(32 * 0.05, 32 * 0.2, 32 * 0.07),
+        Elastic(32 * 0.08, 32 * 0.06, 32 * 0.06),
+        Elastic(32 * 0.1, 32 * 0.04, 32 * 0.05),
+        Elastic(32 * 0.1, 32 * 0.03, 32 * 0.03),
+    ),
+    # 244 for 224 is a slip of the published script, and so part of the published images.
+    imagenet=(
+        Elastic(244 * 2, 244 * 0.7, 244 * 0.1),
+        Elastic(244 * 2, 244 * 0.08, 244 * 0.2),
+        Elastic(244 * 0.05, 244 * 0.01, 244 * 0.02),
+        Elastic(244 * 0.07, 244 * 0.01, 244 * 0.02),
+        Elastic(244 * 0.12, 244 * 0.01, 244 * 0.02),
+    ),
+)
 def elastic_transform(images: Images, constants: Elastic, generators: Generators) -> Pixels:
     """Map the image affinely, then bend it.
 
-    Three corners of a square in the middle, a third of the image from its centre, move by up to
+    Three corners of a square in the middle, a third of the image from its center, move by up to
     `affine` in x and in y, and take the image with them. Then each pixel takes its value from a
     place beside it; the displacement in x and that in y are uniform noise of -1 to 1, smoothed by
     a Gaussian of deviation `smoothness`, times `strength`. Images of fewer than three pixels a
     side get a square of one.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    constants
-        Of the severity. A strength of 0 leaves the affine map alone.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        SciPy is not installed.
-
-    Notes
-    -----
     The published script lets OpenCV map affinely, which rounds places to 1/32 pixel; this
     function does not.
     """
@@ -225,8 +158,9 @@ def elastic_transform(images: Images, constants: Elastic, generators: Generators
     if constants.strength == 0.0:
         return mapped
     deviations = (0, 0, constants.smoothness, constants.smoothness)
-    smooth = ndimage("elastic_transform").gaussian_filter
-    field = smooth(field, deviations, mode="reflect", truncate=TRUNCATE) * constants.strength
+    ndimage = import_extra("scipy.ndimage", "elastic_transform needs SciPy", "data")
+    field = ndimage.gaussian_filter(field, deviations, mode="reflect", truncate=TRUNCATE)
+    field *= constants.strength
     rows, columns = np.mgrid[:height, :width]
     return bilinear(mapped, rows + field[1], columns + field[0], repeat_edge=True)
 
@@ -234,9 +168,9 @@ def elastic_transform(images: Images, constants: Elastic, generators: Generators
 def _affine_sources(height: int, width: int, jitter: Places) -> tuple[Places, Places]:
     """Where each pixel of the mapped images lies in the originals: y and x, (N, H, W) each."""
     reach = max(1, min(height, width) // 3)
-    centre = np.array([width // 2, height // 2])
+    center = np.array([width // 2, height // 2])
     low_right, high_right, high_left = (
-        centre + np.array(corner) * reach + jitter[:, i]
+        center + np.array(corner) * reach + jitter[:, i]
         for i, corner in enumerate(((1, 1), (1, -1), (-1, -1)))
     )
     # The map is linear from the high left corner on: one step in x and one in y of the original.
@@ -253,4 +187,4 @@ def _affine_sources(height: int, width: int, jitter: Places) -> tuple[Places, Pl
         right * of_right[:, None, None] + down * of_down[:, None, None]
         for of_right, of_down in (in_x, in_y)
     )
-    return y + (centre[1] - reach), x + (centre[0] - reach)
+    return y + (center[1] - reach), x + (center[0] - reach)

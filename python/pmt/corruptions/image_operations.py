@@ -1,8 +1,7 @@
-"""Operations that several corruptions share: gray, sampling, zoom, edges and distances."""
+"""Operations that corruptions share: random numbers, gray, sampling, zoom, edges and distances."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from types import ModuleType
 from typing import Any
@@ -10,24 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.corruptions.catalogue import Generators
 
-def ndimage(corruption: str) -> ModuleType:
-    """Import scipy.ndimage, or say how to install it."""
-    return _extra("scipy.ndimage", "SciPy", corruption)
-
-
-def pillow(corruption: str) -> ModuleType:
-    """Import Pillow's Image module, or say how to install it."""
-    return _extra("PIL.Image", "Pillow", corruption)
+Draws = npt.NDArray[np.float64]
 
 
-def _extra(module: str, package: str, corruption: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f'{corruption} needs {package}: pip install "poor-mans-training[data]"'
-        ) from None
+def standard_normal(shape: tuple[int, ...], generators: Generators) -> Draws:
+    """Draw normal numbers of mean 0 and deviation 1; `shape` begins with the number of images."""
+    draws = np.empty(shape)
+    for image_draws, generator in zip(draws, generators, strict=True):
+        generator.standard_normal(out=image_draws)
+    return draws
+
+
+def uniform(shape: tuple[int, ...], generators: Generators) -> Draws:
+    """Draw numbers from 0 to below 1; `shape` begins with the number of images."""
+    draws = np.empty(shape)
+    for image_draws, generator in zip(draws, generators, strict=True):
+        generator.random(out=image_draws)
+    return draws
 
 
 LUMA = (0.299, 0.587, 0.114)
@@ -49,20 +49,9 @@ def bilinear(
 ) -> npt.NDArray[np.float64]:
     """Interpolate linearly in both directions; beyond the border an image is mirrored.
 
-    Parameters
-    ----------
-    images
-        float64, shape (N, H, W, C).
-    y, x
-        Places in pixels, (0, 0) the centre of the first one; float64, shape (N, h, w).
-    repeat_edge
-        Whether the mirror stands at the edge of the outermost pixels (``c b a | a b c``), or in
-        their middle (``c b | a b c``).
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, h, w, C).
+    Places are in pixels, (0, 0) the center of the first one, float64 of shape (N, h, w). With
+    `repeat_edge` the mirror stands at the edge of the outermost pixels (``c b a | a b c``), else in
+    their middle (``c b | a b c``).
     """
     count, height, width, channels = images.shape
     top, left = np.floor(y), np.floor(x)
@@ -106,22 +95,12 @@ Fields = npt.NDArray[Any]
 
 
 def zoomed(fields: Fields, factor: float) -> Fields:
-    """Enlarge the centre by `factor`, linearly interpolated, cut to the old size.
+    """Enlarge the center by `factor`, linearly interpolated, cut to the old size.
 
-    The centre has ``ceil(side / factor)`` pixels a side; its outermost pixels stay outermost, as
+    The center has ``ceil(side / factor)`` pixels a side; its outermost pixels stay outermost, as
     scipy.ndimage.zoom has them, so the true factor is a little larger.
 
-    Parameters
-    ----------
-    fields
-        float32 or float64, shape (H, W, ...): the first two axes are enlarged.
-    factor
-        At least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        As `fields`.
+    `fields` is (H, W, ...): the first two axes are enlarged. `factor` is 1 or more.
     """
     height, width = fields.shape[:2]
     flat = fields.reshape(height, width, -1)
@@ -135,9 +114,9 @@ def zoomed(fields: Fields, factor: float) -> Fields:
 
 
 def zoomed_side(side: int, factor: float) -> tuple[int, int]:
-    """Return the pixels of the centre and those it is enlarged to; equal ones give equal zooms."""
-    centre = math.ceil(side / factor)
-    return centre, round(centre * factor)
+    """Return the pixels of the center and those it is enlarged to; equal ones give equal zooms."""
+    center = math.ceil(side / factor)
+    return center, round(center * factor)
 
 
 def _between(low: Fields, high: Fields, share: Fields) -> Fields:
@@ -152,12 +131,12 @@ def _taps(
     side: int, factor: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The two pixels that each new pixel lies between, and the share of the second."""
-    centre, enlarged = zoomed_side(side, factor)
-    ratio = (centre - 1) / (enlarged - 1) if enlarged > 1 else 1.0
+    center, enlarged = zoomed_side(side, factor)
+    ratio = (center - 1) / (enlarged - 1) if enlarged > 1 else 1.0
     places = (np.arange(side) + (enlarged - side) // 2).astype(np.float64) * ratio
     lower = places.astype(np.int64)
-    upper = np.minimum(lower + 1, centre - 1)
-    start = (side - centre) // 2
+    upper = np.minimum(lower + 1, center - 1)
+    start = (side - center) // 2
     share: npt.NDArray[np.float64] = places - lower
     return start + lower, start + upper, share
 
@@ -183,17 +162,7 @@ STEPS = (
 def chamfer_distance(marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     """Return the length of the shortest way to a marked pixel, as OpenCV's DIST_L2 with mask 5.
 
-    At most 2 % off the Euclidean distance.
-
-    Parameters
-    ----------
-    marked
-        bool, shape (N, H, W).
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W), in pixels; above 8,000 in an image with no mark.
+    At most 2 % off the Euclidean distance, in pixels; above 8,000 in an image with no mark.
     """
     distance = np.where(marked, 0, FAR)
     _sweep(distance)
@@ -231,27 +200,15 @@ def canny_edges(
     ``|dx| + |dy|``, zero outside the image. A pixel is an edge where the magnitude is a maximum
     across the edge and above `low`, and edge pixels connect it to one above `high`.
 
-    Parameters
-    ----------
-    layers
-        uint8, shape (N, H, W).
-    low, high
-        Thresholds of the magnitude.
-    ndimage
-        The module scipy.ndimage.
-
-    Returns
-    -------
-    numpy.ndarray
-        bool, shape (N, H, W).
+    `ndimage` is the module scipy.ndimage.
     """
     dx, dy = _sobel(layers)
     magnitude = np.abs(dx) + np.abs(dy)
     candidates = (magnitude > low) & _thin(dx, dy, magnitude)
     # Neighbours within one image, not across images.
-    neighbours = np.zeros((3, 3, 3), bool)
-    neighbours[1] = True
-    labels, found = ndimage.label(candidates, structure=neighbours)
+    neighbors = np.zeros((3, 3, 3), bool)
+    neighbors[1] = True
+    labels, found = ndimage.label(candidates, structure=neighbors)
     strong = np.zeros(found + 1, bool)
     strong[labels[candidates & (magnitude > high)]] = True
     edges: npt.NDArray[np.bool_] = strong[labels]
@@ -285,7 +242,7 @@ def _thin(
     # tan(67.5 degrees) is tan(22.5 degrees) + 2.
     steep = y > x * (TANGENT + (2 << TANGENT_BITS))
     rising = (dx ^ dy) < 0
-    # The comparison is strict on one side: of two equal neighbours the first is kept.
+    # The comparison is strict on one side: of two equal neighbors the first is kept.
     along_x = (magnitude > beside(0, -1)) & (magnitude >= beside(0, 1))
     along_y = (magnitude > beside(-1, 0)) & (magnitude >= beside(1, 0))
     up_right = (magnitude > beside(-1, 1)) & (magnitude > beside(1, -1))

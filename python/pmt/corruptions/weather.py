@@ -6,22 +6,23 @@ import functools
 import math
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
-from pmt.corruptions.draws import Generators, standard_normal, uniform
+from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import (
     canny_edges,
     chamfer_distance,
     luma,
-    ndimage,
-    pillow,
+    standard_normal,
+    uniform,
     zoomed,
 )
-from pmt.corruptions.noise import Images, Pixels
 
 FIRST_WIBBLE = 100.0
 
@@ -32,19 +33,8 @@ def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArr
     The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
     after each halving of the grid, as in the script that made CIFAR-10-C.
 
-    Parameters
-    ----------
-    size
-        Side of the map, a power of two, at least 2.
-    decay
-        Divisor of the wibble, above 1; a larger one gives a smoother map.
-    generators
-        One random generator a map; each draws ``size * size - 1`` numbers.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (len(generators), size, size); every map spans exactly 0 to 1.
+    `size` is a power of two, at least 2; each generator draws ``size * size - 1`` numbers, and
+    every map spans exactly 0 to 1.
     """
     draws = 2.0 * uniform((len(generators), size * size - 1), generators) - 1.0
     heights = np.zeros((len(generators), size, size))
@@ -62,18 +52,18 @@ def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArr
 def _refine(
     heights: npt.NDArray[np.float64], step: int, displacement: npt.NDArray[np.float64]
 ) -> None:
-    """Halve the grid in place: centres of the squares first, then the middles of their sides."""
+    """Halve the grid in place: centers of the squares first, then the middles of their sides."""
     half = step // 2
     corners = heights[:, ::step, ::step]
     right = np.roll(corners, -1, axis=2)
     below = np.roll(corners, -1, axis=1)
     below_right = np.roll(right, -1, axis=1)
-    centres = (corners + right + below + below_right) / 4 + displacement[:, 0]
-    above_centres = np.roll(centres, 1, axis=1)
-    left_centres = np.roll(centres, 1, axis=2)
-    tops = (corners + right + centres + above_centres) / 4 + displacement[:, 1]
-    lefts = (corners + below + centres + left_centres) / 4 + displacement[:, 2]
-    heights[:, half::step, half::step] = centres
+    centers = (corners + right + below + below_right) / 4 + displacement[:, 0]
+    above_centers = np.roll(centers, 1, axis=1)
+    left_centers = np.roll(centers, 1, axis=2)
+    tops = (corners + right + centers + above_centers) / 4 + displacement[:, 1]
+    lefts = (corners + below + centers + left_centers) / 4 + displacement[:, 2]
+    heights[:, half::step, half::step] = centers
     heights[:, ::step, half::step] = tops
     heights[:, half::step, ::step] = lefts
 
@@ -88,26 +78,10 @@ Overlays = tuple[Images, ...]
 
 
 def read_overlays(folder: str | os.PathLike[str] | None = None) -> Overlays:
-    """Read the five overlays.
+    """Read the five overlays of frost, RGB, from a folder, by default ``$PMT_DATA/frost``.
 
-    Parameters
-    ----------
-    folder
-        Where the files are; by default ``$PMT_DATA/frost``.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        uint8, shape (H, W, 3) each, RGB; transparency is ignored.
-
-    Raises
-    ------
-    FileNotFoundError
-        No folder is known, or files are missing: which, and where to get them.
-    ValueError
-        Files do not decode: which.
-    ModuleNotFoundError
-        Pillow is not installed.
+    The error names all files that are missing (FileNotFoundError) or do not decode (ValueError),
+    and says where to get them.
     """
     where = _folder(folder)
     missing = [name for name in FILES if not (where / name).is_file()]
@@ -146,7 +120,7 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path:
 @functools.lru_cache(maxsize=2 * len(FILES))
 def _decoded(path: Path, modified: int, size: int) -> Images:
     """Decode a file; a changed one, by its time or size, is decoded again."""
-    with pillow("frost").open(path) as picture:
+    with _pillow().open(path) as picture:
         pixels = np.array(picture.convert("RGB"))
     pixels.flags.writeable = False
     return pixels
@@ -168,27 +142,29 @@ class Snow(NamedTuple):
     kept: float
 
 
+@corruption(
+    cifar10=(
+        Snow(0.1, 0.2, 1.0, 0.6, 8, 3.0, 0.95),
+        Snow(0.1, 0.2, 1.0, 0.5, 10, 4.0, 0.9),
+        Snow(0.15, 0.3, 1.75, 0.55, 10, 4.0, 0.9),
+        Snow(0.25, 0.3, 2.25, 0.6, 12, 6.0, 0.85),
+        Snow(0.3, 0.3, 1.25, 0.65, 14, 12.0, 0.8),
+    ),
+    imagenet=(
+        Snow(0.1, 0.3, 3.0, 0.5, 10, 4.0, 0.8),
+        Snow(0.2, 0.3, 2.0, 0.5, 12, 4.0, 0.7),
+        Snow(0.55, 0.3, 4.0, 0.9, 12, 8.0, 0.7),
+        Snow(0.55, 0.3, 4.5, 0.85, 12, 8.0, 0.65),
+        Snow(0.55, 0.3, 2.5, 0.85, 12, 12.0, 0.55),
+    ),
+)
 def snow(images: Images, constants: Snow, generators: Generators) -> Pixels:
     """Whiten the image, then add a layer of streaks and the same layer turned upside down.
 
     The layer is normal noise of the constants' mean and deviation, enlarged by `zoom`; what is
     below `threshold` is dark. The rest is blurred along a line
-    (:func:`pmt.corruptions.blur.trail`). Of the image a share `kept` stays, the remainder
-    is no darker than half grey plus 1.5 times its luma.
-
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    constants
-        Of the severity.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    (:func:`pmt.corruptions.blur.trail`). A share `kept` of the image stays, the remainder is no
+    darker than half gray plus 1.5 times its luma.
     """
     noise = standard_normal(images.shape[:3], generators)
     angles = [generator.uniform(*ANGLES) for generator in generators]
@@ -212,28 +188,31 @@ class Frost(NamedTuple):
     stride: int
 
 
+@corruption(
+    cifar10=(
+        Frost(1.0, 0.2, 5),
+        Frost(1.0, 0.3, 5),
+        Frost(0.9, 0.4, 5),
+        Frost(0.85, 0.4, 5),
+        Frost(0.75, 0.45, 5),
+    ),
+    imagenet=(
+        Frost(1.0, 0.4, 1),
+        Frost(0.8, 0.6, 1),
+        Frost(0.7, 0.7, 1),
+        Frost(0.65, 0.7, 1),
+        Frost(0.6, 0.75, 1),
+    ),
+    needs_overlays=True,
+)
 def frost(
     images: Images, constants: Frost, generators: Generators, *, overlays: Overlays
 ) -> Images:
     """Add a random part of a random overlay.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3; one channel gets the luma of the overlay.
-    constants
-        Of the severity. Of the overlays every `stride`-th pixel is used, from the middle one of
-        the first `stride` on: what OpenCV's linear resizing to 1 / 5 comes to, for it does not
-        average. An overlay smaller than the image is enlarged to cover it.
-    generators
-        One random generator an image.
-    overlays
-        As of :func:`pmt.corruptions.weather.read_overlays`.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C), clipped and truncated.
+    Images of one channel get its luma. Every `stride`-th pixel of an overlay is used, from the
+    middle one of the first `stride` on: OpenCV's linear resizing to 1 / 5 comes to that, for it
+    does not average. An overlay smaller than the image is enlarged to cover it.
     """
     height, width, channels = images.shape[1:]
     start = constants.stride // 2
@@ -255,7 +234,7 @@ def _covering(overlay: Images, height: int, width: int) -> Images:
     factor = max(height / overlay.shape[0], width / overlay.shape[1])
     if factor <= 1.0:
         return overlay
-    module = pillow("frost")
+    module = _pillow()
     size = (math.ceil(overlay.shape[1] * factor), math.ceil(overlay.shape[0] * factor))
     larger: Images = np.asarray(
         module.fromarray(np.ascontiguousarray(overlay)).resize(size, module.Resampling.BILINEAR)
@@ -263,28 +242,24 @@ def _covering(overlay: Images, height: int, width: int) -> Images:
     return larger
 
 
+def _pillow() -> Any:
+    return import_extra("PIL.Image", "frost needs Pillow", "data")
+
+
 def map_size(height: int, width: int) -> int:
     """Side of the fog's map: the next power of two that covers the image, at least 2."""
     return max(2, 1 << (max(height, width) - 1).bit_length())
 
 
+@corruption(
+    cifar10=((0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75)),
+    imagenet=((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)),
+)
 def fog(images: Images, density_and_decay: tuple[float, float], generators: Generators) -> Pixels:
     """Add a fog map, the same for all channels, and keep the image's own maximum.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C).
-    density_and_decay
-        Height of the map as a share of full scale, and the decay of
-        :func:`pmt.corruptions.weather.plasma_fractal`.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
+    The constants: height of the map as a share of full scale, and the decay of
+    :func:`plasma_fractal`.
     """
     density, decay = density_and_decay
     height, width = images.shape[1:3]
@@ -312,7 +287,7 @@ Numbers = npt.NDArray[Any]
 class Spatter(NamedTuple):
     """Constants of a severity; shares are of full scale, lengths in pixels.
 
-    `strength` is the largest share of the water's colour that is added, or for mud the deviation
+    `strength` is the largest share of the water's color that is added, or for mud the deviation
     of the Gaussian that smooths its splashes.
     """
 
@@ -324,62 +299,58 @@ class Spatter(NamedTuple):
     is_mud: bool
 
 
+@corruption(
+    cifar10=(
+        Spatter(0.62, 0.1, 0.7, 0.7, 0.5, is_mud=False),
+        Spatter(0.65, 0.1, 0.8, 0.7, 0.5, is_mud=False),
+        Spatter(0.65, 0.3, 1.0, 0.69, 0.5, is_mud=False),
+        Spatter(0.65, 0.1, 0.7, 0.69, 0.6, is_mud=True),
+        Spatter(0.65, 0.1, 0.5, 0.68, 0.6, is_mud=True),
+    ),
+    imagenet=(
+        Spatter(0.65, 0.3, 4.0, 0.69, 0.6, is_mud=False),
+        Spatter(0.65, 0.3, 3.0, 0.68, 0.6, is_mud=False),
+        Spatter(0.65, 0.3, 2.0, 0.68, 0.5, is_mud=False),
+        Spatter(0.65, 0.3, 1.0, 0.65, 1.5, is_mud=True),
+        Spatter(0.67, 0.4, 1.0, 0.65, 1.5, is_mud=True),
+    ),
+)
 def spatter(images: Images, constants: Spatter, generators: Generators) -> Pixels:
     """Put a liquid on the image wherever smooth noise is above a threshold.
 
-    Water adds its colour, most where the drop is thick and its relief bright; mud covers.
-    Images of one channel get the luma of the colour.
+    Water adds its color, most where the drop is thick and its relief bright; mud covers.
+    Images of one channel get the luma of the color.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    constants
-        Of the severity.
-    generators
-        One random generator an image.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (N, H, W, C), full scale 1.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        SciPy is not installed.
-
-    Notes
-    -----
     The published script divides zero by zero where no pixel is above the threshold, and lets
     liquid thicker than full scale overflow; here the image stays, and the liquid is full scale.
     """
-    smooth = ndimage("spatter").gaussian_filter
+    ndimage = import_extra("scipy.ndimage", "spatter needs SciPy", "data")
+    smooth = ndimage.gaussian_filter
     noise = standard_normal(images.shape[:3], generators)
     noise = constants.mean + constants.deviation * noise
     liquid = smooth(noise, (0, constants.smoothness, constants.smoothness), mode="nearest")
     liquid[liquid < constants.threshold] = 0.0
     pixels = images / 255.0
-    colour = MUD if constants.is_mud else WATER
+    color = MUD if constants.is_mud else WATER
     if images.shape[3] == 1:
-        colour = luma(colour)
+        color = luma(color)
     if not constants.is_mud:
-        light = constants.strength * _light_of_water(liquid)
-        pixels += light[..., None] * colour
+        light = constants.strength * _light_of_water(liquid, ndimage)
+        pixels += light[..., None] * color
         return pixels
     splashes = (liquid > constants.threshold).astype(np.float64)
     cover = smooth(splashes, (0, constants.strength, constants.strength), mode="nearest")
     cover[cover < LEAST_MUD] = 0.0
-    muddy: Pixels = pixels * (1.0 - cover[..., None]) + cover[..., None] * colour
+    muddy: Pixels = pixels * (1.0 - cover[..., None]) + cover[..., None] * color
     return muddy
 
 
-def _light_of_water(liquid: Layers) -> Layers:
+def _light_of_water(liquid: Layers, ndimage: ModuleType) -> Layers:
     """How bright the drops are, 0 to 1 in each image."""
     thickness = (np.minimum(liquid, 1.0) * 255).astype(np.uint8)
-    edges = canny_edges(thickness, *EDGE_THRESHOLDS, ndimage("spatter"))
+    edges = canny_edges(thickness, *EDGE_THRESHOLDS, ndimage)
     distance = np.minimum(chamfer_distance(edges), FARTHEST)
-    height = _equalised((_sum_of_nine(distance) / 9.0).astype(np.uint8))
+    height = _equalized((_sum_of_nine(distance) / 9.0).astype(np.uint8))
     relief = np.clip(_correlated(height.astype(np.int64), RELIEF), 0, 255)
     # Nine times the mean, in integers: a ninth never ends in one half, so there are no ties.
     relief = (2 * _sum_of_nine(relief) + 9) // 18
@@ -389,8 +360,8 @@ def _light_of_water(liquid: Layers) -> Layers:
     return light
 
 
-def _equalised(layers: Bytes) -> Bytes:
-    """Spread the grey levels so that each is as frequent, as OpenCV's equalizeHist."""
+def _equalized(layers: Bytes) -> Bytes:
+    """Spread the gray levels so that each is as frequent, as OpenCV's equalizeHist."""
     count, height, width = layers.shape
     keys = layers + 256 * np.arange(count)[:, None, None]
     histogram = np.bincount(keys.ravel(), minlength=256 * count).reshape(count, 256)

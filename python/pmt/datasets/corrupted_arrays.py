@@ -48,7 +48,7 @@ class CorruptionManifest:
     split
         "train" or "test".
     seed
-        The seed that the user chose; see :func:`pmt.corruptions.draws`.
+        The seed that the user chose; see :func:`pmt.corruptions.split_seed`.
     constants
         Whose constants: "cifar10" or "imagenet".
     images

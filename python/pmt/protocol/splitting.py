@@ -200,5 +200,5 @@ def _check_apart(train: ImagePool, test: ImagePool) -> None:
     if made and train.seed == test.seed:
         raise ValueError(
             f"train and test are both corrupted with seed = {train.seed}: the noise of an image "
-            "would return in the other; use pmt.corruptions.draws"
+            "would return in the other; use pmt.corruptions.split_seed"
         )

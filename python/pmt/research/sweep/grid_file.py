@@ -10,7 +10,7 @@ from typing import Any
 
 from pmt import corruptions
 from pmt._util.parsing import parse_toml
-from pmt.corruptions.constants import CONSTANTS
+from pmt.corruptions import CONSTANTS
 from pmt.protocol import PROTOCOLS
 
 __all__ = [

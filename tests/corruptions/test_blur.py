@@ -1,19 +1,15 @@
-"""Defocus, glass, motion and zoom blur: against slow definitions and the published programs."""
+"""Defocus, gaussian, glass, motion and zoom blur: slow definitions, the published programs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from corruption_inputs import constants_of, made_images
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.blur import disk, gaussian_blur, glass_blur, motion_blur, trail, zoom_blur
-from pmt.corruptions.constants import CIFAR10, CONSTANTS, IMAGENET
-
-
-def made_images(count: int = 2, height: int = 14, width: int = 17) -> np.ndarray:
-    n, y, x, c = np.indices((count, height, width, 3))
-    return ((n * 31 + y * 17 + x * 11 + c * 71 + x * y * (c + 1)) % 256).astype(np.uint8)
+from pmt.corruptions.catalogue import CATALOGUE
 
 
 def point(side: int = 33) -> np.ndarray:
@@ -26,10 +22,29 @@ def generators(seeds: range) -> list[np.random.Generator]:
     return [np.random.default_rng(seed) for seed in seeds]
 
 
+@pytest.mark.parametrize(
+    ("severity", "center", "beside"),
+    [(1, 215, 9), (2, 112, 28), (3, 82, 29), (4, 63, 29), (5, 40, 24)],
+)
+def test_gaussian_blur_of_a_point(severity: int, center: int, beside: int) -> None:
+    # The literals are those of scipy.ndimage.gaussian_filter, mode "nearest", truncate 4.
+    image = np.zeros((1, 15, 15, 1), np.uint8)
+    image[0, 7, 7] = 255
+    blurred = corrupt(image, "gaussian_blur", severity)[0, :, :, 0]
+    assert (blurred[7, 7], blurred[7, 8], blurred[6, 7]) == (center, beside, beside)
+    np.testing.assert_array_equal(blurred, blurred.T)
+    np.testing.assert_array_equal(blurred, blurred[::-1])
+
+
+def test_gaussian_blur_keeps_what_is_flat_up_to_the_border() -> None:
+    blurred = corrupt(np.full((1, 5, 7, 3), 200, np.uint8), "gaussian_blur", 5)
+    assert set(np.unique(blurred)) <= {199, 200}
+
+
 # What OpenCV's GaussianBlur of the disks and filter2D give, truncated: around the middle, and how
 # many pixels are not black.
 @pytest.mark.parametrize(
-    ("constants", "severity", "centre", "beside", "diagonal", "lit"),
+    ("constants", "severity", "center", "beside", "diagonal", "lit"),
     [
         ("cifar10", 1, 215, 9, 0, 5),
         ("cifar10", 2, 157, 21, 2, 9),
@@ -42,25 +57,24 @@ def generators(seeds: range) -> list[np.random.Generator]:
     ],
 )
 def test_defocus_blur_of_a_point(
-    constants: str, severity: int, centre: int, beside: int, diagonal: int, lit: int
+    constants: str, severity: int, center: int, beside: int, diagonal: int, lit: int
 ) -> None:
     blurred = corrupt(point(), "defocus_blur", severity, constants=constants)[0, :, :, 0]
-    assert blurred[16, 16] == centre
+    assert blurred[16, 16] == center
     assert blurred[16, 15] == blurred[17, 16] == beside
     assert blurred[15, 15] == blurred[17, 15] == diagonal
     assert np.count_nonzero(blurred) == lit
 
 
 def test_the_disks_of_defocus_blur() -> None:
-    for constants in (CIFAR10, IMAGENET):
-        for constant in constants["defocus_blur"]:
-            kernel = disk(*constant)
-            assert kernel.shape == ((21, 21) if constant[0] == 10.0 else (17, 17))
-            # Disks of 8 and 10 pixels touch the edge of their grid, where softening mirrors them.
-            total = {8.0: 1.0130, 10.0: 1.0108}.get(constant[0], 1.0)
-            assert kernel.sum() == pytest.approx(total, abs=1e-4)
-            np.testing.assert_allclose(kernel, kernel.T, atol=1e-15)
-            np.testing.assert_allclose(kernel, kernel[::-1], atol=1e-15)
+    for constant in constants_of("defocus_blur"):
+        kernel = disk(*constant)
+        assert kernel.shape == ((21, 21) if constant[0] == 10.0 else (17, 17))
+        # Disks of 8 and 10 pixels touch the edge of their grid, where softening mirrors them.
+        total = {8.0: 1.0130, 10.0: 1.0108}.get(constant[0], 1.0)
+        assert kernel.sum() == pytest.approx(total, abs=1e-4)
+        np.testing.assert_allclose(kernel, kernel.T, atol=1e-15)
+        np.testing.assert_allclose(kernel, kernel[::-1], atol=1e-15)
     # 317 pixels lie within 10 pixels of the middle.
     assert disk(10.0, 0.5)[10, 10] == pytest.approx(1 / 317)
 
@@ -68,7 +82,7 @@ def test_the_disks_of_defocus_blur() -> None:
 @pytest.mark.parametrize(("constants", "severity"), [("cifar10", 3), ("imagenet", 1)])
 def test_defocus_blur_pixel_by_pixel(constants: str, severity: int) -> None:
     images = made_images(count=1, height=9, width=12)
-    kernel = disk(*CONSTANTS[constants]["defocus_blur"][severity - 1])
+    kernel = disk(*CATALOGUE["defocus_blur"].constants[constants][severity - 1])
     mirrored = np.pad(images[0] / 255.0, ((8, 8), (8, 8), (0, 0)), mode="reflect")
     expected = np.empty(images.shape[1:])
     for y, x, c in np.ndindex(expected.shape):
@@ -149,7 +163,7 @@ def test_motion_blur_is_that_of_imagemagick() -> None:
     ],
 )
 def test_a_point_leaves_half_a_gaussian_behind(severity: int, tail: list[int]) -> None:
-    radius, deviation = CIFAR10["motion_blur"][severity - 1]
+    radius, deviation = constants_of("motion_blur")[severity - 1]
     blurred = trail(point(), radius, deviation, [0.0])[0, :, :, 0]
     assert blurred[16, 16:8:-1].tolist() == tail
     assert np.count_nonzero(blurred) == np.count_nonzero(blurred[16, :17])
@@ -167,41 +181,34 @@ def test_motion_blur_goes_at_most_45_degrees_up_or_down() -> None:
     assert rows.max() > 0.8
 
 
-@pytest.mark.parametrize(
-    ("constants", "counts"), [(CIFAR10, [7, 12, 16, 21, 26]), (IMAGENET, [12, 16, 11, 13, 11])]
-)
-def test_the_factors_of_zoom_blur_are_those_of_arange(
-    constants: dict[str, tuple[tuple[float, float], ...]], counts: list[int]
-) -> None:
-    assert [len(np.arange(1, *each)) for each in constants["zoom_blur"]] == counts
+def test_the_factors_of_zoom_blur_are_those_of_arange() -> None:
+    counts = [len(np.arange(1, *each)) for each in constants_of("zoom_blur")]
+    assert counts == [7, 12, 16, 21, 26, 12, 16, 11, 13, 11]
 
 
-def centre_enlarged(image: np.ndarray, factor: float) -> np.ndarray:
+def center_enlarged(image: np.ndarray, factor: float) -> np.ndarray:
     """The published definition, for square images, on scipy.ndimage.zoom."""
     side = len(image)
     small = int(np.ceil(side / factor))
     start = (side - small) // 2
-    centre = image[start : start + small, start : start + small]
-    large = ndimage.zoom(centre, (factor, factor, 1), order=1)
+    center = image[start : start + small, start : start + small]
+    large = ndimage.zoom(center, (factor, factor, 1), order=1)
     cut = (len(large) - side) // 2
     return large[cut : cut + side, cut : cut + side]
 
 
-@pytest.mark.parametrize("constants", [CIFAR10, IMAGENET])
 @pytest.mark.parametrize("side", [1, 6, 32])
-def test_zoom_blur_is_the_mean_of_scipys_zooms(
-    constants: dict[str, tuple[tuple[float, float], ...]], side: int
-) -> None:
+def test_zoom_blur_is_the_mean_of_scipys_zooms(side: int) -> None:
     images = made_images(2, side, side)
-    for constant in constants["zoom_blur"]:
+    for constant in constants_of("zoom_blur"):
         factors = np.arange(1, *constant)
         result = zoom_blur(images, constant, [])
         for image, blurred in zip(images / 255.0, result, strict=True):
-            total = image + sum(centre_enlarged(image, factor) for factor in factors)
+            total = image + sum(center_enlarged(image, factor) for factor in factors)
             np.testing.assert_allclose(blurred, total / (len(factors) + 1), atol=1e-6)
 
 
-def test_zoom_blur_keeps_the_centre_and_moves_the_border_outwards() -> None:
+def test_zoom_blur_keeps_the_center_and_moves_the_border_outwards() -> None:
     images = np.zeros((1, 33, 33, 1), np.uint8)
     images[0, 15:18] = 255
     blurred = corrupt(images, "zoom_blur", 5)[0, :, :, 0]

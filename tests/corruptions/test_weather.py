@@ -1,4 +1,4 @@
-"""Snow and frost: against slow definitions, and what frost says where it has no overlays."""
+"""Snow, frost and fog: slow definitions, and what frost says where it has no overlays."""
 
 from __future__ import annotations
 
@@ -7,19 +7,75 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corruption_inputs import constants_of, flat, made_images
 from frost_overlays import NAMES, made_overlay, write_overlays
 from PIL import Image
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.blur import trail
-from pmt.corruptions.constants import CIFAR10, IMAGENET
-from pmt.corruptions.weather import Frost, Snow, frost, read_overlays, snow
+from pmt.corruptions.weather import Frost, Snow, frost, plasma_fractal, read_overlays, snow
 
 
-def made_images(height: int = 32, width: int = 32, count: int = 2) -> np.ndarray:
-    n, y, x, c = np.indices((count, height, width, 3))
-    return ((n * 31 + y * 17 + x * 11 + c * 71 + x * y * (c + 1)) % 256).astype(np.uint8)
+@pytest.mark.parametrize(
+    ("severity", "lowest"), [(1, 212.5), (2, 170), (3, 145.71), (4, 127.5), (5, 102)]
+)
+def test_fog_on_white_spans_its_density(severity: int, lowest: float) -> None:
+    foggy = corrupt(flat(255, count=5), "fog", severity)
+    for image in foggy:
+        assert int(image.min()) in (int(lowest), int(lowest) - 1)
+        assert int(image.max()) >= 254
+        np.testing.assert_array_equal(image[..., 0], image[..., 2])
+
+
+def test_fog_leaves_a_black_image_black() -> None:
+    assert corrupt(flat(0, count=2), "fog", 5).max() == 0
+
+
+def test_fog_is_smoother_with_a_larger_decay() -> None:
+    generators = [np.random.default_rng(seed) for seed in range(50)]
+    maps = [plasma_fractal(32, decay, generators) for decay in (1.75, 2.0, 2.5, 3.0)]
+    steps = [float(np.abs(np.diff(each, axis=1)).mean()) for each in maps]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] > 1.3 * steps[3]
+
+
+def point_by_point_plasma(size: int, decay: float, draws: np.ndarray) -> np.ndarray:
+    """Diamond-square from its definition, with the draws in the order center, top, left."""
+    heights = np.zeros((size, size))
+    step, wibble, used = size, 100.0, 0
+    while step >= 2:
+        half, cells = step // 2, size // step
+        center, top, left = draws[used : used + 3 * cells**2].reshape(3, cells, cells) * wibble**2
+        starts = [(i, j) for i in range(cells) for j in range(cells)]
+        for i, j in starts:
+            y, x = i * step + half, j * step + half
+            corners = [
+                heights[(y + a) % size, (x + b) % size]
+                for a in (-half, half)
+                for b in (-half, half)
+            ]
+            heights[y, x] = sum(corners) / 4 + center[i, j]
+        for noise, y_shift, x_shift in ((top, 0, half), (left, half, 0)):
+            for i, j in starts:
+                y, x = i * step + y_shift, j * step + x_shift
+                sides = [
+                    heights[(y + a) % size, (x + b) % size]
+                    for a, b in ((half, 0), (-half, 0), (0, half), (0, -half))
+                ]
+                heights[y, x] = sum(sides) / 4 + noise[i, j]
+        used, step, wibble = used + 3 * cells**2, half, wibble / decay
+    heights -= heights.min()
+    return heights / heights.max()
+
+
+@pytest.mark.parametrize("size", [2, 4, 16])
+def test_plasma_is_diamond_square_point_by_point(size: int) -> None:
+    maps = plasma_fractal(size, 2.0, [np.random.default_rng(seed) for seed in (1, 2)])
+    for seed, heights in zip((1, 2), maps, strict=True):
+        draws = 2 * np.random.default_rng(seed).random(size * size - 1) - 1
+        np.testing.assert_allclose(heights, point_by_point_plasma(size, 2.0, draws), atol=1e-12)
+        assert (heights.min(), heights.max()) == (0.0, 1.0)
 
 
 def snow_by_definition(image: np.ndarray, constants: Snow, seed: int) -> np.ndarray:
@@ -38,13 +94,13 @@ def snow_by_definition(image: np.ndarray, constants: Snow, seed: int) -> np.ndar
     angle = generator.uniform(-135.0, -45.0)
     layer = trail(layer, constants.radius, constants.trail, [angle])[0] / 255.0
     pixels = image / 255.0
-    grey = (pixels * [0.299, 0.587, 0.114]).sum(axis=2, keepdims=True)
-    white = np.maximum(pixels, 1.5 * grey + 0.5)
+    gray = (pixels * [0.299, 0.587, 0.114]).sum(axis=2, keepdims=True)
+    white = np.maximum(pixels, 1.5 * gray + 0.5)
     mixed = constants.kept * pixels + (1 - constants.kept) * white
     return mixed + layer + np.rot90(layer, 2)
 
 
-@pytest.mark.parametrize("constants", [*CIFAR10["snow"], *IMAGENET["snow"]])
+@pytest.mark.parametrize("constants", constants_of("snow"))
 def test_snow_is_its_definition(constants: Snow) -> None:
     images = made_images()
     result = snow(images, constants, [np.random.default_rng(seed) for seed in (5, 6)])
@@ -60,7 +116,7 @@ def test_snow_on_black_is_symmetric_and_bright(severity: int, floor: int, flakes
     snowy = corrupt(np.zeros((40, 32, 32, 3), np.uint8), "snow", severity)
     np.testing.assert_array_equal(snowy, snowy[:, ::-1, ::-1])
     np.testing.assert_array_equal(snowy[..., 0], snowy[..., 2])
-    # A black pixel turns half grey for the share that is not kept; the flakes come on top.
+    # A black pixel turns half gray for the share that is not kept; the flakes come on top.
     assert snowy.min() == floor
     assert snowy.mean() - floor == pytest.approx(flakes, rel=0.15)
 
@@ -73,7 +129,7 @@ def made_overlays() -> tuple[np.ndarray, ...]:
     "constants", [Frost(0.75, 0.45, 1), Frost(1.0, 0.3, 1), Frost(0.9, 0.4, 2)]
 )
 def test_frost_adds_a_part_of_an_overlay(constants: Frost) -> None:
-    images = made_images(20, 25)
+    images = made_images(2, 20, 25)
     overlays = made_overlays()
     result = frost(
         images, constants, [np.random.default_rng(seed) for seed in (3, 4)], overlays=overlays

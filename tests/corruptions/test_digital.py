@@ -1,24 +1,85 @@
-"""Elastic transform, pixelate and JPEG compression: against slow definitions and Pillow itself."""
+"""Brightness, contrast, saturate, elastic transform, pixelate, JPEG: slow definitions."""
 
 from __future__ import annotations
 
+import colorsys
 import io
 import sys
 
 import numpy as np
 import pytest
+from corruption_inputs import constants_of, flat, made_images
 from PIL import Image
 from scipy import ndimage
 
 from pmt.corruptions import corrupt
-from pmt.corruptions.constants import CIFAR10, IMAGENET
 from pmt.corruptions.digital import Elastic, elastic_transform
 from pmt.corruptions.image_operations import bilinear
 
 
-def made_images(height: int = 32, width: int = 32, channels: int = 3) -> np.ndarray:
-    n, y, x, c = np.indices((2, height, width, channels))
-    return ((n * 31 + y * 17 + x * 11 + c * 71 + x * y * (c + 1)) % 256).astype(np.uint8)
+@pytest.mark.parametrize(
+    ("severity", "dark", "light"),
+    [(1, 25, 175), (2, 50, 150), (3, 60, 140), (4, 70, 130), (5, 85, 115)],
+)
+def test_contrast_pulls_towards_the_mean_of_each_channel(
+    severity: int, dark: int, light: int
+) -> None:
+    images = flat(0, count=2, side=4)
+    images[0, :2] = 200
+    images[1, ..., 1] = 90
+    result = corrupt(images, "contrast", severity)
+    # 1 off where the exact value is whole: truncation of a float just below it.
+    np.testing.assert_allclose(result[0, 0, 0], light, atol=1)
+    np.testing.assert_allclose(result[0, 3, 3], dark, atol=1)
+    np.testing.assert_array_equal(result[1, ..., 1], 90)
+    np.testing.assert_array_equal(result[1, ..., 0], 0)
+
+
+@pytest.mark.parametrize(
+    ("severity", "increase"), [(1, 0.05), (2, 0.1), (3, 0.15), (4, 0.2), (5, 0.3)]
+)
+def test_brightness_agrees_with_the_way_through_hsv(severity: int, increase: float) -> None:
+    images = made_images(8, 9, 14)
+    images[0, 0, 0] = 0
+    result = corrupt(images, "brightness", severity)
+    expected = np.empty(images.shape)
+    for place in np.ndindex(images.shape[:3]):
+        hue, saturation, value = colorsys.rgb_to_hsv(*(images[place] / 255.0))
+        brighter = colorsys.hsv_to_rgb(hue, saturation, min(value + increase, 1.0))
+        expected[place] = np.array(brighter) * 255
+    # Truncated, so up to one below; exactly whole values may fall either way.
+    assert (result <= expected + 1e-6).all()
+    assert (result > expected - 1 - 1e-6).all()
+
+
+def test_brightness_of_gray_adds_to_the_value() -> None:
+    assert corrupt(flat(10, channels=1), "brightness", 4).max() == 61
+    assert corrupt(flat(10, channels=1), "brightness", 4).min() == 61
+    assert corrupt(flat(250, channels=1), "brightness", 5).min() == 255
+
+
+@pytest.mark.parametrize(
+    ("severity", "scale", "shift"),
+    [(1, 0.3, 0.0), (2, 0.1, 0.0), (3, 1.5, 0.0), (4, 2.0, 0.1), (5, 2.5, 0.2)],
+)
+def test_saturate_agrees_with_the_way_through_hsv(
+    severity: int, scale: float, shift: float
+) -> None:
+    images = made_images(2, 9, 14)
+    images[0, 0, :2] = [[0], [90]]
+    result = corrupt(images, "saturate", severity)
+    expected = np.empty(images.shape)
+    for place in np.ndindex(images.shape[:3]):
+        hue, saturation, value = colorsys.rgb_to_hsv(*(images[place] / 255.0))
+        changed = min(saturation * scale + shift, 1.0)
+        expected[place] = np.array(colorsys.hsv_to_rgb(hue, changed, value)) * 255
+    assert (result <= expected + 1e-6).all()
+    assert (result > expected - 1 - 1e-6).all()
+
+
+def test_saturate_leaves_one_channel_alone() -> None:
+    image = np.full((1, 4, 4, 1), 51, np.uint8)
+    assert abs(int(corrupt(image, "saturate", 5)[0, 0, 0, 0]) - 51) <= 1
 
 
 def elastic_by_definition(image: np.ndarray, constants: Elastic, seed: int) -> np.ndarray:
@@ -49,15 +110,12 @@ def elastic_by_definition(image: np.ndarray, constants: Elastic, seed: int) -> n
     return result
 
 
-BOTH = (*CIFAR10["elastic_transform"], *IMAGENET["elastic_transform"])
-
-
-@pytest.mark.parametrize("constants", BOTH)
+@pytest.mark.parametrize("constants", constants_of("elastic_transform"))
 @pytest.mark.parametrize("shape", [(32, 32, 3), (21, 40, 1)])
 def test_elastic_transform_is_its_definition(
     constants: Elastic, shape: tuple[int, int, int]
 ) -> None:
-    images = made_images(*shape)
+    images = made_images(2, *shape)
     result = elastic_transform(images, constants, [np.random.default_rng(seed) for seed in (8, 9)])
     for image, bent, seed in zip(images, result, (8, 9), strict=True):
         expected = elastic_by_definition(image, constants, seed)
@@ -104,7 +162,7 @@ def test_a_ramp_is_mirrored_at_its_ends(repeat_edge: bool, expected: list[float]
 def test_pixelate_is_pillows_box_filter_twice(
     constants: str, sides: list[int], channels: int
 ) -> None:
-    images = made_images(32, 32, channels)
+    images = made_images(2, 32, 32, channels)
     for severity, side in enumerate(sides, start=1):
         result = corrupt(images, "pixelate", severity, constants=constants)
         for image, coarse in zip(images, result, strict=True):
@@ -128,7 +186,7 @@ def test_pixelate_makes_blocks() -> None:
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_jpeg_compression_is_pillows(constants: str, qualities: list[int], channels: int) -> None:
-    images = made_images(19, 27, channels)
+    images = made_images(2, 19, 27, channels)
     for severity, quality in enumerate(qualities, start=1):
         result = corrupt(images, "jpeg_compression", severity, constants=constants)
         for image, compressed in zip(images, result, strict=True):

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from frost_overlays import write_overlays
+
+
+@pytest.fixture(scope="module")
+def frost_in_the_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("data")
+    write_overlays(folder / "frost")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PMT_DATA", str(folder))
+        yield
