@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.array_pickle import load_array_pickle
+from pmt._util import safe_pickle
 from pmt.datasets.checks import damaged, missing, read_bytes
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -259,11 +259,43 @@ def _read_pickled_batch(path: Path, variety: Variety, kind: LabelKind) -> Batch:
 
 
 def _read_dict(path: Path, keys: Sequence[str], remedy: str) -> dict[str, Any]:
-    content = load_array_pickle(path, read_bytes(path))
+    content = _unpickled(path)
     if not isinstance(content, dict) or any(key not in content for key in keys):
         wanted = " and ".join(repr(key) for key in keys)
         raise damaged(path, f"not a pickled dict with {wanted}", remedy)
     return content
+
+
+_UINT8 = {"u1": "u1", "|u1": "u1"}
+_PICKLE_REMEDY = "do not open it with pickle.load; download the data set again from its source"
+
+
+def _unpickled(path: Path) -> Any:
+    """Read a pickle with text as keys and arrays in the place of their stand-ins."""
+    data = read_bytes(path)
+    try:
+        content = safe_pickle.load(data, safe_pickle.array_globals(_UINT8), encoding="bytes")
+        if not isinstance(content, dict):
+            return content
+        return {_text(key): _materialized(value) for key, value in content.items()}
+    except safe_pickle.RefusedError as error:
+        raise damaged(path, f"the pickle is refused: {error}", _PICKLE_REMEDY) from None
+    # A damaged pickle makes pickle raise nearly anything: all of it means the same to the user.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise damaged(path, f"not a readable pickle ({reason})", _PICKLE_REMEDY) from None
+
+
+def _text(key: Any) -> Any:
+    return key.decode("latin1") if isinstance(key, bytes) else key
+
+
+def _materialized(value: Any) -> Any:
+    if not isinstance(value, safe_pickle.PickledArray):
+        return value
+    if value.array is None:
+        raise safe_pickle.RefusedError("it holds an array without its state")
+    return value.array
 
 
 def _read_pickled_names(folder: Path, variety: Variety, kind: LabelKind) -> tuple[str, ...] | None:

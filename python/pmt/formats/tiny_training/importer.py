@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from pmt._util.printable import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
-from pmt.formats.tiny_training.archive import Node, read_pickle_bytes
-from pmt.formats.tiny_training.safe_pickle import loads
+from pmt.formats.tiny_training.archive import Node, read_pickle
 from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
 
 _MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
@@ -73,8 +72,7 @@ def read(path: str | Path, *, classes: int | None = None, resolution: int = 128)
     _check_integer("classes", 2 if classes is None else classes, 2, 65536)
     _check_integer("resolution", resolution, 32, 512)
     path = Path(path)
-    data = read_pickle_bytes(path)
-    archive = Node(loads(data, source=path.name), path.name)
+    archive = Node(read_pickle(path), path.name)
     try:
         graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
     except ValueError as error:
