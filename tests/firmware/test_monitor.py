@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import io
 import json
 import sys
@@ -142,14 +141,7 @@ def test_a_port_is_followed_to_the_verdict(capsys, monkeypatch):
 
 
 def test_a_port_needs_pyserial(capsys, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *arguments, **keywords):
-        if name == "serial":
-            raise ImportError(name)
-        return real(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "serial", None)
     assert main(["monitor", "--port", "/dev/ttyACM0"]) == 2
     assert capsys.readouterr().err == (
         'pmt: error: --port needs pyserial: pip install "poor-mans-training[monitor]"\n'

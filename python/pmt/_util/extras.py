@@ -5,15 +5,22 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["import_extra", "missing_extra"]
+__all__ = ["import_extra", "load_pyplot", "missing_extra"]
 
 
 def import_extra(module: str, need: str, extra: str) -> Any:
     """Import a module of an optional package, or raise :func:`missing_extra`."""
     try:
+        # The package first: a module of it may be in the cache although it is gone.
+        importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ImportError as error:
         raise missing_extra(need, extra) from error
+
+
+def load_pyplot() -> Any:
+    """Return matplotlib's pyplot, or raise :func:`missing_extra`."""
+    return import_extra("matplotlib.pyplot", "plots need matplotlib", "plot")
 
 
 def missing_extra(need: str, extra: str) -> ModuleNotFoundError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.extras import load_pyplot
 from pmt.cli import bench_report as report
 from pmt.cli.arguments import add_json, add_layers, add_model, integer, training_options
 from pmt.cli.output import Output
@@ -19,7 +20,7 @@ from pmt.research.benchmark.against import compare_forwards, compare_steps, outp
 from pmt.research.benchmark.forward import profile, time_forwards, time_steps
 from pmt.research.benchmark.rivals import RIVALS, Rival, open_rivals
 from pmt.research.benchmark.timing import Machine
-from pmt.research.plots import load_pyplot, plot_speed
+from pmt.research.plots import plot_speed
 from pmt.train.options import TrainingOptions
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"

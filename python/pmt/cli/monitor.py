@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pmt._util.extras import import_extra
 from pmt.cli.arguments import add_json, integer
 from pmt.cli.output import Output
 from pmt.firmware.monitor import TrainingLog, follow
@@ -67,12 +68,7 @@ def _lines(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _port_lines(port: str, baud: int) -> Iterator[str]:
-    try:
-        import serial
-    except ImportError as error:
-        raise ImportError(
-            '--port needs pyserial: pip install "poor-mans-training[monitor]"'
-        ) from error
+    serial = import_extra("serial", "--port needs pyserial", "monitor")
     with serial.Serial(port, baud) as stream:
         while True:
             yield stream.readline().decode("utf-8", errors="replace")

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import (
     add_data,
     add_json,
@@ -26,7 +27,7 @@ from pmt.cli.process import complain
 from pmt.cli.sources import data_source, load_model
 from pmt.model import Model
 from pmt.protocol import Split
-from pmt.research.plots import load_pyplot, plot_selection
+from pmt.research.plots import plot_selection
 from pmt.train.options import TrainingOptions
 from pmt.train.selection import CRITERIA, Candidate, Selection, default_candidates, select
 

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
 from pmt.cli.output import Output, table
 from pmt.cli.sources import data_source, load_model
 from pmt.protocol import balanced_order
-from pmt.research.plots import load_pyplot
 from pmt.research.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
 from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
 from pmt.research.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv

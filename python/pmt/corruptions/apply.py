@@ -12,6 +12,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import checked_integer, checked_seed
 from pmt.corruptions.catalogue import (
     CATALOGUE,
     SEVERITIES,
@@ -21,7 +22,6 @@ from pmt.corruptions.catalogue import (
     names,
 )
 from pmt.corruptions.weather import map_size, read_overlays
-from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import Dataset
 
 # Bounds the memory (2 MB an intermediate array, which fits a cache), never the result: each image

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pmt.datasets.checks import damaged
+from pmt.datasets.files import damaged
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 # Images and arrays of pixels hardly compress: the archives here unpack to at most three times their

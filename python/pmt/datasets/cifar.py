@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import safe_pickle
-from pmt.datasets.checks import damaged, missing, read_bytes
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
@@ -25,6 +24,7 @@ from pmt.datasets.class_names import (
     names_for,
 )
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.files import damaged, missing, read_bytes
 
 PIXELS = 3 * 32 * 32
 

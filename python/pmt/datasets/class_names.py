@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import damaged
+from pmt.datasets.files import damaged
 
 CIFAR10_CLASSES = (
     "airplane",

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
+from pmt._util.checks import checked_integer
 from pmt._util.parsing import parse_json
-from pmt.datasets.checks import checked_integer, damaged, missing, read_bytes
 from pmt.datasets.cifar import varieties
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -31,6 +31,7 @@ from pmt.datasets.class_names import (
     names_for,
 )
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.files import damaged, missing, read_bytes
 from pmt.datasets.npz import map_npy
 
 FILE_NAME = "manifest.json"

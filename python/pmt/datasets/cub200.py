@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import REMEDY, damaged, read_numbered, read_rows, real, whole
+from pmt.datasets.files import REMEDY, damaged, read_numbered, read_rows, real, whole
 from pmt.datasets.image_files import ImageFiles, listed_files
 
 ARCHIVE_FOLDER = "CUB_200_2011"

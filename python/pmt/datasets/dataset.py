@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_indices, checked_integer, checked_seed
+from pmt._util.checks import checked_integer, checked_seed
 
 
 def checksum(data: Dataset) -> int:
@@ -164,6 +164,32 @@ class Dataset:
     def _permutation(self, seed: int) -> npt.NDArray[np.int64]:
         generator = np.random.Generator(np.random.PCG64(checked_seed(seed)))
         return generator.permutation(len(self))
+
+
+def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.integer]:
+    """Return `indices` of a data set of `count` images as an array of shape (M,), M at least 1.
+
+    Raises
+    ------
+    TypeError
+        They are not integers (a Boolean mask, for instance).
+    ValueError
+        One is out of range, the shape is wrong, or there is none at all.
+    """
+    chosen = np.asarray(indices)
+    if chosen.size == 0:
+        raise ValueError("indices is empty: a data set holds at least one image")
+    if chosen.dtype.kind not in "iu":
+        raise TypeError(
+            f"indices is {chosen.dtype}: must be integers; "
+            "turn a Boolean mask into them with numpy.flatnonzero(mask)"
+        )
+    if chosen.ndim != 1:
+        raise ValueError(f"indices has shape {chosen.shape}: must be one-dimensional")
+    if chosen.min() < 0 or chosen.max() >= count:
+        worst = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise ValueError(f"indices holds {worst}: must be 0 to {count - 1}")
+    return chosen
 
 
 def _checked_images(images: object) -> npt.NDArray[np.uint8]:

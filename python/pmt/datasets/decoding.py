@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pmt._util.progress import ProgressLine
 from pmt._util.threads import thread_count
-from pmt.datasets.checks import Problems
+from pmt.datasets.files import Problems
 from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, upright_size
 
 # Files that a thread takes at a time: also how often progress is shown and Ctrl-C heard.

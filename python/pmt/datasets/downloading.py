@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
+from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt.datasets.archive import unpack
 from pmt.datasets.catalogue import CATALOGUE, RemoteFile, Source
@@ -211,12 +212,6 @@ def _reason(error: BaseException) -> str:
 
 
 def _pooch() -> ModuleType:
-    try:
-        import pooch
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'downloading needs pooch: pip install "poor-mans-training[data]"'
-        ) from None
+    pooch: ModuleType = import_extra("pooch", "downloading needs pooch", "data")
     pooch.get_logger().setLevel("WARNING")
-    module: ModuleType = pooch
-    return module
+    return pooch

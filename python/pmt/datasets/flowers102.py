@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.datasets.checks import damaged
+from pmt.datasets.files import damaged
 from pmt.datasets.image_files import ImageFiles, listed_files
 from pmt.datasets.mat_file import REMEDY, read_mat, whole_numbers
 

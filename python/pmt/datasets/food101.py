@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pmt.datasets.checks import Problems, read_rows
+from pmt.datasets.files import Problems, read_rows
 from pmt.datasets.image_files import ImageFiles, listed_files
 
 ARCHIVE_FOLDER = "food-101"

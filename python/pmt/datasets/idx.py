@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import damaged, largest_unpacked, missing, read_bytes
 from pmt.datasets.class_names import names_for
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.files import damaged, largest_unpacked, missing, read_bytes
 
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTE = 0x08

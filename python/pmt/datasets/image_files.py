@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import Problems, checked_indices, damaged
-from pmt.datasets.dataset import Dataset
+from pmt.datasets.dataset import Dataset, checked_indices
 from pmt.datasets.decoding import decode_files
+from pmt.datasets.files import Problems, damaged
 from pmt.datasets.picture import Fit
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pmt.datasets.checks import Problems, damaged, missing
 from pmt.datasets.cub200 import has_cub200, list_cub200
+from pmt.datasets.files import Problems, damaged, missing
 from pmt.datasets.flowers102 import has_flowers102, list_flowers102
 from pmt.datasets.food101 import has_food101, list_food101
 from pmt.datasets.image_files import ImageFiles, renamed

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_integer, checked_size, damaged, missing
+from pmt._util.checks import checked_integer, checked_size
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.decoding import have_one_size
+from pmt.datasets.files import damaged, missing
 from pmt.datasets.idx import has_idx, read_idx
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.image_layouts import SPLITS, find_image_files

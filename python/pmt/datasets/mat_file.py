@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import damaged, missing
+from pmt.datasets.files import damaged, missing
 
 REMEDY = "download it again"
 # The largest of the annotation files has 185,758 bytes, and unpacks to some five million.

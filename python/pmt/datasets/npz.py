@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import warnings
@@ -15,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt.datasets.checks import damaged, largest_unpacked, missing
+from pmt._util.npz import write_npz
 from pmt.datasets.class_names import names_for
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.files import damaged, largest_unpacked, reading
 
 MAGIC = np.lib.format.MAGIC_PREFIX
 
@@ -44,15 +44,10 @@ def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
     ValueError
         The file cannot be read, is no .npy file, or is longer or shorter than its header says.
     """
-    try:
+    with reading(path, remedy):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
         size = path.stat().st_size
-    except FileNotFoundError:
-        raise missing(path, "no such file", remedy) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise damaged(path, f"cannot be read ({reason})", "check the file and its rights") from None
     if magic != MAGIC:
         raise damaged(path, "not a .npy file", remedy)
     try:
@@ -95,8 +90,6 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
 
 
 REMEDY = "write it again, for instance with pmt.datasets.save_npz"
-# The earliest time a zip can hold: the bytes of a saved file must not depend on the clock.
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class _RefusedError(Exception):
@@ -122,14 +115,8 @@ def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
         The file is damaged, an array is missing or has the wrong dtype or shape, or a label has
         no name.
     """
-    try:
-        with path.open("rb") as file:
-            return read_npz_stream(file, str(path), class_names)
-    except FileNotFoundError:
-        raise missing(path, "no such file", "check the path") from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise damaged(path, f"cannot be read ({reason})", "check the file and its rights") from None
+    with reading(path, "check the path"), path.open("rb") as file:
+        return read_npz_stream(file, str(path), class_names)
 
 
 def read_npz_stream(
@@ -179,34 +166,17 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         "images": dataset.images,
         "labels": dataset.labels.astype("<i8"),
         "class_names": np.array(dataset.class_names).astype("<U"),
-        "name": np.array(dataset.name).astype("<U"),
+        "name": np.array([dataset.name]).astype("<U"),
     }
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with aside.open("wb") as file:
-            _write_arrays(file, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(target)
+        with atomic_file.writing(target, dataset.images.nbytes) as file:
+            write_npz(file, arrays, compressed=True)
     except OSError as error:
-        reason = error.strerror or str(error)
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = cause.strerror or str(cause)
         raise OSError(
             f"{target}: cannot be written ({reason}); check the folder, its rights and its space"
         ) from None
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _write_arrays(file: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    with zipfile.ZipFile(file, "w") as archive:
-        for key, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{key}.npy", ZIP_EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3
-            entry.external_attr = 0o644 << 16
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(entry, content.getvalue())
 
 
 def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import import_extra
+
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -88,13 +90,10 @@ class UndecodableError(Exception):
 
 def pillow() -> ModuleType:
     """Import Pillow's Image module, or say how to install it."""
-    try:
-        from PIL import Image
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'decoding and resizing images needs Pillow: pip install "poor-mans-training[data]"'
-        ) from None
-    return Image
+    module: ModuleType = import_extra(
+        "PIL.Image", "decoding and resizing images needs Pillow", "data"
+    )
+    return module
 
 
 def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.datasets.checks import missing
+from pmt.datasets.files import missing
 from pmt.datasets.image_files import ImageFiles, listed_files
 from pmt.datasets.mat_file import field, read_mat, texts, whole_numbers
 

@@ -8,9 +8,9 @@ from importlib import resources
 from pathlib import Path
 
 from pmt.datasets.catalogue import CATALOGUE
-from pmt.datasets.checks import missing
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset
+from pmt.datasets.files import missing
 from pmt.datasets.image_layouts import SPLITS
 from pmt.datasets.npz import read_npz_stream
 

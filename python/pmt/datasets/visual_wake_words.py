@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.parsing import parse_json
-from pmt.datasets.checks import Problems, damaged, missing, read_bytes
+from pmt.datasets.files import Problems, damaged, missing, read_bytes
 from pmt.datasets.image_files import ImageFiles, listed_files
 
 CLASS_NAMES = ("not-person", "person")

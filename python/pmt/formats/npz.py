@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.npz import npz_bytes
 from pmt.net.graph import Graph, Op, check_graph, is_layer
 
 __all__ = ["layer_arrays", "npz_arrays"]
 
-_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold
 _ARRAYS = ("weights", "bias", "weight_scales")
 
 
@@ -46,7 +44,7 @@ def npz_arrays(graph: Graph) -> bytes:
         if is_layer(op):
             for name, values in layer_arrays(graph, op).items():
                 arrays[f"{op.name}/{name}"] = values
-    return _archive(arrays)
+    return npz_bytes(arrays)
 
 
 def layer_arrays(graph: Graph, op: Op) -> dict[str, npt.NDArray[Any]]:
@@ -83,21 +81,6 @@ def layer_arrays(graph: Graph, op: Op) -> dict[str, npt.NDArray[Any]]:
         "output_scale": np.array(target.scale, np.float32),
         "output_zero_point": np.array(target.zero_point, np.int32),
     }
-
-
-def _archive(arrays: dict[str, npt.NDArray[Any]]) -> bytes:
-    """Write arrays as numpy.savez does, with the same bytes on every version and at any time."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, values in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", _ZIP_EPOCH)
-            entry.create_system = 3
-            entry.external_attr = 0o644 << 16
-            content = io.BytesIO()
-            little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-            np.lib.format.write_array(content, little.reshape(values.shape), allow_pickle=False)
-            archive.writestr(entry, content.getvalue())
-    return file.getvalue()
 
 
 def _structure(graph: Graph) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.checks import checked_integer
+from pmt._util.checks import checked_integer
 
 __all__ = [
     "PairedMargin",

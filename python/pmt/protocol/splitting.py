@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import checked_integer, checked_seed
 from pmt.datasets import Dataset
-from pmt.datasets.checks import checked_integer, checked_seed
 from pmt.datasets.dataset import checksum
 from pmt.protocol.image_pool import ImagePool
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pmt._util.extras import load_pyplot
 from pmt.model import Model
 from pmt.research.benchmark.forward import OpTimes
 from pmt.research.benchmark.timing import Machine
@@ -13,20 +14,9 @@ from pmt.research.profile import Profile
 from pmt.train.costs.memory import PARTS
 from pmt.train.selection import Candidate, Selection
 
-__all__ = ["load_pyplot", "plot_memory", "plot_selection", "plot_speed"]
+__all__ = ["plot_memory", "plot_selection", "plot_speed"]
 
 _BEST, _RIVAL, _WORSE = "C0", "C9", "0.7"
-
-
-def load_pyplot() -> Any:
-    """Return matplotlib's pyplot, or raise an ImportError that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'plots need matplotlib: pip install "poor-mans-training[plot]"'
-        ) from error
-    return plt
 
 
 def plot_memory(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pmt._util.extras import import_extra, load_pyplot
 from pmt.model import Model
 
 if TYPE_CHECKING:
@@ -119,13 +120,8 @@ class RunResult:
         ImportError
             If matplotlib is missing.
         """
-        try:
-            import matplotlib.pyplot as plt
-            from matplotlib.ticker import MaxNLocator
-        except ImportError as error:
-            raise ImportError(
-                'plots need matplotlib: pip install "poor-mans-training[plot]"'
-            ) from error
+        plt = load_pyplot()
+        ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
         right = ax.twinx()
@@ -156,5 +152,5 @@ class RunResult:
             fontsize="small",
             frameon=False,
         )
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
         return ax

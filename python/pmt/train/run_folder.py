@@ -14,7 +14,6 @@ import io
 import json
 import os
 import platform
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.npz import npz_bytes
 from pmt.model import Model
 from pmt.train.run_config import RunConfig, RunOptions
 from pmt.train.run_lock import RunLock
@@ -170,7 +170,7 @@ class RunFolder:
         training: dict[str, Any] = {"step": step}
         if state:
             # First, under its step's name: the model, written last, says which one is valid.
-            atomic_file.write_bytes(self._state_file(step), _npz(state))
+            atomic_file.write_bytes(self._state_file(step), npz_bytes(state, mode=0o600))
             training["state"] = True
         self._save_model(model, self.checkpoint, training)
         for old in self.path.glob("checkpoint-*.npz"):
@@ -316,17 +316,6 @@ class RunFolder:
         """Mark the run as finished."""
         self.check_there()
         atomic_file.write_text(self.path / "DONE", "")
-
-
-def _npz(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, array in arrays.items():
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
-            # Under a fixed date: the same state makes the same bytes.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
-    return packed.getvalue()
 
 
 def _environment() -> dict[str, Any]:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import checked_integer
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
-from pmt.datasets.checks import checked_integer
 from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
 from pmt.protocol.intervals import PairedMargin, paired_margin

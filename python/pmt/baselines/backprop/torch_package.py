@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import import_extra
+
 __all__ = ["tensor_of", "torch"]
 
 
-def _imported() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(
-            'back-propagation needs the package torch: pip install "poor-mans-training[torch]"'
-        ) from None
-    return torch
-
-
-torch: Any = _imported()
+torch: Any = import_extra("torch", "back-propagation needs the package torch", "torch")
 
 
 def tensor_of(array: npt.NDArray[Any]) -> Any:

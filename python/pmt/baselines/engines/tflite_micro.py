@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.extras import import_extra
 from pmt.formats.tflite.file import FileModel, read_file
 from pmt.model import Model
 from pmt.model.loading import load
@@ -346,15 +347,8 @@ class _Places:
 
 def interpreter_package() -> Any:
     """Return the module with the interpreter; raise ImportError with a hint where it is missing."""
-    try:
-        from tflite_micro import runtime
-    except ImportError:
-        raise ImportError(
-            "TensorFlow Lite Micro needs the package tflite_micro: "
-            'pip install "poor-mans-training[tflm]"',
-            name="tflite_micro",
-        ) from None
-    return runtime
+    need = "TensorFlow Lite Micro needs the package tflite_micro"
+    return import_extra("tflite_micro.runtime", need, "tflm")
 
 
 def _writable(content: bytes) -> tuple[bytes, npt.NDArray[np.uint8]]:

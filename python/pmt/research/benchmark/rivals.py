@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import missing_extra
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
@@ -194,6 +195,4 @@ class LiteRT:
 
 
 def _missing(package: str) -> ImportError:
-    return ImportError(
-        f'--against needs the package {package}: pip install "poor-mans-training[bench]"'
-    )
+    return missing_extra(f"--against needs the package {package}", "bench")

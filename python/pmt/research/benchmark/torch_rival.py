@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import import_extra
 from pmt.formats.onnx.exporter import oihw
 from pmt.model import Model
 from pmt.net.graph import Graph, Op
@@ -177,10 +178,4 @@ class MezoStep:
 
 
 def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(
-            '--against needs the package torch: pip install "poor-mans-training[torch]"'
-        ) from None
-    return torch
+    return import_extra("torch", "--against needs the package torch", "torch")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.extras import import_extra
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Cell, Pivot
 
@@ -74,13 +74,8 @@ def plot_curves(table: Pivot, path: str | Path) -> None:
     OSError
         If the file cannot be written.
     """
-    try:
-        matplotlib: Any = importlib.import_module("matplotlib")
-        figure_module: Any = importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise ImportError(
-            '--plot needs matplotlib: pip install "poor-mans-training[plot]"'
-        ) from error
+    matplotlib = import_extra("matplotlib", "--plot needs matplotlib", "plot")
+    figure_module = import_extra("matplotlib.figure", "--plot needs matplotlib", "plot")
     curves = {key: mean_curve(cell) for key, cell in table.cells.items()}
     columns = [c for c in table.columns if any(curves[row, c] for row in table.rows)]
     if not columns:

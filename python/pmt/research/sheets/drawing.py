@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from pmt._util.extras import import_extra
 from pmt.datasets.picture import to_picture
 from pmt.research.sheets.sheet import Image, Sheet
 
@@ -244,14 +245,9 @@ class _Drawing:
 
 def _pillow() -> tuple[ModuleType, Any]:
     """Return Pillow's Image module and a function that gives a font of a size in pixels."""
-    try:
-        from PIL import Image as module
-        from PIL import ImageFont
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'contact sheets need Pillow: pip install "poor-mans-training[data]"'
-        ) from None
-    return module, lambda size: ImageFont.load_default(size=size)
+    module: ModuleType = import_extra("PIL.Image", "contact sheets need Pillow", "data")
+    fonts = import_extra("PIL.ImageFont", "contact sheets need Pillow", "data")
+    return module, lambda size: fonts.load_default(size=size)
 
 
 def _pen(picture: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
-from pmt.research.plots import load_pyplot
+from pmt._util.extras import load_pyplot
 from pmt.research.studies.gradient_quality import GradientStudy, Quality
 
 __all__ = ["plot_by_layer", "plot_by_queries", "write_csv"]

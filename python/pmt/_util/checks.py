@@ -1,0 +1,38 @@
+"""Checks of arguments that are whole numbers; errors name the argument and its value."""
+
+from __future__ import annotations
+
+import operator
+
+__all__ = ["checked_integer", "checked_seed", "checked_size"]
+
+
+def checked_integer(argument: str, value: object) -> int:
+    """Return `value` as an int, or raise a TypeError that names `argument`."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{argument} = {value!r}: must be an integer") from None
+
+
+def checked_seed(seed: object) -> int:
+    """Return `seed` as an int of at least 0, or raise a TypeError or ValueError."""
+    checked = checked_integer("seed", seed)
+    if checked < 0:
+        raise ValueError(f"seed = {checked}: a seed is 0 or more")
+    return checked
+
+
+def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return height and width, each at least 1, or None; `size` may be one side of a square."""
+    if size is None:
+        return None
+    pair = size if isinstance(size, tuple) else (size, size)
+    if len(pair) != 2:
+        raise ValueError(f"size = {size!r}: must be one side or (height, width)")
+    height, width = (checked_integer("size", side) for side in pair)
+    if height < 1 or width < 1:
+        raise ValueError(f"size = {size!r}: height and width must be at least 1")
+    return height, width
