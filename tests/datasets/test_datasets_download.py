@@ -255,5 +255,5 @@ def test_the_command_lists_what_there_is(capsys: pytest.CaptureFixture) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(CATALOGUE)
     assert " ".join(lines[1].split()) == (
-        "cifar10 CIFAR-10 170 no licence stated; cite Krizhevsky, 2009"
+        "cifar10 CIFAR-10 170 no license stated; cite Krizhevsky, 2009"
     )

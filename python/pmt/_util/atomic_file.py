@@ -29,25 +29,8 @@ def writing(
     Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
     processes that were killed left aside of this file is removed as well.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        Destination; replaced if it exists.
-    size : int
-        Bytes that will be written, for the error.
-    place : callable, optional
-        What brings the file from aside to its destination, instead of renaming it.
-
-    Yields
-    ------
-    binary file
-        Open for writing.
-
-    Raises
-    ------
-    OSError
-        If the folder is missing or the disk is full; the old file is untouched and no partial
-        file is left.
+    `size` is the number of bytes, for the error; `place` brings the file from aside to its
+    destination, instead of renaming it.
     """
     path = Path(path)
     remove_strays(path)
@@ -78,20 +61,7 @@ def writing(
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a whole file as :func:`writing` does.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        Destination; replaced if it exists. A killed process leaves the old file.
-    data : bytes
-        Content.
-
-    Raises
-    ------
-    OSError
-        As :func:`writing`.
-    """
+    """Write a whole file as :func:`writing` does."""
     with writing(path, len(data)) as file:
         file.write(data)
 

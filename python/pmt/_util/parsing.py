@@ -1,4 +1,4 @@
-"""The plain part of TOML, for where Python has no reader of it (3.10)."""
+"""JSON and TOML that others wrote: read within limits, with one form of error."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = [
-    "REMEDY",
-    "parse_json",
-    "parse_plain_toml",
-    "parse_toml",
-]
-
+__all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml"]
 
 REMEDY = "correct it, or write it again"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
+_COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
+_INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
 
 
 def parse_json(
@@ -33,29 +29,9 @@ def parse_json(
 ) -> Any:
     """Return the value of a JSON text.
 
-    Parameters
-    ----------
-    text : str or bytes
-        The text; bytes must be UTF-8.
-    what : object
-        The file or the part of one that it comes from; errors begin with it.
-    remedy : str
-        What helps; errors end with it.
-    finite : bool
-        Refuse NaN and infinities; what pmt itself has measured may hold them.
-    object_hook : callable, optional
-        As of :func:`json.loads`.
-
-    Returns
-    -------
-    object
-        Of at most 64 levels; with finite floats, integers below 2^64 in size, and texts that UTF-8
-        can hold.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
+    The value has at most 64 levels, finite floats (NaN and infinities too unless `finite`),
+    integers below 2^64 in size, and text that UTF-8 can hold; a ValueError tells of anything else.
+    It begins with `what`, the file or the part of one, and ends with `remedy`.
     """
 
     def read(decoded: str) -> Any:
@@ -125,20 +101,11 @@ def _check(value: Any, finite: bool) -> None:
             left += [(item, depth + 1) for item in value]
 
 
-_COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
-_INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
-
-
 def parse_plain_toml(text: str) -> dict[str, Any]:
     """Read the part of TOML that targets are written in.
 
     Tables of one level; integers, floats, booleans, strings in double quotes, and arrays of them on
     one line; comments.
-
-    Raises
-    ------
-    ValueError
-        If a line is something else.
     """
     tables: dict[str, Any] = {}
     table = tables

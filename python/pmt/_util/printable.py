@@ -15,12 +15,7 @@ _STEERING = re.compile(
 def printable(text: str, keep: str = "") -> str:
     r"""Return a text with its control characters escaped, as ``\x1b``, ``\n`` or ``\u202e``.
 
-    Parameters
-    ----------
-    text : str
-        Names of layers, of files, of classes: anything.
-    keep : str
-        Control characters that stay, such as the newlines of a text of several lines.
+    Those in `keep` stay, such as the newlines of a text of several lines.
     """
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 

@@ -31,7 +31,7 @@ class ProgressLine:
     done : int
         Steps done before this run (a resumed one).
     unit : str
-        What a step is called.
+        Name of a step.
     stream : file object, optional
         Where to write; standard error by default.
     """

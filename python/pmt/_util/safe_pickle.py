@@ -110,7 +110,7 @@ def load(
     allowed : mapping
         The names it may ask for, with what it gets instead.
     encoding : str
-        Of text that Python 2 wrote; "bytes" keeps it as bytes.
+        Encoding of text that Python 2 wrote; "bytes" keeps it as bytes.
     instructions : collection of str, optional
         Names of the instructions it may consist of; by default any.
     most_instructions : int, optional

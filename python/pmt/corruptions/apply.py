@@ -12,16 +12,16 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed
+from pmt._util.checks import checked_seed
 from pmt.corruptions.catalogue import (
     CATALOGUE,
-    SEVERITIES,
     Corruption,
     Images,
     checked_constants,
     names,
 )
 from pmt.corruptions.weather import map_size, read_overlays
+from pmt.datasets.corrupted_arrays import checked_severity
 from pmt.datasets.dataset import Dataset
 
 # Bounds the memory (2 MB an intermediate array, which fits a cache), never the result: each image
@@ -94,7 +94,7 @@ def corrupt(
     Returns
     -------
     Dataset or numpy.ndarray
-        What `images` was. A data set keeps its labels and is named
+        The same kind as `images`. A data set keeps its labels and is named
         ``"<its name>-<name>-<severity>"``. Pixels are clipped to 0..255 and truncated to uint8,
         not rounded, as the published script does.
 
@@ -135,9 +135,7 @@ def corrupt(
             name=f"{images.name}-{name}-{severity}",
         )
     corruption = _checked_corruption(name)
-    level = checked_integer("severity", severity)
-    if level not in SEVERITIES:
-        raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
+    level = checked_severity(severity)
     seed = checked_seed(seed)
     constant = corruption.constants[checked_constants(constants)][level - 1]
     _check_images(images)

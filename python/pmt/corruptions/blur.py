@@ -148,7 +148,7 @@ def glass_blur(
 def _sources(
     steps: npt.NDArray[np.int64], reach: int, height: int, width: int
 ) -> npt.NDArray[np.int64]:
-    """Where each pixel's value comes from, as indices into the pixels of all images.
+    """Source of each pixel's value, as indices into the pixels of all images.
 
     Pixels are displaced one after the other, from the last to the first: one that reads a pixel
     further on reads what was already copied there. Those chains are followed to their ends,

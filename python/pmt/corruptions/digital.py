@@ -166,7 +166,7 @@ def elastic_transform(images: Images, constants: Elastic, generators: Generators
 
 
 def _affine_sources(height: int, width: int, jitter: Places) -> tuple[Places, Places]:
-    """Where each pixel of the mapped images lies in the originals: y and x, (N, H, W) each."""
+    """Places in the originals of the mapped images' pixels: y and x, (N, H, W) each."""
     reach = max(1, min(height, width) // 3)
     center = np.array([width // 2, height // 2])
     low_right, high_right, high_left = (

@@ -1,4 +1,4 @@
-"""Data sets: labelled uint8 images, the layouts they are read from, and where to get them."""
+"""Data sets: labeled uint8 images, the layouts they are read from, and where to get them."""
 
 from __future__ import annotations
 

@@ -28,27 +28,9 @@ def unpack(archive: Path, folder: Path) -> int:
     """Unpack an archive into a folder, which appears whole or not at all.
 
     Folders and plain files are unpacked, with the usual rights; what is there already under the
-    same name is replaced.
-
-    Parameters
-    ----------
-    archive
-        A ``.tar``, ``.tar.gz``, ``.tgz`` or ``.zip`` file.
-    folder
-        Where to; made if it is not there.
-
-    Returns
-    -------
-    int
-        Number of files.
-
-    Raises
-    ------
-    ValueError
-        Not such an archive, damaged, or hostile: a path that leads out of the folder, a link or a
-        device, more than twenty times the archive's size, or more than a million members.
-    OSError
-        The disk is full or the folder cannot be written.
+    same name is replaced. A ValueError tells of an archive that is damaged or hostile: a path that
+    leads out of the folder, a link or a device, more than twenty times the archive's size, or more
+    than a million members. The number of files is returned.
     """
     folder.mkdir(parents=True, exist_ok=True)
     aside = folder / f".{archive.name}.unpacked"

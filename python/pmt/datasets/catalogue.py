@@ -16,7 +16,7 @@ class RemoteFile(NamedTuple):
     size: int
     sha256: str
     unpack: bool = False
-    # Where in the data set's folder it goes, or is unpacked.
+    # The place in the data set's folder that it is put or unpacked into.
     folder: str = ""
 
     @property
@@ -43,7 +43,7 @@ _PETS = "https://www.robots.ox.ac.uk/~vgg/data/pets/data"
 CATALOGUE = {
     "cifar10": Source(
         "CIFAR-10",
-        "no licence stated; cite Krizhevsky, 2009",
+        "no license stated; cite Krizhevsky, 2009",
         (
             RemoteFile(
                 "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
@@ -55,7 +55,7 @@ CATALOGUE = {
     ),
     "cifar100": Source(
         "CIFAR-100",
-        "no licence stated; cite Krizhevsky, 2009",
+        "no license stated; cite Krizhevsky, 2009",
         (
             RemoteFile(
                 "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
@@ -177,7 +177,7 @@ CATALOGUE = {
     ),
     "flowers102": Source(
         "Oxford Flowers-102",
-        "no licence stated; cite Nilsback and Zisserman, 2008",
+        "no license stated; cite Nilsback and Zisserman, 2008",
         (
             RemoteFile(
                 f"{_FLOWERS}/102flowers.tgz",

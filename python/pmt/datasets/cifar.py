@@ -54,7 +54,7 @@ class Variety:
     test_file: str
 
     def remedy(self, archive: str) -> str:
-        """What to do about a damaged file of the "binary" or the "python" archive."""
+        """Remedy for a damaged file of the "binary" or the "python" archive."""
         return f"download {self.title.lower()}-{archive}.tar.gz again"
 
 
@@ -130,15 +130,7 @@ def read_cifar_files(
     variety: Variety,
     archive: Archive,
 ) -> Dataset:
-    """Read one split; files may hold fewer images than the official ones.
-
-    Raises
-    ------
-    FileNotFoundError
-        No file for this split, or a gap in the numbers of the training files.
-    ValueError
-        A damaged file, a label out of range, or `labels` that this variety does not have.
-    """
+    """Read one split; files may hold fewer images than the official ones."""
     if labels not in variety.kinds:
         raise ValueError(
             f"labels = {labels!r}: {folder} holds {variety.title}, which has fine labels alone; "
@@ -339,23 +331,8 @@ def read_cifar(
 ) -> Dataset:
     """Read CIFAR-10 or CIFAR-100, binary or python.
 
-    Parameters
-    ----------
-    path
-        A folder for which :func:`has_cifar` is true.
-    split
-        "train" or "test".
-    class_names
-        Other names, 10, 100 or, for coarse labels, 20 of them.
-    labels
-        "fine" (the 10 or 100 classes) or "coarse" (the 20 superclasses of CIFAR-100).
-
-    Raises
-    ------
-    FileNotFoundError
-        No file for this split, or a gap in the numbers of the training files.
-    ValueError
-        The folder holds both data sets, or a file is damaged, or `labels` do not exist.
+    The folder is one for which :func:`has_cifar` is true; `labels` is "fine" (the 10 or 100
+    classes) or "coarse" (the 20 superclasses of CIFAR-100).
     """
     found = _found(path)
     if len({variety.name for _, variety, _ in found}) > 1:

@@ -76,21 +76,8 @@ def names_for(
 ) -> tuple[str, ...]:
     """Return `class_names`, or the numbers "0", "1", ... as names; check that the labels fit.
 
-    Parameters
-    ----------
-    path
-        The file the labels are from, for the error.
-    labels
-        Integers, shape (N,), N at least 1.
-    class_names
-        Names in the order of the labels, or None.
-    at_least
-        Fewest classes when the numbers are the names.
-
-    Raises
-    ------
-    ValueError
-        A label is negative or has no name.
+    With numbers as names there are `at_least` so many classes; `path` names the labels' file in
+    errors.
     """
     low, high = int(labels.min()), int(labels.max())
     if low < 0:

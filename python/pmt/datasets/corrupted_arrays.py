@@ -34,32 +34,21 @@ from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
 from pmt.datasets.npz import map_npy
 
-FILE_NAME = "manifest.json"
-_MANIFEST_REMEDY = "delete the folder and make it again with `pmt corrupt`"
+LABELS = "labels.npy"
+SEVERITIES = 5
+PUBLISHED = {"CIFAR-10-C": "cifar10", "CIFAR-100-C": "cifar100"}
+REMEDY = "download the archive again, or make the file again with `pmt corrupt`"
+MANIFEST = "manifest.json"
+MANIFEST_REMEDY = "delete the folder and make it again with `pmt corrupt`"
 
 
 @dataclass(frozen=True)
 class CorruptionManifest:
-    """What decides the bytes of every array in the folder.
+    """The facts that decide the bytes of every array in a folder.
 
-    Parameters
-    ----------
-    data
-        Name of the clean data set.
-    split
-        "train" or "test".
-    seed
-        The seed that the user chose; see :func:`pmt.corruptions.split_seed`.
-    constants
-        Whose constants: "cifar10" or "imagenet".
-    images
-        Number of images, N; every array has 5 N.
-    shape
-        Height, width and channels.
-    data_crc32
-        See :func:`pmt.datasets.dataset.checksum`.
-    class_names
-        In the order of the labels.
+    `seed` is the one that the user chose (see :func:`pmt.corruptions.split_seed`), `constants` says
+    whose they are ("cifar10" or "imagenet"), `images` is N of the 5 N in every array, `shape` their
+    height, width and channels, `data_crc32` the :func:`pmt.datasets.dataset.checksum`.
     """
 
     data: str
@@ -87,21 +76,15 @@ class CorruptionManifest:
 
     def write(self, folder: Path) -> None:
         """Write it into `folder`, whole or not at all."""
-        atomic_file.write_text(folder / FILE_NAME, json.dumps(asdict(self), indent=1) + "\n")
+        atomic_file.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1) + "\n")
 
 
 def read_manifest(folder: Path) -> CorruptionManifest | None:
-    """Read the manifest of a folder; None where there is none, as in the published ones.
-
-    Raises
-    ------
-    ValueError
-        The file is damaged.
-    """
-    path = folder / FILE_NAME
+    """Read the manifest of a folder; None where there is none, as in the published ones."""
+    path = folder / MANIFEST
     if not path.is_file():
         return None
-    content = parse_json(read_bytes(path), path, _MANIFEST_REMEDY)
+    content = parse_json(read_bytes(path), path, MANIFEST_REMEDY)
     try:
         manifest = CorruptionManifest(
             **{
@@ -112,7 +95,7 @@ def read_manifest(folder: Path) -> CorruptionManifest | None:
         )
     except (ValueError, TypeError, KeyError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise damaged(path, f"not a manifest ({reason})", _MANIFEST_REMEDY) from None
+        raise damaged(path, f"not a manifest ({reason})", MANIFEST_REMEDY) from None
     _check(path, manifest)
     return manifest
 
@@ -121,20 +104,14 @@ def _check(path: Path, manifest: CorruptionManifest) -> None:
     texts = (manifest.data, manifest.split, manifest.constants, *manifest.class_names)
     numbers = (manifest.seed, manifest.images, manifest.data_crc32, *manifest.shape)
     if not all(isinstance(text, str) for text in texts) or not manifest.class_names:
-        raise damaged(path, "not a manifest (text is something else)", _MANIFEST_REMEDY)
+        raise damaged(path, "not a manifest (text is something else)", MANIFEST_REMEDY)
     names = manifest.class_names
     if len(set(names)) != len(names) or not all(name.strip() for name in names):
         raise damaged(
-            path, "not a manifest (class_names holds a name twice or a blank)", _MANIFEST_REMEDY
+            path, "not a manifest (class_names holds a name twice or a blank)", MANIFEST_REMEDY
         )
     if not all(type(number) is int for number in numbers) or len(manifest.shape) != 3:
-        raise damaged(path, "not a manifest (a number is not whole)", _MANIFEST_REMEDY)
-
-
-LABELS = "labels.npy"
-SEVERITIES = 5
-PUBLISHED = {"CIFAR-10-C": "cifar10", "CIFAR-100-C": "cifar100"}
-REMEDY = "download the archive again, or make the file again with `pmt corrupt`"
+        raise damaged(path, "not a manifest (a number is not whole)", MANIFEST_REMEDY)
 
 
 def is_corrupted_folder(folder: Path) -> bool:
@@ -145,19 +122,11 @@ def is_corrupted_folder(folder: Path) -> bool:
 def find_corrupted(path: Path, split: str) -> Path | None:
     """Find the corrupted arrays that stand for one split of the data set at `path`.
 
-    The first of these that holds a labels.npy: `path` itself, for either split;
-    ``path/train`` or ``path/test``; and for the test split ``path/CIFAR-10-C`` or
-    ``path/CIFAR-100-C``.
+    The first of these that holds a labels.npy: `path` itself, for either split; ``path/train`` or
+    ``path/test``; and for the test split ``path/CIFAR-10-C`` or ``path/CIFAR-100-C``.
 
-    Returns
-    -------
-    pathlib.Path or None
-        The folder of the arrays.
-
-    Raises
-    ------
-    ValueError
-        `path` holds both CIFAR-10-C and CIFAR-100-C, and does not show which is meant.
+    A ValueError tells of a path with both CIFAR-10-C and CIFAR-100-C that does not show which is
+    meant.
     """
     for folder in (path, path / split):
         if is_corrupted_folder(folder):
@@ -173,13 +142,7 @@ def find_corrupted(path: Path, split: str) -> Path | None:
 
 
 def stored_names(folder: Path) -> tuple[str, ...]:
-    """List the corruptions whose arrays a folder holds, sorted by name.
-
-    Raises
-    ------
-    FileNotFoundError
-        It holds none.
-    """
+    """List the corruptions whose arrays a folder holds, sorted by name."""
     found = sorted(path.stem for path in folder.glob("*.npy") if path.name != LABELS)
     if not found:
         raise missing(folder, f"no array beside {LABELS}", REMEDY)
@@ -244,9 +207,7 @@ def read_corrupted(
     labels: str = "fine",
 ) -> Dataset:
     """Read from the very folder that :func:`find_corrupted` found."""
-    level = checked_integer("severity", severity)
-    if not 1 <= level <= SEVERITIES:
-        raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
+    level = checked_severity(severity)
     images = _images(folder, name)
     count = len(images) // SEVERITIES
     part = slice((level - 1) * count, level * count)
@@ -259,6 +220,14 @@ def read_corrupted(
         name=f"{folder.name}-{name}-{level}",
     )
     return dataset if labels == "fine" else _coarse(folder, dataset)
+
+
+def checked_severity(severity: int) -> int:
+    """Return a severity, 1 to 5, or raise a TypeError or ValueError."""
+    level = checked_integer("severity", severity)
+    if not 1 <= level <= SEVERITIES:
+        raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
+    return level
 
 
 def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:

@@ -12,35 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets.files import REMEDY, damaged, read_numbered, read_rows, real, whole
-from pmt.datasets.image_files import ImageFiles, listed_files
+from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
 
 ARCHIVE_FOLDER = "CUB_200_2011"
 
 
 def has_cub200(folder: Path) -> bool:
     """Whether the folder, or CUB_200_2011 in it, holds the annotation files."""
-    return (_root(folder) / "image_class_labels.txt").is_file()
+    return (unpacked_root(folder, ARCHIVE_FOLDER) / "image_class_labels.txt").is_file()
 
 
 def list_cub200(folder: Path, split: str) -> ImageFiles:
     """List the images that ``train_test_split.txt`` puts into the split (5,994 and 5,794).
 
-    Parameters
-    ----------
-    folder
-        Holds ``images/``, ``images.txt``, ``image_class_labels.txt``, ``train_test_split.txt``,
-        ``classes.txt`` and, for boxes, ``bounding_boxes.txt``; or CUB_200_2011 with them.
-    split
-        "train" or "test".
-
-    Raises
-    ------
-    FileNotFoundError
-        An annotation file is missing.
-    ValueError
-        An annotation file is damaged or disagrees with the others or with the images.
+    The folder holds ``images/``, ``images.txt``, ``image_class_labels.txt``,
+    ``train_test_split.txt``, ``classes.txt`` and, for boxes, ``bounding_boxes.txt``; or
+    CUB_200_2011 with them.
     """
-    root = _root(folder)
+    root = unpacked_root(folder, ARCHIVE_FOLDER)
     names = read_numbered(root / "images.txt")
     labels = _one_each(root / "image_class_labels.txt", names)
     in_train = _one_each(root / "train_test_split.txt", names)
@@ -60,19 +49,18 @@ def list_cub200(folder: Path, split: str) -> ImageFiles:
     )
 
 
-def _root(folder: Path) -> Path:
-    inner = folder / ARCHIVE_FOLDER
-    return inner if inner.is_dir() else folder
-
-
 def _one_each(path: Path, names: dict[int, str]) -> dict[int, str]:
     """Read a file that must say something about each image, and about no other."""
     values = read_numbered(path)
-    apart = sorted(set(values) ^ set(names))
+    _check_numbers(path, set(values), names)
+    return values
+
+
+def _check_numbers(path: Path, numbers: set[int], names: dict[int, str]) -> None:
+    apart = sorted(numbers ^ set(names))
     if apart:
         problem = f"does not number the same images as images.txt, for instance {apart[0]}"
         raise damaged(path, problem, REMEDY)
-    return values
 
 
 def _boxes(path: Path, names: dict[int, str], chosen: list[int]) -> npt.NDArray[np.float64] | None:
@@ -82,8 +70,5 @@ def _boxes(path: Path, names: dict[int, str], chosen: list[int]) -> npt.NDArray[
     for number, *words in read_rows(path, 5):
         left, top, width, height = (real(path, word) for word in words)
         corners[whole(path, number)] = (left, top, left + width, top + height)
-    apart = sorted(set(corners) ^ set(names))
-    if apart:
-        problem = f"does not number the same images as images.txt, for instance {apart[0]}"
-        raise damaged(path, problem, REMEDY)
+    _check_numbers(path, set(corners), names)
     return np.array([corners[number] for number in chosen]).reshape(-1, 4)

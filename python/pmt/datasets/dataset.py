@@ -12,31 +12,12 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_integer, checked_seed
 
-
-def checksum(data: Dataset) -> int:
-    """Return the CRC-32 of the labels (int64, little-endian) followed by the images."""
-    return _images_after(data, _labels(data))
-
-
-def checksums(data: Dataset) -> tuple[int, int]:
-    """Return the CRC-32 of the images, and that of the labels (int64, little-endian)."""
-    return _images_after(data, 0), _labels(data)
-
-
-def _labels(data: Dataset) -> int:
-    return zlib.crc32(data.labels.astype("<i8").tobytes())
-
-
-def _images_after(data: Dataset, crc: int) -> int:
-    return zlib.crc32(np.ascontiguousarray(data.images).data, crc)
-
-
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Labelled images, checked once and immutable from then on.
+    """Labeled images, checked once and immutable from then on.
 
     A writable array is copied, so that a later change of the caller's array changes nothing here;
     a read-only array is kept as it is.
@@ -202,7 +183,7 @@ def _checked_images(images: object) -> npt.NDArray[np.uint8]:
     if images.ndim != 4 or 0 in images.shape:
         raise ValueError(
             f"images has shape {images.shape}: must be (N, H, W, C) with at least one image; "
-            "put the channels last, and give grey images a last axis with images[..., None]"
+            "put the channels last, and give gray images a last axis with images[..., None]"
         )
     return images
 
@@ -245,3 +226,21 @@ def _frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         array = array.copy()
         array.flags.writeable = False
     return array
+
+
+def checksum(data: Dataset) -> int:
+    """Return the CRC-32 of the labels (int64, little-endian) followed by the images."""
+    return _images_after(data, _labels(data))
+
+
+def checksums(data: Dataset) -> tuple[int, int]:
+    """Return the CRC-32 of the images, and that of the labels (int64, little-endian)."""
+    return _images_after(data, 0), _labels(data)
+
+
+def _labels(data: Dataset) -> int:
+    return zlib.crc32(data.labels.astype("<i8").tobytes())
+
+
+def _images_after(data: Dataset, crc: int) -> int:
+    return zlib.crc32(np.ascontiguousarray(data.images).data, crc)

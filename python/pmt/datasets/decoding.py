@@ -31,30 +31,10 @@ def decode_files(
 ) -> _Images:
     """Decode all files into one read-only array.
 
-    Parameters
-    ----------
-    folder
-        The data set's folder, for errors.
-    paths
-        The files, N, at least 1.
-    fit
-        Size and crop; without a size, all images must have the size of the first.
-    boxes
-        Bounding boxes to cut to, float64, shape (N, 4), or None.
-    threads
-        How many decode at once (Pillow lets other threads run meanwhile); 0 for one a core.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, H, W, C); C is 1 if every image is grey, else 3.
-
-    Raises
-    ------
-    ValueError
-        Images that cannot be decoded, all told at once, or an array larger than the free memory.
-    ModuleNotFoundError
-        Pillow is not installed.
+    The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
+    size in `fit` all images must have the size of the first. `boxes`, float64 (N, 4), are cut to.
+    `threads` = 0 takes one a core: Pillow lets the others run meanwhile. One ValueError tells of
+    all images that cannot be decoded, or of an array larger than the free memory.
     """
     pillow()
     height, width = fit.size or _first_size(paths, fit, boxes)
@@ -64,8 +44,8 @@ def decode_files(
     for index, problem, remedy in work.run(thread_count(threads) or os.cpu_count() or 1):
         problems.add(paths[index], problem, remedy)
     problems.raise_if_any()
-    # Grey images are in all three channels alike.
-    images = np.ascontiguousarray(work.images[..., :1]) if work.is_grey.all() else work.images
+    # Gray images are in all three channels alike.
+    images = np.ascontiguousarray(work.images[..., :1]) if work.is_gray.all() else work.images
     images.flags.writeable = False
     return images
 
@@ -92,7 +72,7 @@ class _Work:
         self.fit = fit
         self.boxes = boxes
         self.images = images
-        self.is_grey = np.zeros(len(paths), np.bool_)
+        self.is_gray = np.zeros(len(paths), np.bool_)
 
     def run(self, threads: int) -> list[_Found]:
         count = len(self.paths)
@@ -128,7 +108,7 @@ class _Work:
                 "give one size for all, as in size=(32, 32)",
             )
         self.images[index] = image
-        self.is_grey[index] = image.shape[2] == 1
+        self.is_gray[index] = image.shape[2] == 1
         return None
 
 

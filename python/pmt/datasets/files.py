@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+REMEDY = "download it again"
+# Problems that an error tells in full.
+NAMED = 10
+# Images that unpack further than this are a bomb; the labels of one class may, and are small.
+LARGEST_RATIO = 200
+ALWAYS_UNPACKED = 1 << 26  # bytes
+
 
 def damaged(path: Path | str, problem: str, remedy: str) -> ValueError:
     """Make the error for a file that is there but cannot be used."""
@@ -35,17 +42,8 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-NAMED = 10
-
-
 class Problems:
-    """What is wrong with the files of a data set.
-
-    Parameters
-    ----------
-    folder
-        The data set: its path stands before the problems, and theirs are relative to it.
-    """
+    """Problems of a data set's files; their paths are told relative to its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -78,17 +76,9 @@ class Problems:
         return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else place)
 
 
-# Images that unpack further than this are a bomb; the labels of one class may, and are small.
-LARGEST_RATIO = 200
-ALWAYS_UNPACKED = 1 << 26  # bytes
-
-
 def largest_unpacked(packed: int) -> int:
     """Return the most bytes that `packed` bytes may become."""
     return max(LARGEST_RATIO * packed, ALWAYS_UNPACKED)
-
-
-REMEDY = "download it again"
 
 
 def read_rows(path: Path, columns: int) -> list[tuple[str, ...]]:

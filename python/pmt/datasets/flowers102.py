@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pmt.datasets.files import damaged
-from pmt.datasets.image_files import ImageFiles, listed_files
-from pmt.datasets.mat_file import REMEDY, read_mat, whole_numbers
+from pmt.datasets.files import REMEDY, damaged
+from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
+from pmt.datasets.mat_file import read_mat, whole_numbers
 
 ARCHIVE_FOLDER = "flowers-102"
 # The published split is 1,020 + 1,020 + 6,149; work on transfer trains on the first two.
@@ -41,27 +41,17 @@ mexican petunia, bromelia, blanket flower, trumpet creeper, blackberry lily""".r
 
 def has_flowers102(folder: Path) -> bool:
     """Whether the folder, or flowers-102 in it, holds the annotation files."""
-    return any((_root(folder) / name).is_file() for name in ("imagelabels.mat", "setid.mat"))
+    root = unpacked_root(folder, ARCHIVE_FOLDER)
+    return any((root / name).is_file() for name in ("imagelabels.mat", "setid.mat"))
 
 
 def list_flowers102(folder: Path, split: str) -> ImageFiles:
     """List the images ``jpg/image_00001.jpg``, ... of one split.
 
-    Parameters
-    ----------
-    folder
-        Holds ``jpg/``, ``imagelabels.mat`` and ``setid.mat``; or flowers-102 with them.
-    split
-        "train": the published training and validation sets, 2,040 images; "test": 6,149.
-
-    Raises
-    ------
-    FileNotFoundError
-        An annotation file is missing.
-    ValueError
-        An annotation file is damaged or disagrees with the other or with the images.
+    The folder holds ``jpg/``, ``imagelabels.mat`` and ``setid.mat``; or flowers-102 with them.
+    "train" is the published training and validation sets, 2,040 images; "test" has 6,149.
     """
-    root = _root(folder)
+    root = unpacked_root(folder, ARCHIVE_FOLDER)
     label_path, set_path = root / "imagelabels.mat", root / "setid.mat"
     (values,) = read_mat(label_path, "labels")
     labels = whole_numbers(label_path, "labels", values)
@@ -80,8 +70,3 @@ def list_flowers102(folder: Path, split: str) -> ImageFiles:
         annotation=set_path,
         every_class=False,
     )
-
-
-def _root(folder: Path) -> Path:
-    inner = folder / ARCHIVE_FOLDER
-    return inner if inner.is_dir() else folder

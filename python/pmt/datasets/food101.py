@@ -9,35 +9,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from pmt.datasets.files import Problems, read_rows
-from pmt.datasets.image_files import ImageFiles, listed_files
+from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
 
 ARCHIVE_FOLDER = "food-101"
 
 
 def has_food101(folder: Path) -> bool:
     """Whether the folder, or food-101 in it, holds the lists of Food-101."""
-    return (_root(folder) / "meta" / "classes.txt").is_file()
+    return (unpacked_root(folder, ARCHIVE_FOLDER) / "meta" / "classes.txt").is_file()
 
 
 def list_food101(folder: Path, split: str) -> ImageFiles:
     """List the images of ``meta/train.txt`` (75,750) or ``meta/test.txt`` (25,250).
 
-    Parameters
-    ----------
-    folder
-        Holds ``images/CLASS/NUMBER.jpg``, ``meta/classes.txt``, ``meta/train.txt`` and
-        ``meta/test.txt``; or food-101 with them.
-    split
-        "train" or "test".
-
-    Raises
-    ------
-    FileNotFoundError
-        A list is missing.
-    ValueError
-        A list is damaged or disagrees with ``classes.txt`` or with the images.
+    The folder holds ``images/CLASS/NUMBER.jpg`` and ``meta/`` with ``classes.txt`` and both lists;
+    or food-101 with them.
     """
-    root = _root(folder)
+    root = unpacked_root(folder, ARCHIVE_FOLDER)
     classes = [name for (name,) in read_rows(root / "meta" / "classes.txt", 1)]
     path = root / "meta" / f"{split}.txt"
     keys = [key for (key,) in read_rows(path, 1)]
@@ -56,8 +44,3 @@ def list_food101(folder: Path, split: str) -> ImageFiles:
         "food101",
         annotation=path,
     )
-
-
-def _root(folder: Path) -> Path:
-    inner = folder / ARCHIVE_FOLDER
-    return inner if inner.is_dir() else folder

@@ -31,21 +31,7 @@ def has_idx(folder: Path) -> bool:
 def read_idx(folder: Path, split: str, class_names: Sequence[str] | None = None) -> Dataset:
     """Read ``train-images-idx3-ubyte`` and its labels, or the ``t10k-`` pair, ``.gz`` or not.
 
-    Parameters
-    ----------
-    folder
-        Folder of the files.
-    split
-        "train" or "test".
-    class_names
-        Names in the order of the labels; by default "0", "1", ..., at least ten.
-
-    Raises
-    ------
-    FileNotFoundError
-        A file of this split is missing.
-    ValueError
-        A file is truncated or not idx, the two differ in length, or a label has no name.
+    Without `class_names` the names are "0", "1", ..., at least ten.
     """
     image_path, images = _read_file(folder, split, "images", 3)
     label_path, labels = _read_file(folder, split, "labels", 1)

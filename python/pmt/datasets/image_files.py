@@ -1,4 +1,4 @@
-"""Labelled image files that are decoded only when they are wanted."""
+"""Labeled image files that are decoded only when they are wanted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ImageFiles:
         Returns
         -------
         Dataset
-            One channel if every image is grey, else RGB.
+            One channel if every image is gray, else RGB.
 
         Raises
         ------
@@ -125,20 +125,9 @@ def listed_files(
 ) -> ImageFiles:
     """Make the list that an annotation file tells, checked against the files on disk.
 
-    Parameters
-    ----------
-    folder, paths, labels, class_names, name, boxes
-        As in :class:`ImageFiles`, not yet checked.
-    annotation
-        The file that lists the images, for errors.
-    every_class
-        Whether each class must have an image in the split.
-
-    Raises
-    ------
-    ValueError
-        No image, a label without a name, a class without an image, a name twice, or images that
-        are not there or outside of the folder; all problems at once.
+    `annotation` is the file that lists the images, for errors; with `every_class` each class must
+    have an image in the split. One ValueError tells all problems: no image, a label without a name,
+    a class without an image, a name twice, images that are not there or outside of the folder.
     """
     problems = Problems(folder)
     if not len(paths):
@@ -172,6 +161,12 @@ def listed_files(
         name=name,
         boxes=boxes,
     )
+
+
+def unpacked_root(folder: Path, archive_folder: str) -> Path:
+    """Return the folder in which an archive unpacks, or `folder` where it is not there."""
+    inner = folder / archive_folder
+    return inner if inner.is_dir() else folder
 
 
 def absent(paths: Sequence[Path]) -> list[Path]:

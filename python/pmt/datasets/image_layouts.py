@@ -31,23 +31,9 @@ def list_image_folder(
 ) -> ImageFiles:
     """List the images of one split; the names of the sub-folders are the classes.
 
-    Parameters
-    ----------
-    folder
-        Holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` directly: then all images are
-        given for either split.
-    split
-        "train" or "test".
-    class_names
-        The sub-folders in the order of their labels; by default sorted by name, over both
-        splits, so that a class has one label in both.
-
-    Raises
-    ------
-    FileNotFoundError
-        The split's folder is missing.
-    ValueError
-        Empty or unlisted class folders, all told at once.
+    The folder holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` directly: then all images
+    are given for either split. `class_names` are the sub-folders in the order of their labels; by
+    default they are sorted, over both splits, so that a class has one label in both.
     """
     root = _split_folder(folder, split)
     problems = Problems(folder)

@@ -67,7 +67,7 @@ def load(
         decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread.
     crop
         By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
-        largest centred region of the shape of `size`, times this share of its sides: 0.875 is
+        largest centered region of the shape of `size`, times this share of its sides: 0.875 is
         the usual evaluation of ImageNet networks ("resize to 256, crop 224").
     boxes
         Cut each image to its bounding box first (Stanford Cars and CUB-200-2011 have them).

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.files import damaged, missing
+from pmt.datasets.files import REMEDY, damaged, missing
 
-REMEDY = "download it again"
 # The largest of the annotation files has 185,758 bytes, and unpacks to some five million.
 LARGEST = 1 << 20
 LARGEST_UNPACKED = 1 << 26
@@ -46,25 +45,8 @@ Struct = dict[str, list[Any]]
 def read_mat(path: Path, *names: str) -> list[Any]:
     """Read variables of a .mat file, each as a flat sequence.
 
-    Parameters
-    ----------
-    path
-        The file.
-    names
-        The variables wanted.
-
-    Returns
-    -------
-    list
-        A number array becomes float64, shape (N,); a cell array a list; text a str; a struct
-        array a dict that gives the list of values of each field.
-
-    Raises
-    ------
-    FileNotFoundError
-        No such file.
-    ValueError
-        Not a .mat file, damaged, too large for an annotation file, or without a variable.
+    A number array becomes float64 of shape (N,), a cell array a list, text a str, a struct array a
+    dict that gives the list of values of each field. Files too large for annotations are refused.
     """
     if not path.is_file():
         raise missing(path, "no such file", "download the annotation files, too")

@@ -20,30 +20,11 @@ from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, reading
 
 MAGIC = np.lib.format.MAGIC_PREFIX
+REMEDY = "write it again, for instance with pmt.datasets.save_npz"
 
 
 def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
-    """Map an array into memory; only what is used is read. Pickled objects are refused.
-
-    Parameters
-    ----------
-    path
-        The file.
-    remedy
-        What the error tells the user to do.
-
-    Returns
-    -------
-    numpy.ndarray
-        Read-only.
-
-    Raises
-    ------
-    FileNotFoundError
-        No such file.
-    ValueError
-        The file cannot be read, is no .npy file, or is longer or shorter than its header says.
-    """
+    """Map an array into memory; only what is used is read. Pickled objects are refused."""
     with reading(path, remedy):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
@@ -67,19 +48,8 @@ def map_npy(path: Path, remedy: str) -> npt.NDArray[Any]:
 def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np.uint8]]) -> None:
     """Write a uint8 array part by part, so that it need not fit into memory.
 
-    Parameters
-    ----------
-    path
-        The file; there whole or not at all, see :func:`pmt._util.atomic_file.writing`.
-    shape
-        Of the whole array.
-    parts
-        Arrays of shape (n, *shape[1:]) whose numbers of rows add up to ``shape[0]``.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
+    Parts have shape (n, *shape[1:]) and ``shape[0]`` rows in sum. The file is there whole or not at
+    all.
     """
     size = int(np.prod(shape))
     with atomic_file.writing(path, size) as file:
@@ -89,9 +59,6 @@ def write_npy(path: Path, shape: tuple[int, ...], parts: Iterable[npt.NDArray[np
             file.write(np.ascontiguousarray(part).data)
 
 
-REMEDY = "write it again, for instance with pmt.datasets.save_npz"
-
-
 class _RefusedError(Exception):
     """The archive is whole, but not what it should be."""
 
@@ -99,21 +66,9 @@ class _RefusedError(Exception):
 def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
     """Read one .npz file; pickled objects in it are refused.
 
-    Parameters
-    ----------
-    path
-        The file: `images` uint8 (N, H, W, C), or (N, H, W) for grey ones, `labels` integers (N,),
-        optionally `class_names` (K,) text and `name`.
-    class_names
-        Names that replace the file's; without either, the numbers "0", "1", ...
-
-    Raises
-    ------
-    FileNotFoundError
-        No such file.
-    ValueError
-        The file is damaged, an array is missing or has the wrong dtype or shape, or a label has
-        no name.
+    It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, `labels`, integers (N,), and
+    optionally `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
+    without either the names are "0", "1", ...
     """
     with reading(path, "check the path"), path.open("rb") as file:
         return read_npz_stream(file, str(path), class_names)
@@ -148,7 +103,7 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     dataset
-        What to write.
+        The data set.
     path
         Name of the file, ending in ``.npz``; its folder must exist.
 
@@ -181,7 +136,7 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
 
 def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:
     try:
-        if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+        if file.read(len(MAGIC)) == MAGIC:
             raise _RefusedError("one bare array, not an .npz archive")
         with zipfile.ZipFile(file) as archive:
             members = {Path(entry.filename).stem: entry for entry in archive.infolist()}

@@ -23,20 +23,6 @@ def list_oxford_pets(folder: Path, split: str) -> ImageFiles:
     """List the images of ``annotations/trainval.txt`` (3,680) or ``test.txt`` (3,669).
 
     A line is ``Abyssinian_100 1 1 1``: image, breed 1 to 37, species, breed within the species.
-
-    Parameters
-    ----------
-    folder
-        Holds ``images/`` and ``annotations/``.
-    split
-        "train" or "test".
-
-    Raises
-    ------
-    FileNotFoundError
-        A list is missing.
-    ValueError
-        A list is damaged, names a breed in two ways, or disagrees with the images.
     """
     path = folder / "annotations" / LISTS[split]
     rows = [(image, whole(path, breed)) for image, breed, *_ in read_rows(path, 4)]

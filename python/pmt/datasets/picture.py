@@ -14,25 +14,12 @@ import numpy.typing as npt
 from pmt._util.extras import import_extra
 
 Pixels = npt.NDArray[np.uint8]
-
-
-def to_picture(module: ModuleType, pixels: Pixels) -> Any:
-    """Make a picture of uint8 ``(H, W, C)``, C = 1 or 3; `module` is ``PIL.Image``."""
-    return module.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
-
-
-def to_pixels(picture: Any) -> Pixels:
-    """Return the uint8 pixels of a picture, ``(H, W, C)``."""
-    pixels = np.asarray(picture, np.uint8)
-    return pixels[..., None] if pixels.ndim == 2 else pixels
-
-
-GREY_MODES = ("1", "L", "LA", "La")
+GRAY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")
 ORIENTATION = 0x0112
 # EXIF orientations 5 to 8 are turned by a quarter: height and width change places.
 QUARTER_TURNS = range(5, 9)
-# What puts each EXIF orientation upright (EXIF 2.3, table 6).
+# The turn that puts each EXIF orientation upright (EXIF 2.3, table 6).
 _TURNS = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
@@ -55,7 +42,7 @@ class Fit:
         Height and width in pixels; None keeps the image's own.
     crop
         None stretches the whole image to `size`. A number above 0, at most 1, takes the largest
-        centred region of the shape of `size`, times this share of its sides: 1 keeps all that
+        centered region of the shape of `size`, times this share of its sides: 1 keeps all that
         fits, 0.875 is the usual evaluation of ImageNet networks ("resize to 256, crop 224").
     """
 
@@ -99,29 +86,14 @@ def pillow() -> ModuleType:
 def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint8]:
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
-    Palettes, CMYK and transparency become RGB (transparency is dropped), black and white and grey
+    Palettes, CMYK and transparency become RGB (transparency is dropped), black and white and gray
     stay one channel. Of an animation the first frame is taken.
 
-    Parameters
-    ----------
-    path
-        The file, of any format that Pillow reads, whatever its suffix says.
-    fit
-        Size and crop.
-    box
-        Left, top, right and bottom in pixels of the upright image; cut to the image. By default
-        the whole image.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (H, W, C), C = 1 or 3.
-
-    Raises
-    ------
-    UndecodableError
-        The file is missing, damaged, too large for Pillow's limit against decompression bombs
-        (``PIL.Image.MAX_IMAGE_PIXELS``), of more than 8 bits a channel, or the box is outside.
+    The format is the file's, whatever its suffix says. `box` (left, top, right, bottom in pixels of
+    the upright image) is cut to the image; by default it is the whole image. The result is uint8 of
+    shape (H, W, C), C = 1 or 3. UndecodableError tells of a file that is missing, damaged, too
+    large for Pillow's limit against decompression bombs, or of more than 8 bits a channel, and of a
+    box outside of the image.
     """
     module = pillow()
     try:
@@ -158,17 +130,7 @@ def upright_size(path: Path) -> tuple[int, int] | None:
 def resized(images: npt.NDArray[np.uint8], fit: Fit) -> npt.NDArray[np.uint8]:
     """Crop and resize images in memory as :func:`decoded` does.
 
-    Parameters
-    ----------
-    images
-        uint8, shape (N, H, W, C), C = 1 or 3.
-    fit
-        Size and crop; the size must be given.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8, shape (N, *fit.size, C), read-only.
+    They are uint8 of shape (N, H, W, C), C = 1 or 3; the result is read-only.
     """
     if fit.size is None or (images.shape[1:3] == fit.size and fit.crop in (None, 1.0)):
         return images
@@ -205,7 +167,7 @@ def _upright(module: ModuleType, picture: Any, fit: Fit, box: Box | None) -> npt
     picture.load()
     # Asked again: for some formats Pillow has by now turned the image itself.
     turn = _TURNS.get(_orientation(picture))
-    converted = picture.convert("L" if picture.mode in GREY_MODES else "RGB")
+    converted = picture.convert("L" if picture.mode in GRAY_MODES else "RGB")
     if turn is not None:
         converted = converted.transpose(module.Transpose[turn])
     if picture.format != "JPEG":
@@ -261,3 +223,14 @@ def _fitted(module: ModuleType, picture: Any, fit: Fit, region: Box) -> npt.NDAr
     elif not (whole and picture.size == fit.size[::-1]):
         picture = picture.resize(fit.size[::-1], module.Resampling.BILINEAR, region)
     return to_pixels(picture)
+
+
+def to_picture(module: ModuleType, pixels: Pixels) -> Any:
+    """Make a picture of uint8 ``(H, W, C)``, C = 1 or 3; `module` is ``PIL.Image``."""
+    return module.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+
+
+def to_pixels(picture: Any) -> Pixels:
+    """Return the uint8 pixels of a picture, ``(H, W, C)``."""
+    pixels = np.asarray(picture, np.uint8)
+    return pixels[..., None] if pixels.ndim == 2 else pixels

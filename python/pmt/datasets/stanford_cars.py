@@ -28,20 +28,8 @@ def has_stanford_cars(folder: Path) -> bool:
 def list_stanford_cars(folder: Path, split: str) -> ImageFiles:
     """List the images of ``cars_train/`` or ``cars_test/`` with their classes and boxes.
 
-    Parameters
-    ----------
-    folder
-        Holds the image folders; the ``.mat`` files lie in ``devkit/`` or beside them.
-    split
-        "train" (8,144 images) or "test" (8,041). The test labels are in
-        ``cars_test_annos_withlabels.mat``, which is not part of the devkit.
-
-    Raises
-    ------
-    FileNotFoundError
-        An annotation file is missing.
-    ValueError
-        An annotation file is damaged or disagrees with the others or with the images.
+    The ``.mat`` files lie in ``devkit/`` or beside the image folders. There are 8,144 and 8,041
+    images; the test labels are in ``cars_test_annos_withlabels.mat``, which is not in the devkit.
     """
     path = _annotation_file(folder, ANNOTATIONS[split])
     (annotations,) = read_mat(path, "annotations")

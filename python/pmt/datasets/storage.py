@@ -1,4 +1,4 @@
-"""Where data sets are kept: downloaded ones, and the one that comes with the package."""
+"""Places of data sets: downloaded ones, and the one that comes with the package."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 
 def bundled(split: str = "train") -> Dataset:
-    """Read the bundled sample of Fashion-MNIST, 28 x 28 grey images in ten classes.
+    """Read the bundled sample of Fashion-MNIST, 28 x 28 gray images in ten classes.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def bundled(split: str = "train") -> Dataset:
 
     Notes
     -----
-    Source: H. Xiao, K. Rasul and R. Vollgraf, "Fashion-MNIST", 2017, MIT licence.
+    Source: H. Xiao, K. Rasul and R. Vollgraf, "Fashion-MNIST", 2017, MIT license.
     """
     if split not in SPLITS:
         raise ValueError(f"split = {split!r}: must be 'train' or 'test'")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.parsing import parse_json
-from pmt.datasets.files import Problems, damaged, missing, read_bytes
+from pmt.datasets.files import REMEDY, Problems, damaged, missing, read_bytes
 from pmt.datasets.image_files import ImageFiles, listed_files
 
 CLASS_NAMES = ("not-person", "person")
@@ -24,7 +24,6 @@ LISTS = {
 }
 IMAGE_FOLDERS = ("", "images", "all", "all2014", "all2017", "train", "val", "train2014", "val2014",
                  "train2017", "val2017")  # fmt: skip
-REMEDY = "download it again"
 
 
 def has_visual_wake_words(folder: Path) -> bool:
@@ -37,20 +36,9 @@ def list_visual_wake_words(folder: Path, split: str) -> ImageFiles:
 
     The label is 1 where an annotation of a person has an `area` above 0.5 % of the image, else 0.
 
-    Parameters
-    ----------
-    folder
-        Holds ``annotations/instances_train.json`` (or maxitrain, train2014, train2017) and the
-        images, in ``images/``, ``all/``, ``train2014/`` and the like, or beside them.
-    split
-        "train", or "test": the annotations of ``val`` (or minival, val2014, val2017).
-
-    Raises
-    ------
-    FileNotFoundError
-        The split's annotations are missing.
-    ValueError
-        They are damaged, or disagree with the images.
+    The folder holds ``annotations/instances_train.json`` (or maxitrain, train2014, train2017; for
+    the test split val, minival, val2014, val2017) and the images, in ``images/``, ``all/``,
+    ``train2014/`` and the like, or beside them.
     """
     path = _find(folder, split)
     if path is None:

@@ -1,4 +1,4 @@
-"""Where a model and its images come from, and how a run folder remembers it."""
+"""The source of a model and of its images, as a run folder keeps it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ImagePool:
     severity : int
         1..5; 0 without a corruption.
     seed : int
-        Of the corruption, 0 or more. Train and test images take different ones.
+        Seed of the corruption, 0 or more. Train and test images take different ones.
     constants, overlays
         As :func:`pmt.corruptions.corrupt`.
     size : tuple of int, optional

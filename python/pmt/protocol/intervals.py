@@ -10,15 +10,12 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_integer
 
-__all__ = [
-    "PairedMargin",
-    "paired_margin",
-    "wilson_interval",
-    "wilson_of_share",
-]
+__all__ = ["PairedMargin", "paired_margin", "wilson_interval", "wilson_of_share"]
+
+_Z = 1.959964  # 95 %
 
 
-def wilson_interval(correct: int, count: int, *, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(correct: int, count: int, *, z: float = _Z) -> tuple[float, float]:
     """Return the interval that holds the true share with the confidence of ``z``.
 
     Parameters
@@ -62,7 +59,7 @@ def wilson_interval(correct: int, count: int, *, z: float = 1.959964) -> tuple[f
     return wilson_of_share(correct / count, count, z=z)
 
 
-def wilson_of_share(share: float, count: float, *, z: float = 1.959964) -> tuple[float, float]:
+def wilson_of_share(share: float, count: float, *, z: float = _Z) -> tuple[float, float]:
     """Return the interval for a share of ``count`` trials, which need not be a whole number.
 
     Parameters
@@ -90,15 +87,12 @@ def wilson_of_share(share: float, count: float, *, z: float = 1.959964) -> tuple
         raise ValueError(f"share = {share}: must be 0 to 1")
     if not z > 0.0:
         raise ValueError(f"z = {z}: must be above 0, for example 1.96 for 95 %")
-    centre = share + z**2 / (2 * count)
+    center = share + z**2 / (2 * count)
     spread = z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
     scale = 1 + z**2 / count
     # Where nothing or everything is right, an end is the share itself, but for the last bit.
-    low, high = (centre - spread) / scale, (centre + spread) / scale
+    low, high = (center - spread) / scale, (center + spread) / scale
     return (low if share > 0.0 else 0.0), (high if share < 1.0 else 1.0)
-
-
-_Z = 1.959964  # 95 %
 
 
 @dataclass(frozen=True)
@@ -108,9 +102,9 @@ class PairedMargin:
     Attributes
     ----------
     mean : float
-        Of the scores' differences.
+        Mean of the scores' differences.
     standard_error : float
-        Of ``mean``.
+        Standard error of ``mean``.
     """
 
     mean: float
@@ -133,7 +127,7 @@ def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float6
     Parameters
     ----------
     scores, others : ndarray of float64, shape (S, N)
-        Of S repeats (seeds of training, in pairs) and N images, N at least 2.
+        One row for each of S repeats (seeds of training, in pairs); N images, N at least 2.
 
     Returns
     -------

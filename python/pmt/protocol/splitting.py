@@ -1,4 +1,4 @@
-"""Which images adapt a model, which choose between models, and which test."""
+"""Splits: the images that adapt a model, those that choose between models, those that test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.protocol.image_pool import ImagePool
 
-__all__ = [
-    "PROTOCOLS",
-    "Split",
-    "balanced_order",
-    "split",
-]
+__all__ = ["PROTOCOLS", "Split", "balanced_order", "split"]
+
+PROTOCOLS = ("default", "paper")
+# In the data code that seems to be the first author's each class has 110 images to adapt, of which
+# 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
+PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
+PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
 
 
 def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np.int64]:
@@ -55,13 +56,6 @@ def balanced_order(labels: npt.NDArray[np.integer], seed: int) -> npt.NDArray[np
     return by_class[np.lexsort((keys[by_class], turn))].astype(np.int64)
 
 
-PROTOCOLS = ("default", "paper")
-# Of each class in the data code that seems to be the first author's: 110 images to adapt, of which
-# 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
-PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
-PAPER_NEEDED = PAPER_TRAIN + PAPER_HELD_OUT + PAPER_TEST
-
-
 @dataclass(frozen=True, eq=False)
 class Split:
     """The images of an experiment. Each part is corrupted and resized when it is first asked for.
@@ -82,17 +76,17 @@ class Split:
 
     @cached_property
     def train(self) -> Dataset:
-        """What a model is adapted on, corrupted."""
+        """Images that a model is adapted on, corrupted."""
         return self.train_pool.take(self.train_indices)
 
     @cached_property
     def held_out(self) -> Dataset | None:
-        """What is chosen on (blocks, checkpoints), corrupted as ``train``; None if nothing is."""
+        """Images to choose on (blocks, checkpoints), corrupted as ``train``; None if nothing is."""
         return self.train_pool.take(self.held_out_indices) if len(self.held_out_indices) else None
 
     @cached_property
     def test(self) -> Dataset:
-        """What is reported, corrupted; nothing may be chosen on it."""
+        """Images that are reported on, corrupted; nothing may be chosen on them."""
         return self.test_pool.take(self.test_indices)
 
     @cached_property
@@ -123,7 +117,7 @@ def split(
     train, test : ImagePool
         Where the images come from.
     seed : int
-        Of the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
+        Decides the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
         keeps ``held_out``.
     images : int
         Training images in all, with the held-out ones (``"default"`` alone).
