@@ -42,7 +42,7 @@ def corners(image: np.ndarray) -> list[list[int]]:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK"])
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".gif", ".tif", ".bmp", ".ppm"])
-def test_every_kind_of_colour_becomes_rgb(tmp_path: Path, mode: str, suffix: str) -> None:
+def test_every_kind_of_color_becomes_rgb(tmp_path: Path, mode: str, suffix: str) -> None:
     can_hold = {
         ".png": ("RGB", "RGBA", "P"),
         ".jpg": ("RGB", "CMYK"),
@@ -59,9 +59,9 @@ def test_every_kind_of_colour_becomes_rgb(tmp_path: Path, mode: str, suffix: str
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "1"])
-def test_grey_stays_one_channel_unless_another_image_has_colour(tmp_path: Path, mode: str) -> None:
-    grey = Image.fromarray(np.array([[0, 255, 0], [255, 0, 255]], np.uint8)).convert(mode)
-    assert one(tmp_path, grey)[..., 0].tolist() == [[[0, 255, 0], [255, 0, 255]]]
+def test_gray_stays_one_channel_unless_another_image_has_color(tmp_path: Path, mode: str) -> None:
+    gray = Image.fromarray(np.array([[0, 255, 0], [255, 0, 255]], np.uint8)).convert(mode)
+    assert one(tmp_path, gray)[..., 0].tolist() == [[[0, 255, 0], [255, 0, 255]]]
     images = one(tmp_path, Image.new("RGB", (3, 2), RED), "b.png")
     assert images.shape == (2, 2, 3, 3)
     assert images[0, 0].tolist() == [[0, 0, 0], [255, 255, 255], [0, 0, 0]]

@@ -109,7 +109,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
         save_npz(made(), tmp_path / "data.zip")
 
 
-def test_npz_folder_with_splits_and_grey_images(tmp_path: Path) -> None:
+def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "train.npz", images=GREY, labels=np.array([1, 0], np.uint8))
     train = load(tmp_path)
     assert train.images.shape == (2, 3, 4, 1)
@@ -168,12 +168,12 @@ def test_truncated_and_flipped_npz_files(tmp_path: Path) -> None:
         load(path)
 
 
-def write_image(path: Path, colour: int | tuple[int, int, int], size: int = 4) -> None:
+def write_image(path: Path, color: int | tuple[int, int, int], size: int = 4) -> None:
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = "L" if isinstance(colour, int) else "RGB"
-    Image.new(mode, (size + 1, size), colour).save(path)
+    mode = "L" if isinstance(color, int) else "RGB"
+    Image.new(mode, (size + 1, size), color).save(path)
 
 
 def write_folder(root: Path) -> Path:
@@ -196,7 +196,7 @@ def test_image_folder_with_splits(tmp_path: Path) -> None:
     assert test.labels.tolist() == [1]
 
 
-def test_image_folder_without_splits_of_grey_images(tmp_path: Path) -> None:
+def test_image_folder_without_splits_of_gray_images(tmp_path: Path) -> None:
     write_image(tmp_path / "a" / "x.png", 5)
     write_image(tmp_path / "b" / "x.png", 6)
     for split in ("train", "test"):

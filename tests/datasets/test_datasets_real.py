@@ -52,7 +52,7 @@ def test_food_as_an_image_folder(food: Path) -> None:
     assert np.bincount(train.labels).tolist() == [60] * 10
     assert np.bincount(test.labels).tolist() == [40] * 10
     assert train.class_names[:3] == ("apple_pie", "baby_back_ribs", "baklava")
-    # Photographs: neither grey nor flat.
+    # Photographs: neither gray nor flat.
     assert train.images.std() > 50
     assert (np.ptp(train.images.reshape(600, -1), axis=1) > 60).all()
     assert abs(train.images[..., 0].mean() - train.images[..., 2].mean()) > 20

@@ -1,1 +1,1 @@
-"""Helpers without a domain: files, text, progress, threads."""
+"""Helpers without a domain: files, text, checks, optional packages, progress, threads."""

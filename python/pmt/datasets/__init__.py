@@ -8,11 +8,11 @@ from pmt.datasets.class_names import (
     CIFAR100_CLASSES,
     CIFAR100_COARSE_CLASSES,
     FASHION_MNIST_CLASSES,
+    FLOWERS102_CLASSES,
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.downloading import download
-from pmt.datasets.flowers102 import FLOWERS102_CLASSES
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz

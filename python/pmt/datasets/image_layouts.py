@@ -8,13 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pmt.datasets.cub200 import has_cub200, list_cub200
 from pmt.datasets.files import Problems, damaged, missing
-from pmt.datasets.flowers102 import has_flowers102, list_flowers102
-from pmt.datasets.food101 import has_food101, list_food101
 from pmt.datasets.image_files import ImageFiles, renamed
-from pmt.datasets.oxford_pets import has_oxford_pets, list_oxford_pets
-from pmt.datasets.stanford_cars import has_stanford_cars, list_stanford_cars
+from pmt.datasets.mat_annotations import (
+    has_flowers102,
+    has_stanford_cars,
+    list_flowers102,
+    list_stanford_cars,
+)
+from pmt.datasets.text_annotations import (
+    has_cub200,
+    has_food101,
+    has_oxford_pets,
+    list_cub200,
+    list_food101,
+    list_oxford_pets,
+)
 from pmt.datasets.visual_wake_words import has_visual_wake_words, list_visual_wake_words
 
 SPLITS = ("train", "test")

@@ -1,0 +1,216 @@
+"""The image sets that are annotated in text files: CUB-200-2011, Food-101 and Oxford-IIIT Pets.
+
+Sources of the formats: C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The
+Caltech-UCSD Birds-200-2011 Dataset", 2011, and the README of CUB_200_2011.tgz (11,788 images of 200
+species of birds, with bounding boxes); L. Bossard, M. Guillaumin and L. Van Gool, "Food-101 -
+Mining Discriminative Components with Random Forests", 2014, and the README.txt of food-101.tar.gz
+(101,000 images of 101 dishes); O. M. Parkhi, A. Vedaldi, A. Zisserman and C. V. Jawahar, "Cats and
+Dogs", 2012, and the README of annotations.tar.gz (7,349 images of 37 breeds).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.files import REMEDY, Problems, damaged, read_bytes
+from pmt.datasets.image_files import ImageFiles, listed_files, unpacked_root
+
+CUB200_FOLDER = "CUB_200_2011"
+FOOD101_FOLDER = "food-101"
+PETS_LISTS = {"train": "trainval.txt", "test": "test.txt"}
+
+
+def has_cub200(folder: Path) -> bool:
+    """Whether the folder, or CUB_200_2011 in it, holds the annotation files."""
+    return (unpacked_root(folder, CUB200_FOLDER) / "image_class_labels.txt").is_file()
+
+
+def list_cub200(folder: Path, split: str) -> ImageFiles:
+    """List the images that ``train_test_split.txt`` puts into the split (5,994 and 5,794).
+
+    The folder holds ``images/``, ``images.txt``, ``image_class_labels.txt``,
+    ``train_test_split.txt``, ``classes.txt`` and, for boxes, ``bounding_boxes.txt``; or
+    CUB_200_2011 with them.
+    """
+    root = unpacked_root(folder, CUB200_FOLDER)
+    names = _read_numbered(root / "images.txt")
+    labels = _one_each(root / "image_class_labels.txt", names)
+    in_train = _one_each(root / "train_test_split.txt", names)
+    classes = _read_numbered(root / "classes.txt")
+    wanted = "1" if split == "train" else "0"
+    chosen = [number for number in sorted(names) if in_train[number] == wanted]
+    label_path = root / "image_class_labels.txt"
+    return listed_files(
+        root,
+        [root / "images" / names[number] for number in chosen],
+        [_whole(label_path, labels[number]) - 1 for number in chosen],
+        # Folders are called 001.Black_footed_Albatross.
+        [classes[number].partition(".")[2] or classes[number] for number in sorted(classes)],
+        "cub200",
+        annotation=root / "images.txt",
+        boxes=_cub200_boxes(root / "bounding_boxes.txt", names, chosen),
+    )
+
+
+def _one_each(path: Path, names: dict[int, str]) -> dict[int, str]:
+    """Read a file that must say something about each image, and about no other."""
+    values = _read_numbered(path)
+    _check_numbers(path, set(values), names)
+    return values
+
+
+def _check_numbers(path: Path, numbers: set[int], names: dict[int, str]) -> None:
+    apart = sorted(numbers ^ set(names))
+    if apart:
+        problem = f"does not number the same images as images.txt, for instance {apart[0]}"
+        raise damaged(path, problem, REMEDY)
+
+
+def _cub200_boxes(
+    path: Path, names: dict[int, str], chosen: list[int]
+) -> npt.NDArray[np.float64] | None:
+    if not path.is_file():
+        return None
+    corners = {}
+    for number, *words in _read_rows(path, 5):
+        left, top, width, height = (_real(path, word) for word in words)
+        corners[_whole(path, number)] = (left, top, left + width, top + height)
+    _check_numbers(path, set(corners), names)
+    return np.array([corners[number] for number in chosen]).reshape(-1, 4)
+
+
+def has_food101(folder: Path) -> bool:
+    """Whether the folder, or food-101 in it, holds the lists of Food-101."""
+    return (unpacked_root(folder, FOOD101_FOLDER) / "meta" / "classes.txt").is_file()
+
+
+def list_food101(folder: Path, split: str) -> ImageFiles:
+    """List the images of ``meta/train.txt`` (75,750) or ``meta/test.txt`` (25,250).
+
+    The folder holds ``images/CLASS/NUMBER.jpg`` and ``meta/`` with ``classes.txt`` and both lists;
+    or food-101 with them.
+    """
+    root = unpacked_root(folder, FOOD101_FOLDER)
+    classes = [name for (name,) in _read_rows(root / "meta" / "classes.txt", 1)]
+    path = root / "meta" / f"{split}.txt"
+    keys = [key for (key,) in _read_rows(path, 1)]
+    label_of = {name: label for label, name in enumerate(classes)}
+    problems = Problems(root)
+    for name in dict.fromkeys(key.partition("/")[0] for key in keys):
+        if name not in label_of:
+            problem = f"lists class {name!r}, which classes.txt does not"
+            problems.add(path, problem, "download the lists again")
+    problems.raise_if_any()
+    return listed_files(
+        root,
+        [root / "images" / f"{key}.jpg" for key in keys],
+        [label_of[key.partition("/")[0]] for key in keys],
+        classes,
+        "food101",
+        annotation=path,
+    )
+
+
+def has_oxford_pets(folder: Path) -> bool:
+    """Whether the folder holds the lists of Oxford-IIIT Pets."""
+    return (folder / "annotations" / PETS_LISTS["train"]).is_file()
+
+
+def list_oxford_pets(folder: Path, split: str) -> ImageFiles:
+    """List the images of ``annotations/trainval.txt`` (3,680) or ``test.txt`` (3,669).
+
+    A line is ``Abyssinian_100 1 1 1``: image, breed 1 to 37, species, breed within the species.
+    """
+    path = folder / "annotations" / PETS_LISTS[split]
+    rows = [(image, _whole(path, breed)) for image, breed, *_ in _read_rows(path, 4)]
+    return listed_files(
+        folder,
+        [folder / "images" / f"{image}.jpg" for image, _ in rows],
+        [breed - 1 for _, breed in rows],
+        _breeds(folder),
+        "oxford-pets",
+        annotation=path,
+    )
+
+
+def _breeds(folder: Path) -> list[str]:
+    """Names of the breeds, which only the images' names tell, over both lists."""
+    names: dict[int, str] = {}
+    problems = Problems(folder)
+    for list_name in PETS_LISTS.values():
+        path = folder / "annotations" / list_name
+        if not path.is_file():
+            continue
+        for image, breed, *_ in _read_rows(path, 4):
+            name = image.rpartition("_")[0]
+            known = names.setdefault(_whole(path, breed), name)
+            if known != name:
+                problem = f"breed {breed} is {known!r}, but {image} has it, too"
+                problems.add(path, problem, "download the lists again")
+    for number in range(1, max(names) + 1):
+        if number not in names:
+            path = folder / "annotations"
+            problems.add(path, f"no image of breed {number}", "download the lists again")
+    problems.raise_if_any()
+    return [names[number] for number in sorted(names)]
+
+
+def _read_rows(path: Path, columns: int) -> list[tuple[str, ...]]:
+    """Read lines of `columns` words, the last of which may hold blanks.
+
+    Empty lines and those that begin with ``#`` are left out.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        Lines with fewer words, all of them told at once, or no line at all.
+    """
+    problems = Problems(path)
+    rows = []
+    text = read_bytes(path).decode("utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        words = tuple(line.strip().split(None, columns - 1))
+        if len(words) != columns:
+            problem = f"line {number} has {len(words)} words instead of {columns}"
+            problems.add(f"{path}:{number}", problem, REMEDY)
+            continue
+        rows.append(words)
+    problems.raise_if_any()
+    if not rows:
+        raise damaged(path, "holds no line", REMEDY)
+    return rows
+
+
+def _read_numbered(path: Path) -> dict[int, str]:
+    """Read lines of a whole number and a text; the numbers are the keys, each once."""
+    rows = _read_rows(path, 2)
+    numbered = {_whole(path, number): text for number, text in rows}
+    if len(numbered) != len(rows):
+        raise damaged(path, "holds a number twice", REMEDY)
+    return numbered
+
+
+def _whole(path: Path, text: str) -> int:
+    """Return a word as a whole number, or raise a ValueError that names the file."""
+    try:
+        return int(text)
+    except ValueError:
+        raise damaged(path, f"holds {text!r} in the place of a whole number", REMEDY) from None
+
+
+def _real(path: Path, text: str) -> float:
+    """Return a word as a finite number, or raise a ValueError that names the file."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if abs(number) < 1e9:
+        return number
+    raise damaged(path, f"holds {text!r} in the place of a number", REMEDY) from None
