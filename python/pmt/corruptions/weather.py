@@ -23,108 +23,7 @@ from pmt.corruptions.image_operations import (
     uniform,
     zoomed,
 )
-
-FIRST_WIBBLE = 100.0
-
-
-def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArray[np.float64]:
-    """Make one height map a generator; the maps wrap around at their edges.
-
-    The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
-    after each halving of the grid, as in the script that made CIFAR-10-C.
-
-    `size` is a power of two, at least 2; each generator draws ``size * size - 1`` numbers, and
-    every map spans exactly 0 to 1.
-    """
-    draws = 2.0 * uniform((len(generators), size * size - 1), generators) - 1.0
-    heights = np.zeros((len(generators), size, size))
-    used, step, wibble = 0, size, FIRST_WIBBLE
-    while step >= 2:
-        cells = (size // step) ** 2
-        level = draws[:, used : used + 3 * cells].reshape(-1, 3, size // step, size // step)
-        _refine(heights, step, level * wibble**2)
-        used, step, wibble = used + 3 * cells, step // 2, wibble / decay
-    heights -= heights.min(axis=(1, 2), keepdims=True)
-    heights /= heights.max(axis=(1, 2), keepdims=True)
-    return heights
-
-
-def _refine(
-    heights: npt.NDArray[np.float64], step: int, displacement: npt.NDArray[np.float64]
-) -> None:
-    """Halve the grid in place: centers of the squares first, then the middles of their sides."""
-    half = step // 2
-    corners = heights[:, ::step, ::step]
-    right = np.roll(corners, -1, axis=2)
-    below = np.roll(corners, -1, axis=1)
-    below_right = np.roll(right, -1, axis=1)
-    centers = (corners + right + below + below_right) / 4 + displacement[:, 0]
-    above_centers = np.roll(centers, 1, axis=1)
-    left_centers = np.roll(centers, 1, axis=2)
-    tops = (corners + right + centers + above_centers) / 4 + displacement[:, 1]
-    lefts = (corners + below + centers + left_centers) / 4 + displacement[:, 2]
-    heights[:, half::step, half::step] = centers
-    heights[:, ::step, half::step] = tops
-    heights[:, half::step, ::step] = lefts
-
-
-# The published script has a sixth file, frost6.jpg, which its random choice never reaches.
-FILES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
-ORIGIN = "https://github.com/hendrycks/robustness/tree/master/ImageNet-C/create_c"
-FOLDER = "frost"
-VARIABLE = "PMT_DATA"
-
-Overlays = tuple[Images, ...]
-
-
-def read_overlays(folder: str | os.PathLike[str] | None = None) -> Overlays:
-    """Read the five overlays of frost, RGB, from a folder, by default ``$PMT_DATA/frost``.
-
-    The error names all files that are missing (FileNotFoundError) or do not decode (ValueError),
-    and says where to get them.
-    """
-    where = _folder(folder)
-    missing = [name for name in FILES if not (where / name).is_file()]
-    if missing:
-        raise FileNotFoundError(
-            f"frost needs {', '.join(missing)}, not found in {where}: get them from {ORIGIN} "
-            f"and put them there, or into ${VARIABLE}/{FOLDER}"
-        )
-    overlays, damaged = [], []
-    for name in FILES:
-        path = where / name
-        status = path.stat()
-        try:
-            overlays.append(_decoded(path, status.st_mtime_ns, status.st_size))
-        except (OSError, ValueError, SyntaxError) as error:
-            damaged.append(f"{name} ({error})")
-    if damaged:
-        raise ValueError(
-            f"frost cannot decode {', '.join(damaged)} in {where}: get them again from {ORIGIN}"
-        )
-    return tuple(overlays)
-
-
-def _folder(folder: str | os.PathLike[str] | None) -> Path:
-    if folder is not None:
-        return Path(folder)
-    data = os.environ.get(VARIABLE)
-    if not data:
-        raise FileNotFoundError(
-            f"frost needs the photographs {', '.join(FILES)}: get them from {ORIGIN}, put them "
-            f"into a folder {FOLDER} and set {VARIABLE} to the folder that it is in"
-        )
-    return Path(data) / FOLDER
-
-
-@functools.lru_cache(maxsize=2 * len(FILES))
-def _decoded(path: Path, modified: int, size: int) -> Images:
-    """Decode a file; a changed one, by its time or size, is decoded again."""
-    with _pillow().open(path) as picture:
-        pixels = np.array(picture.convert("RGB"))
-    pixels.flags.writeable = False
-    return pixels
-
+from pmt.datasets.storage import VARIABLE
 
 # Flakes fall straight down, give or take 45 degrees.
 ANGLES = (-135.0, -45.0)
@@ -178,6 +77,63 @@ def snow(images: Images, constants: Snow, generators: Generators) -> Pixels:
     whitened = constants.kept * pixels + (1.0 - constants.kept) * whitened
     snowy: Pixels = whitened + streaks + streaks[:, ::-1, ::-1]
     return snowy
+
+
+# The published script has a sixth file, frost6.jpg, which its random choice never reaches.
+FILES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
+ORIGIN = "https://github.com/hendrycks/robustness/tree/master/ImageNet-C/create_c"
+FOLDER = "frost"
+
+Overlays = tuple[Images, ...]
+
+
+def read_overlays(folder: str | os.PathLike[str] | None = None) -> Overlays:
+    """Read the five overlays of frost, RGB, from a folder, by default ``$PMT_DATA/frost``.
+
+    The error names all files that are missing (FileNotFoundError) or do not decode (ValueError),
+    and says where to get them.
+    """
+    where = _folder(folder)
+    missing = [name for name in FILES if not (where / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"frost needs {', '.join(missing)}, not found in {where}: get them from {ORIGIN} "
+            f"and put them there, or into ${VARIABLE}/{FOLDER}"
+        )
+    overlays, damaged = [], []
+    for name in FILES:
+        path = where / name
+        status = path.stat()
+        try:
+            overlays.append(_decoded(path, status.st_mtime_ns, status.st_size))
+        except (OSError, ValueError, SyntaxError) as error:
+            damaged.append(f"{name} ({error})")
+    if damaged:
+        raise ValueError(
+            f"frost cannot decode {', '.join(damaged)} in {where}: get them again from {ORIGIN}"
+        )
+    return tuple(overlays)
+
+
+def _folder(folder: str | os.PathLike[str] | None) -> Path:
+    if folder is not None:
+        return Path(folder)
+    data = os.environ.get(VARIABLE)
+    if not data:
+        raise FileNotFoundError(
+            f"frost needs the photographs {', '.join(FILES)}: get them from {ORIGIN}, put them "
+            f"into a folder {FOLDER} and set {VARIABLE} to the folder that it is in"
+        )
+    return Path(data) / FOLDER
+
+
+@functools.lru_cache(maxsize=2 * len(FILES))
+def _decoded(path: Path, modified: int, size: int) -> Images:
+    """Decode a file; a changed one, by its time or size, is decoded again."""
+    with _pillow().open(path) as picture:
+        pixels = np.array(picture.convert("RGB"))
+    pixels.flags.writeable = False
+    return pixels
 
 
 class Frost(NamedTuple):
@@ -244,6 +200,50 @@ def _covering(overlay: Images, height: int, width: int) -> Images:
 
 def _pillow() -> Any:
     return import_extra("PIL.Image", "frost needs Pillow", "data")
+
+
+FIRST_WIBBLE = 100.0
+
+
+def plasma_fractal(size: int, decay: float, generators: Generators) -> npt.NDArray[np.float64]:
+    """Make one height map a generator; the maps wrap around at their edges.
+
+    The random amplitude is the square of a "wibble" that starts at 100 and is divided by `decay`
+    after each halving of the grid, as in the script that made CIFAR-10-C.
+
+    `size` is a power of two, at least 2; each generator draws ``size * size - 1`` numbers, and
+    every map spans exactly 0 to 1.
+    """
+    draws = 2.0 * uniform((len(generators), size * size - 1), generators) - 1.0
+    heights = np.zeros((len(generators), size, size))
+    used, step, wibble = 0, size, FIRST_WIBBLE
+    while step >= 2:
+        cells = (size // step) ** 2
+        level = draws[:, used : used + 3 * cells].reshape(-1, 3, size // step, size // step)
+        _refine(heights, step, level * wibble**2)
+        used, step, wibble = used + 3 * cells, step // 2, wibble / decay
+    heights -= heights.min(axis=(1, 2), keepdims=True)
+    heights /= heights.max(axis=(1, 2), keepdims=True)
+    return heights
+
+
+def _refine(
+    heights: npt.NDArray[np.float64], step: int, displacement: npt.NDArray[np.float64]
+) -> None:
+    """Halve the grid in place: centers of the squares first, then the middles of their sides."""
+    half = step // 2
+    corners = heights[:, ::step, ::step]
+    right = np.roll(corners, -1, axis=2)
+    below = np.roll(corners, -1, axis=1)
+    below_right = np.roll(right, -1, axis=1)
+    centers = (corners + right + below + below_right) / 4 + displacement[:, 0]
+    above_centers = np.roll(centers, 1, axis=1)
+    left_centers = np.roll(centers, 1, axis=2)
+    tops = (corners + right + centers + above_centers) / 4 + displacement[:, 1]
+    lefts = (corners + below + centers + left_centers) / 4 + displacement[:, 2]
+    heights[:, half::step, half::step] = centers
+    heights[:, ::step, half::step] = tops
+    heights[:, half::step, ::step] = lefts
 
 
 def map_size(height: int, width: int) -> int:
