@@ -348,7 +348,7 @@ class _Places:
 def interpreter_package() -> Any:
     """Return the module with the interpreter; raise ImportError with a hint where it is missing."""
     need = "TensorFlow Lite Micro needs the package tflite_micro"
-    return import_extra("tflite_micro.runtime", need, "tflm")
+    return import_extra("tflite_micro", need, "tflm").runtime
 
 
 def _writable(content: bytes) -> tuple[bytes, npt.NDArray[np.uint8]]:
