@@ -18,7 +18,7 @@ import pmt
 from pmt.baselines.backprop import BackpropTrainer
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer
-from pmt.baselines.sparse_update.contribution import analyse, scheme_memory
+from pmt.baselines.sparse_update.contribution import analyze, scheme_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
 from pmt.baselines.sparse_update.trainer import MCUTrainTrainer, tinytrain_scheme
 from pmt.firmware.export.target import parse_size
@@ -95,7 +95,7 @@ def schemes(a: argparse.Namespace, model: pmt.Model, parts: Split) -> dict[str, 
         options = pmt.backprop.BackpropOptions(
             epochs=max(1, a.epochs // 4), batch=a.batch, learning_rate=a.rates[0]
         )
-        table = analyse(
+        table = analyze(
             model, parts.train, parts.held_out, options=options, cache=a.cache, threads=a.threads
         )
         found["MCUTrain, by contribution"] = table.scheme(model, memory)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network, smooth_network
+from trained_weights import weight_masks
 
 import pmt
 from pmt.datasets import Dataset
@@ -15,13 +16,10 @@ torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import BackpropOptions, IntegerNetwork  # noqa: E402
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme  # noqa: E402
-from pmt.baselines.sparse_update.channels import (  # noqa: E402
-    channel_potentials,
-    weight_masks,
-)
+from pmt.baselines.sparse_update.channels import channel_potentials  # noqa: E402
 from pmt.baselines.sparse_update.contribution import (  # noqa: E402
     Contributions,
-    analyse,
+    analyze,
     scheme_memory,
 )
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions  # noqa: E402
@@ -193,7 +191,7 @@ def test_contributions_are_measured_once_and_make_a_scheme(tmp_path):
     options = BackpropOptions(epochs=1, batch=20, learning_rate=0.02)
     cache = tmp_path / "contributions.json"
     few = {"ratios": (0.5, 1.0), "stride": 2, "cache": cache, "options": options, "threads": 1}
-    found = analyse(model, data, valid, **few)
+    found = analyze(model, data, valid, **few)
     # Biases of the last 2, 4 and all 5 layers; the stem has 3 input channels, its half is 1.
     assert sorted(found.biases) == [2, 4, 5]
     assert len(found.weights) == 10
@@ -201,14 +199,14 @@ def test_contributions_are_measured_once_and_make_a_scheme(tmp_path):
     assert len(kept["accuracies"]) == 1 + 3 + 10
     del kept["accuracies"]["weights down 1"]
     cache.write_text(json.dumps(kept))
-    assert analyse(model, data, valid, **few) == found
+    assert analyze(model, data, valid, **few) == found
     with pytest.raises(ValueError, match="holds an analysis of other weights, data or options"):
-        analyse(model, data, bright(40, 2), **few)
+        analyze(model, data, bright(40, 2), **few)
     scheme = found.scheme(model, 500)
     assert scheme_memory(model, scheme).total <= 500
     cache.write_text("[1]")
     with pytest.raises(ValueError, match="no contribution analysis"):
-        analyse(model, data, valid, **few)
+        analyze(model, data, valid, **few)
 
 
 def test_the_scheme_with_the_largest_gain_is_taken():

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from networks import CONV, DEPTH, HEAD, chain, labels, pixels, residual_network, smooth_network
+from trained_weights import weight_masks
 
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.channels import (
@@ -15,7 +16,6 @@ from pmt.baselines.sparse_update.channels import (
     forward_potentials,
     largest_channels,
     top_channels,
-    weight_masks,
 )
 from pmt.baselines.sparse_update.contribution import Option, best_choice, scheme_memory
 from pmt.baselines.sparse_update.options import published_scheme
@@ -216,4 +216,4 @@ def test_potentials_by_forward_passes_leave_the_model_alone():
 def test_every_name_of_the_package_is_there() -> None:
     from pmt.baselines import sparse_update
 
-    assert all(getattr(sparse_update, name) for name in sparse_update._MODULES)
+    assert all(getattr(sparse_update, name) for name in sparse_update.__all__)

@@ -114,14 +114,14 @@ def _by_contribution(
 ) -> UpdateScheme:
     from pmt.baselines.backprop.options import BackpropOptions
     from pmt.baselines.sparse_update.channels import chosen_scheme
-    from pmt.baselines.sparse_update.contribution import analyse
+    from pmt.baselines.sparse_update.contribution import analyze
 
     if parts.held_out is None:
         raise ValueError("--held-out 0: a choice needs held-out images; take 100 or more")
     options = BackpropOptions(
         epochs=arguments.epochs, batch=arguments.batch, learning_rate=arguments.learning_rate
     )
-    found = analyse(
+    found = analyze(
         model,
         parts.train,
         parts.held_out,

@@ -1,8 +1,8 @@
-"""What back-propagation costs: multiply-accumulates, and peak memory moment by moment.
+"""The cost of back-propagation: multiply-accumulates, and peak memory moment by moment.
 
 The time is that of one image: every op forward, the loss, every op backward. It is a lower bound
 that no arena can beat (nothing is lost between buffers, kernels need no working memory), so a
-comparison with zeroth-order training, whose arena is counted exactly, favours back-propagation.
+comparison with zeroth-order training, whose arena is counted exactly, favors back-propagation.
 """
 
 from __future__ import annotations
@@ -16,16 +16,11 @@ from pmt.model import Model
 from pmt.train.costs.memory import Memory, Moment
 from pmt.train.costs.work import Work
 
-__all__ = [
-    "Arithmetic",
-    "BackwardGraph",
-    "backward_memory",
-    "backward_work",
-    "inference_moments",
-]
-
+__all__ = ["Arithmetic", "BackwardGraph", "backward_memory", "backward_work", "inference_moments"]
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "fully_connected")
+_ELEMENTWISE = ("add", "reshape")  # their backward pass can work in place
+_GRADIENT = 4  # bytes of a gradient, whatever the weights are
 
 
 @dataclass(frozen=True)
@@ -114,18 +109,6 @@ def backward_work(model: Model, scheme: UpdateScheme) -> Work:
     A layer's input gradient and its weight gradient take as many multiply-accumulates as its
     forward pass; the weight gradient only by the share of input channels that are trained. No
     input gradient is formed where nothing before the layer is trained. Bias gradients are sums.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    scheme : UpdateScheme
-        What is trained.
-
-    Returns
-    -------
-    Work
-        For one image.
     """
     graph = BackwardGraph.of(model, scheme)
     return Work(
@@ -133,10 +116,6 @@ def backward_work(model: Model, scheme: UpdateScheme) -> Work:
         input_gradients=graph.input_gradient_macs(),
         weight_gradients=graph.weight_gradient_macs(model),
     )
-
-
-_GRADIENT = 4  # bytes of a gradient, whatever the weights are
-_ELEMENTWISE = ("add", "reshape")  # their backward pass can work in place
 
 
 @dataclass(frozen=True)
@@ -164,24 +143,10 @@ class Arithmetic:
 def backward_memory(
     model: Model, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
 ) -> Memory:
-    """Count the peak memory of a step.
+    """Count the peak memory of a step, by part, with the images of a batch one behind the other.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    scheme : UpdateScheme
-        What is trained.
-    arithmetic : Arithmetic
-        Sizes of numbers.
-    batch : int
-        Images of a step, one behind the other. With one image each layer is updated as soon as
-        its gradient is there; with more, gradients of all trained parameters add up.
-
-    Returns
-    -------
-    Memory
-        Parts at the moment of the peak.
+    With one image each layer is updated as soon as its gradient is there; with more, gradients of
+    all trained parameters add up.
     """
     if batch < 1:
         raise ValueError(f"batch={batch!r} must be 1 or more")

@@ -12,97 +12,22 @@ from pmt.baselines.backprop.options import BackpropOptions, Rounding
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.net.graph import Graph, Op
 
-__all__ = [
-    "Descent",
-    "random_bits",
-    "updated_bias",
-    "updated_weights",
-]
+__all__ = ["LARGEST_WEIGHT", "Descent", "random_bits", "updated_bias", "updated_weights"]
 
-
+LARGEST_WEIGHT = 127
 _LARGEST_UPDATE = 16384.0  # as in the core: Q15.16 stays inside int32
-_LARGEST_WEIGHT = 127
+_DEAD_SCALE = 1e-6  # below it the core, too, leaves a channel as it is
 _INT32 = np.iinfo(np.int32)
 
-FloatArray = npt.NDArray[np.float32]
-
-
-def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.int32]:
-    """Return ``count`` numbers 0..65535, a function of the seed, the step and the layer."""
-    # Only raw 64-bit draws: NumPy promises their stream.
-    draws = np.random.PCG64(np.random.SeedSequence([seed, step, layer])).random_raw(-(-count // 4))
-    return np.asarray(draws, "<u8").view("<u2")[:count].astype(np.int32)
-
-
-def updated_weights(
-    weights: FloatArray,
-    update: FloatArray,
-    rounding: Rounding,
-    bits: npt.NDArray[np.int32] | None = None,
-) -> FloatArray:
-    """Subtract an update from weights in weight steps, and clip to -127..127.
-
-    Parameters
-    ----------
-    weights : ndarray of float32
-        Whole numbers, except with ``"shadow"``.
-    update : ndarray of float32, same shape
-        In weight steps. Where it is not a number nothing changes.
-    rounding : {"stochastic", "nearest", "truncation", "shadow"}
-        See :class:`pmt.backprop.BackpropOptions`.
-    bits : ndarray of int32, as many as weights
-        Random numbers 0..65535 of stochastic rounding: the update becomes
-        ``floor(update + bits / 65536)``, whose mean is the update.
-
-    Returns
-    -------
-    ndarray of float32
-        Whole numbers, except with ``"shadow"``.
-    """
-    bounded = _bounded(update, _LARGEST_UPDATE)
-    if rounding == "stochastic":
-        assert bits is not None
-        fixed = (bounded * 65536.0).astype(np.int32)
-        result = weights - ((fixed + bits.reshape(fixed.shape)) >> 16)
-    elif rounding == "nearest":
-        result = weights - np.rint(bounded)
-    elif rounding == "truncation":
-        result = np.trunc(weights - bounded)
-    else:
-        result = weights - bounded
-    return np.clip(result, -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.float32)
-
-
-def updated_bias(
-    bias: npt.NDArray[np.float64], update: npt.NDArray[np.float64], rounding: Rounding
-) -> npt.NDArray[np.float64]:
-    """Subtract an update from biases in accumulator steps, and clip to int32.
-
-    An output step is hundreds of bias steps, so ``"stochastic"`` too rounds to the nearest, as the
-    core does; ``"truncation"`` cuts off the update, as a conversion to int32 does.
-    """
-    bounded = _bounded(update, float(_INT32.max))
-    if rounding == "truncation":
-        bounded = np.trunc(bounded)
-    elif rounding != "shadow":
-        bounded = np.rint(bounded)
-    return np.asarray(np.clip(bias - bounded, _INT32.min, _INT32.max), np.float64)
-
-
-def _bounded(update: npt.NDArray[Any], most: float) -> npt.NDArray[Any]:
-    return np.asarray(np.nan_to_num(np.clip(update, -most, most), nan=0.0))
-
-
-_DEAD_SCALE = 1e-6  # below it the core, too, leaves a channel as it is
-
 Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float32]
 
 
 class Descent:
     """Updates what a scheme trains, from gradients; keeps momentum and what rounding needs.
 
     With ``arithmetic="int8"`` weights are in weight steps and biases in accumulator steps; the
-    gradient's division by the step squared (quantisation-aware scaling) makes the descent that of
+    gradient's division by the step squared (quantization-aware scaling) makes the descent that of
     the real weights. With ``"float32"`` all are real. Channels with a weight scale below 1e-6 are
     dead and stay as they are.
 
@@ -202,7 +127,7 @@ class _Layer:
         self.bias_scales = scales * graph.tensors[op.inputs[0]].scale
 
     def factor(self, scales: Array) -> Array | float:
-        """Return what quantisation-aware scaling multiplies a gradient with."""
+        """Return what quantization-aware scaling multiplies a gradient with."""
         scaled = self.options.arithmetic == "int8" and self.options.quantisation_aware_scaling
         return np.where(self.live.reshape(scales.shape), scales, 1.0) ** -2 if scaled else 1.0
 
@@ -293,3 +218,56 @@ class _Biases(_Parameters):
             self.set_values(self.values() - update)
         else:
             self.set_values(updated_bias(self.values(), update, self.options.rounding))
+
+
+def random_bits(seed: int, step: int, layer: int, count: int) -> npt.NDArray[np.int32]:
+    """Return ``count`` numbers 0..65535, a function of the seed, the step and the layer."""
+    # Only raw 64-bit draws: NumPy promises their stream.
+    draws = np.random.PCG64(np.random.SeedSequence([seed, step, layer])).random_raw(-(-count // 4))
+    return np.asarray(draws, "<u8").view("<u2")[:count].astype(np.int32)
+
+
+def updated_weights(
+    weights: FloatArray,
+    update: FloatArray,
+    rounding: Rounding,
+    bits: npt.NDArray[np.int32] | None = None,
+) -> FloatArray:
+    """Subtract an update from weights, both in weight steps, and clip to -127..127.
+
+    Weights are whole numbers, except with ``"shadow"``; where the update is not a number nothing
+    changes. ``bits`` are random numbers 0..65535, one for each weight: stochastic rounding makes of
+    the update ``floor(update + bits / 65536)``, whose mean is the update.
+    """
+    bounded = _bounded(update, _LARGEST_UPDATE)
+    if rounding == "stochastic":
+        assert bits is not None
+        fixed = (bounded * 65536.0).astype(np.int32)
+        result = weights - ((fixed + bits.reshape(fixed.shape)) >> 16)
+    elif rounding == "nearest":
+        result = weights - np.rint(bounded)
+    elif rounding == "truncation":
+        result = np.trunc(weights - bounded)
+    else:
+        result = weights - bounded
+    return np.clip(result, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.float32)
+
+
+def updated_bias(
+    bias: npt.NDArray[np.float64], update: npt.NDArray[np.float64], rounding: Rounding
+) -> npt.NDArray[np.float64]:
+    """Subtract an update from biases in accumulator steps, and clip to int32.
+
+    An output step is hundreds of bias steps, so ``"stochastic"`` too rounds to the nearest, as the
+    core does; ``"truncation"`` cuts off the update, as a conversion to int32 does.
+    """
+    bounded = _bounded(update, float(_INT32.max))
+    if rounding == "truncation":
+        bounded = np.trunc(bounded)
+    elif rounding != "shadow":
+        bounded = np.rint(bounded)
+    return np.asarray(np.clip(bias - bounded, _INT32.min, _INT32.max), np.float64)
+
+
+def _bounded(update: Array, most: float) -> Array:
+    return np.asarray(np.nan_to_num(np.clip(update, -most, most), nan=0.0))

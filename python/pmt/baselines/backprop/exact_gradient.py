@@ -55,7 +55,7 @@ def exact_gradient(
     counts as the identity; a clamp counts as it is, with values on a bound let through (as in
     MCUTrain; the core's node perturbation drops those). The int8 loss itself is a staircase in the
     weights, whose derivative is zero almost everywhere, so this is a choice, the one that
-    quantisation-aware training makes. A zeroth-order estimate with a finite ``mu`` has the
+    quantization-aware training makes. A zeroth-order estimate with a finite ``mu`` has the
     *smoothed* loss's gradient as its expectation: the two agree well, but not perfectly, however
     many queries are spent. Where they part, the cosine's limit below 1 is the estimator's bias, not
     its variance.

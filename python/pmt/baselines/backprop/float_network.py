@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.baselines.backprop import layer_sums
+from pmt.baselines.backprop.descent import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
@@ -30,7 +31,7 @@ class FloatNetwork(torch.nn.Module):  # type: ignore[misc]
     Attributes
     ----------
     graph : FloatGraph
-        The dequantised graph.
+        The dequantized graph.
     weights, biases : torch.nn.ParameterDict
         Float32, real values, in the layouts of :class:`pmt.net.graph.Op`, by the layer's op index
         as a string.
@@ -82,14 +83,16 @@ class FloatNetwork(torch.nn.Module):  # type: ignore[misc]
     def parameters_as_integers(
         self, index: int
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-        """Quantise a layer's weights and biases with the int8 network's own scales, to nearest."""
+        """Quantize a layer's weights and biases with the int8 network's own scales, to nearest."""
         with torch.no_grad():
             weights = self.weights[str(index)].double().numpy()
             bias = self.biases[str(index)].double().numpy()
         weight_scales, bias_scales = self._scales[index]
         last = self.graph.ops[index].kind == "depthwise_conv2d"
         shape = (-1,) if last else (-1, *[1] * (weights.ndim - 1))
-        steps = np.clip(np.rint(weights / weight_scales.reshape(shape)), -127, 127)
+        steps = np.clip(
+            np.rint(weights / weight_scales.reshape(shape)), -LARGEST_WEIGHT, LARGEST_WEIGHT
+        )
         limits = np.iinfo(np.int32)
         whole = np.clip(np.rint(bias / bias_scales), limits.min, limits.max)
         return steps.astype(np.int8), whole.astype(np.int32)

@@ -1,6 +1,6 @@
 """An int8 network in torch: the core's bytes forward, straight-through gradients backward.
 
-Values here are *centred*: an activation is ``q - zero_point``, so that zero stands for zero.
+Values here are *centered*: an activation is ``q - zero_point``, so that zero stands for zero.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.baselines.backprop import layer_sums
-from pmt.baselines.backprop.torch_package import tensor_of, torch
+from pmt.baselines.backprop.descent import LARGEST_WEIGHT
+from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
 
-__all__ = ["LARGEST_WEIGHT", "IntegerNetwork", "quantise", "requantise", "round_weights"]
-
-
-LARGEST_WEIGHT = 127
+__all__ = ["IntegerNetwork", "quantize", "requantize", "round_weights"]
 
 
 class _RoundWeights(torch.autograd.Function):  # type: ignore[misc]
@@ -32,7 +30,7 @@ class _RoundWeights(torch.autograd.Function):  # type: ignore[misc]
         return gradient
 
 
-class _Quantise(torch.autograd.Function):  # type: ignore[misc]
+class _Quantize(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(context: Any, real: Any, low: int, high: int) -> Any:
         rounded = real.round()
@@ -47,7 +45,7 @@ class _Quantise(torch.autograd.Function):  # type: ignore[misc]
         return gradient * inside, None, None
 
 
-class _Requantise(torch.autograd.Function):  # type: ignore[misc]
+class _Requantize(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(
         context: Any, accumulators: Any, bias: Any, scales: Any, low: int, high: int
@@ -75,36 +73,23 @@ def round_weights(weights: Any) -> Any:
     return _RoundWeights.apply(weights)
 
 
-def quantise(real: Any, low: int, high: int) -> Any:
+def quantize(real: Any, low: int, high: int) -> Any:
     """Round to the nearest, halves to even, and clip.
 
     The gradient passes where the rounded value lies in ``low..high``, both bounds included, and is
     zero where it was clipped.
     """
-    return _Quantise.apply(real, low, high)
+    return _Quantize.apply(real, low, high)
 
 
-def requantise(accumulators: Any, bias: Any, scales: Any, low: int, high: int) -> Any:
-    """Turn a layer's accumulators into its centred output.
+def requantize(accumulators: Any, bias: Any, scales: Any, low: int, high: int) -> Any:
+    """Return ``clip(round_half_even((accumulators + bias) * scales), low, high)``, centered.
 
-    Parameters
-    ----------
-    accumulators : tensor of float32, shape (..., channels)
-        Whole numbers.
-    bias : tensor of float64, shape (channels,)
-        In steps of an accumulator; rounded here, with a straight-through gradient.
-    scales : tensor of float32, shape (channels,)
-        ``s_x * s_w / s_y``, the output's steps for one step of an accumulator.
-    low, high : int
-        Bounds of the centred output.
-
-    Returns
-    -------
-    tensor of float32
-        ``clip(round_half_even((accumulators + bias) * scales), low, high)``. The gradient passes
-        where the rounded value lies in ``low..high``, both bounds included.
+    The bias is float64, in steps of an accumulator, and rounded here with a straight-through
+    gradient; scales are ``s_x * s_w / s_y``, the output's steps for one of an accumulator. The
+    gradient passes where the rounded value lies in ``low..high``, both bounds included.
     """
-    return _Requantise.apply(accumulators, bias, scales, low, high)
+    return _Requantize.apply(accumulators, bias, scales, low, high)
 
 
 class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
@@ -131,7 +116,7 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
         Float64 (which holds every int32), in steps of an accumulator; rounded in the forward pass.
     watched : dict
         By op index, functions ``(x, accumulators) -> accumulators`` that a layer calls with its
-        centred input and its sums before the bias; for studies of what passes through a layer.
+        centered input and its sums before the bias; for studies of what passes through a layer.
 
     Raises
     ------
@@ -200,7 +185,7 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
         last = len(ops) - 1
         x = self._run(images, last)[ops[last].inputs[0]]
         bias = self.biases[str(last)]
-        # Straight through, as in `requantise`.
+        # Straight through, as in `requantize`.
         whole = (bias + (bias.round() - bias).detach()).float()
         return ((self._sums(last, x) + whole) * self._buffer("accumulator", last)).flatten(1)
 
@@ -215,17 +200,10 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
         Returns
         -------
         dict of int to tensor of float32
-            By tensor index, ``(N, height, width, channels)``: centred values ``q - zero_point``,
+            By tensor index, ``(N, height, width, channels)``: centered values ``q - zero_point``,
             whole numbers.
         """
         return self._run(images, len(self.graph.ops))
-
-    def int8_activations(self, images: npt.NDArray[np.int8]) -> dict[int, npt.NDArray[np.int8]]:
-        """Compute the bytes of every activation, by tensor, ``(N, height, width, channels)``."""
-        with torch.no_grad():
-            centred = self.activations(tensor_of(images))
-        zeros = [tensor.zero_point for tensor in self.graph.tensors]
-        return {i: (values.numpy() + zeros[i]).astype(np.int8) for i, values in centred.items()}
 
     def parameters_as_integers(
         self, index: int
@@ -252,19 +230,19 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
         low, high = (bound - out.zero_point for bound in op.clamp)
         match op.kind:
             case "add":
-                return quantise(self._real_sum(op, sources), low, high)
+                return quantize(self._real_sum(op, sources), low, high)
             case "mean":
                 return self._mean(op, x)
             case "average_pool":
                 return self._average(op, x)
             case "max_pool":
-                return quantise(layer_sums.pooled_maximum(op, x), low, high)
+                return quantize(layer_sums.pooled_maximum(op, x), low, high)
             case "pad":
                 return layer_sums.padded(x, op.padding, 0.0)
             case "reshape":
                 return x
         scales = self._buffer("output", index)
-        return requantise(self._sums(index, x), self.biases[str(index)], scales, low, high)
+        return requantize(self._sums(index, x), self.biases[str(index)], scales, low, high)
 
     def _sums(self, index: int, x: Any) -> Any:
         op = self.graph.ops[index]
@@ -279,27 +257,27 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
         real = sources[0] * first + sources[1] * second
         return real / self.graph.tensors[op.output].scale
 
-    # Halves round to even, and adding an odd zero point moves them: averages are rounded uncentred.
+    # Halves round to even, and adding an odd zero point moves them: averages are rounded with it.
     def _average(self, op: Op, x: Any) -> Any:
         tensor = self.graph.tensors[op.output]
         taps = layer_sums.pooled_sum(op, torch.ones_like(x[:1, :, :, :1]))
         real = layer_sums.pooled_sum(op, x + tensor.zero_point) / taps
-        return quantise(real, *op.clamp) - tensor.zero_point
+        return quantize(real, *op.clamp) - tensor.zero_point
 
     def _mean(self, op: Op, x: Any) -> Any:
         source, target = self.graph.tensors[op.inputs[0]], self.graph.tensors[op.output]
         count = source.height * source.width
         total = (x.double() + source.zero_point).sum((1, 2), keepdim=True)
         real = total.float() / count
-        if _same_quantisation(source, target):
-            return quantise(real, *op.clamp) - target.zero_point
+        if _same_quantization(source, target):
+            return quantize(real, *op.clamp) - target.zero_point
         ratio = float(np.float32(source.scale) / np.float32(target.scale))
         low, high = (bound - target.zero_point for bound in op.clamp)
-        return quantise((real - source.zero_point) * ratio, low, high)
+        return quantize((real - source.zero_point) * ratio, low, high)
 
     def _buffer(self, kind: str, index: int) -> Any:
         return getattr(self, f"{kind}_scales{index}")
 
 
-def _same_quantisation(a: Tensor, b: Tensor) -> bool:
+def _same_quantization(a: Tensor, b: Tensor) -> bool:
     return a.scale == b.scale and a.zero_point == b.zero_point

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pmt.baselines.backprop.integer_network import LARGEST_WEIGHT
+from pmt.baselines.backprop.descent import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.net.graph import OpKind
 
@@ -15,7 +15,7 @@ _EXACT_IN_FLOAT32 = 2**24
 
 
 class WindowOp(Protocol):
-    """What an op of an int8 graph and of a float graph have in common."""
+    """The attributes that ops of int8 graphs and of float graphs have in common."""
 
     kind: OpKind
     kernel: tuple[int, int]
@@ -24,21 +24,9 @@ class WindowOp(Protocol):
 
 
 def sums(op: WindowOp, x: Any, weights: Any) -> Any:
-    """Sum the products of a layer's inputs and weights, without bias.
+    """Sum the products of a layer's inputs and weights, without bias; padding counts as zero.
 
-    Parameters
-    ----------
-    op : Op or FloatOp
-        A layer.
-    x : tensor, shape (N, height, width, channels)
-        Input; padding counts as zero.
-    weights : tensor
-        In the layout of :class:`pmt.net.graph.Op`.
-
-    Returns
-    -------
-    tensor, shape (N, out_height, out_width, out_channels)
-        The sums.
+    The weights are in the layout of :class:`pmt.net.graph.Op`.
     """
     if op.kind == "fully_connected":
         return (x.flatten(1) @ weights.T)[:, None, None, :]
@@ -59,17 +47,7 @@ def sums(op: WindowOp, x: Any, weights: Any) -> Any:
 def exact_sums(op: WindowOp, x: Any, weights: Any, reach: int) -> Any:
     """Sum products of whole numbers exactly, then round to float32 once, as an int32 is converted.
 
-    Parameters
-    ----------
-    op, x, weights
-        As for :func:`sums`; whole numbers in float32.
-    reach : int
-        Largest magnitude in ``x``.
-
-    Returns
-    -------
-    tensor of float32
-        The sums, whatever the order of the additions.
+    ``reach`` is the largest magnitude in ``x``; the order of the additions does not matter.
     """
     if _largest_sum(op, weights, reach) <= _EXACT_IN_FLOAT32:
         return sums(op, x, weights)
@@ -102,6 +80,6 @@ def pooled_sum(op: WindowOp, x: Any) -> Any:
 
 
 def pooled_maximum(op: WindowOp, x: Any) -> Any:
-    """Largest value of every window; padding does not count."""
+    """Take the largest value of every window; padding does not count."""
     nchw = padded(x, op.padding, float("-inf")).permute(0, 3, 1, 2)
     return torch.nn.functional.max_pool2d(nchw, op.kernel, op.stride).permute(0, 2, 3, 1)

@@ -36,7 +36,7 @@ class BackpropOptions(Options):
     learning_rate: float = option(
         0.003,
         "R",
-        "factor of the gradient. With quantisation-aware scaling and with {arithmetic} float32 it "
+        "factor of the gradient. With quantization-aware scaling and with {arithmetic} float32 it "
         "is that of gradient descent on real weights; without the scaling, on weight steps. The "
         "default suits 14 layers of MCUNet; with all 43 it diverges, a tenth of it does not",
         LEARNING_RATES,
@@ -49,7 +49,7 @@ class BackpropOptions(Options):
         "NAME",
         "train the int8 network, or the float network that it stands for. What is measured and "
         "reported is the network that is trained; the model itself gets the float network's "
-        "parameters quantised with the scales it has",
+        "parameters quantized with the scales it has",
         Words(get_args(Arithmetic)),
     )
     rounding: Rounding = option(

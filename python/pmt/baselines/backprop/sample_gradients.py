@@ -19,15 +19,7 @@ Array = npt.NDArray[np.float32]
 
 
 class SampleGradients:
-    """Differentiates each sample's loss by the weights and biases of some layers.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    layers : list of int
-        Op indices.
-    """
+    """Differentiates each sample's loss by the weights and biases of some layers, by op index."""
 
     def __init__(self, model: Model, layers: list[int]) -> None:
         self.network = IntegerNetwork(model).requires_grad_(False)
@@ -63,21 +55,9 @@ class SampleGradients:
 
 
 def sample_weight_gradients(op: layer_sums.WindowOp, x: Any, gradient: Any) -> Any:
-    """Correlate a layer's input with the gradient by its accumulators, sample by sample.
+    """Correlate a layer's centered input with the gradient by its accumulators, sample by sample.
 
-    Parameters
-    ----------
-    op : Op or FloatOp
-        A layer.
-    x : tensor of float32, shape (N, height, width, channels)
-        Its (centred) input.
-    gradient : tensor of float32, shape (N, out_height, out_width, out_channels)
-        Gradient by its accumulators.
-
-    Returns
-    -------
-    tensor of float32, shape (N, *weights)
-        Weights in the layout of :class:`pmt.net.graph.Op`.
+    Returns (N, *weights), with weights in the layout of :class:`pmt.net.graph.Op`.
     """
     samples, channels = len(x), gradient.shape[3]
     if op.kind == "fully_connected":

@@ -1,4 +1,4 @@
-"""What a back-propagation step updates: a list of layers, each with its weights and its biases."""
+"""Update schemes: the layers that a back-propagation step updates, their weights and biases."""
 
 from __future__ import annotations
 

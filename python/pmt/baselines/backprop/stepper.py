@@ -18,7 +18,7 @@ from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.torch_package import tensor_of, torch
 from pmt.datasets import Dataset
 from pmt.model import Evaluation, Model
-from pmt.train.stepper import Stepper
+from pmt.train.stepper import Stepper, batch_figures
 
 __all__ = ["BackpropStepper"]
 
@@ -26,19 +26,7 @@ _IMAGES_AT_ONCE = 50  # bounds the memory of kept activations; their gradients a
 
 
 class BackpropStepper(Stepper):
-    """Takes the steps of a run with back-propagation.
-
-    Parameters
-    ----------
-    model : Model
-        The model to train in place.
-    scheme : UpdateScheme
-        What is trained.
-    options : BackpropOptions
-        All else.
-    threads : int
-        Torch's threads; 0 leaves them as they are.
-    """
+    """Takes the steps of a run with back-propagation; 0 threads leaves torch's as they are."""
 
     def __init__(
         self, model: Model, scheme: UpdateScheme, options: BackpropOptions, threads: int
@@ -65,15 +53,9 @@ class BackpropStepper(Stepper):
         with _torch_threads(self.threads):
             logits = self._gradients(images, labels)
         losses, correct = _core.cross_entropy(logits, labels)
-        loss_sum = int(losses.sum(dtype=np.int64))
         self.steps_taken += 1
         self.descent.update(step, learning_rate)
-        return {
-            "loss": loss_sum / _core.LOSS_ONE / len(labels),
-            "loss_sum": loss_sum,
-            "correct": correct,
-            "changed": self._write_back(),
-        }
+        return {**batch_figures(losses, correct), "changed": self._write_back()}
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return momentum, and shadow or float parameters."""
@@ -93,7 +75,7 @@ class BackpropStepper(Stepper):
         ]
         labels = np.ascontiguousarray(data.labels)
         losses, correct = _core.cross_entropy(np.concatenate(parts), labels)
-        loss = float(losses.sum(dtype=np.int64)) / _core.LOSS_ONE / len(data)
+        loss: float = batch_figures(losses, correct)["loss"]
         return Evaluation(correct / len(data), loss, len(data))
 
     def _gradients(

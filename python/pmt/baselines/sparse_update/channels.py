@@ -1,4 +1,4 @@
-"""Potentials of input channels (TinyTrain), and the masks that choose among them."""
+"""Choices of input channels: by the norm of their weights, or by their potentials (TinyTrain)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ __all__ = [
     "forward_potentials",
     "largest_channels",
     "top_channels",
-    "weight_masks",
 ]
 
 
@@ -31,23 +30,9 @@ def top_channels(scores: npt.ArrayLike, count: int) -> tuple[int, ...]:
 
 
 def largest_channels(model: Model, op: int, count: int) -> tuple[int, ...]:
-    """Return the input channels whose int8 weights have the largest Euclidean norm.
+    """Return the input channels whose int8 weights have the largest Euclidean norm, ascending.
 
-    MCUTrain's rule. A depthwise layer's channels are its own.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    op : int
-        Op index of a layer.
-    count : int
-        How many.
-
-    Returns
-    -------
-    tuple of int
-        Channels, ascending; of equal norms the first are taken.
+    MCUTrain's rule. A depthwise layer's channels are its own; of equal norms the first are taken.
     """
     weights = by_input_channel(model, op, model.core.weights(op)).astype(np.int64)
     return top_channels(np.square(weights).sum(axis=(0, 2)), count)
@@ -60,30 +45,6 @@ def chosen_scheme(model: Model, scheme: UpdateScheme) -> UpdateScheme:
         chosen = u.chosen or largest_channels(model, u.op, u.channels)
         updates.append(LayerUpdate(u.op, u.channels, u.bias, chosen))
     return UpdateScheme(tuple(updates))
-
-
-def weight_masks(model: Model, scheme: UpdateScheme) -> dict[int, npt.NDArray[np.bool_]]:
-    """Return which weights of each layer are trained.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    scheme : UpdateScheme
-        Channels that it does not name are chosen by the weights.
-
-    Returns
-    -------
-    dict
-        By op index, in the shape of :meth:`pmt._core.Model.weights`; every layer of the scheme,
-        all False where only biases are trained.
-    """
-    masks = {}
-    for update in chosen_scheme(model, scheme).layers:
-        mask = np.zeros(model.core.weights(update.op).shape, np.bool_)
-        by_input_channel(model, update.op, mask)[:, list(update.chosen)] = True
-        masks[update.op] = mask
-    return masks
 
 
 def by_input_channel(model: Model, op: int, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -110,39 +71,14 @@ def channel_potentials(
     with the empirical Fisher information as its curvature) when channel o is set to zero
     (TinyTrain, arXiv:2307.09988, section 2.2). The product has no unit: scales cancel.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Prepared images.
-    labels : ndarray of int64, shape (N,)
-        Their classes.
-    layers : sequence of int
-        Op indices. The activation of a layer is its input, which an update of its weights has to
-        keep: fewer channels are less memory.
-    chunk : int
-        Images at once.
-
-    Returns
-    -------
-    dict
-        By op index, float64 of shape (input channels,); of a linear layer (features,).
-
-    Raises
-    ------
-    ImportError
-        If torch is missing.
-    ValueError
-        If there are no images or not as many labels.
+    Layers are op indices; the activation of a layer is its input, which an update of its weights
+    has to keep: fewer channels are less memory. Images are prepared ones, ``chunk`` at once.
+    Returns float64 (input channels,) by op index, of a linear layer (features,). Needs torch.
     """
     from pmt.baselines.backprop.integer_network import IntegerNetwork
     from pmt.baselines.backprop.torch_package import tensor_of
 
-    if len(images) == 0 or len(images) != len(labels):
-        raise ValueError(
-            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
-        )
+    _check_counts(images, labels)
     network = IntegerNetwork(model).requires_grad_(False)
     sums = {op: np.float64(0.0) for op in layers}
     for first in range(0, len(images), chunk):
@@ -151,6 +87,13 @@ def channel_potentials(
         for op, product in products.items():
             sums[op] = sums[op] + np.square(product).sum(axis=0)
     return {op: np.asarray(total) / (2 * len(images)) for op, total in sums.items()}
+
+
+def _check_counts(images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]) -> None:
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
+        )
 
 
 def _products(network: Any, images: Any, labels: Any, layers: Sequence[int]) -> dict[int, Any]:
@@ -197,34 +140,10 @@ def forward_potentials(
     weights to zero, which int8 holds exactly: no rounding stands between. What else reads the
     activation (a residual connection) still does.
 
-    Parameters
-    ----------
-    model : Model
-        The network; it is not changed.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Prepared images.
-    labels : ndarray of int64, shape (N,)
-        Their classes.
-    layers : sequence of int
-        Op indices.
-    threads : int
-        Threads of the core; the result does not depend on it.
-
-    Returns
-    -------
-    dict
-        By op index, float64 of shape (input channels,); of a linear layer (features,). One forward
-        of all images for each channel.
-
-    Raises
-    ------
-    ValueError
-        If there are no images or not as many labels.
+    Arguments and result are those of :func:`channel_potentials`; each channel takes one forward of
+    all images.
     """
-    if len(images) == 0 or len(images) != len(labels):
-        raise ValueError(
-            f"{len(images)} images and {len(labels)} labels: give as many, one or more"
-        )
+    _check_counts(images, labels)
     tried = model.copy()
     clean = _losses(tried, images, labels, threads)
     total = {op: by_input_channel(model, op, model.core.weights(op)).shape[1] for op in layers}
@@ -252,7 +171,7 @@ def forward_potentials(
 def _losses(
     model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], threads: int
 ) -> npt.NDArray[np.float64]:
-    """Cross-entropy of every image, in nats."""
+    """Return the cross-entropy of every image, in nats."""
     logits = model.core.logits(images, threads=threads)
     losses, _ = _core.cross_entropy(logits, np.ascontiguousarray(labels))
     return losses.astype(np.float64) / _core.LOSS_ONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,207 +30,12 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Layer, Model
 
-__all__ = [
-    "RATIOS",
-    "Choice",
-    "Contributions",
-    "Option",
-    "UpdateMemory",
-    "analyse",
-    "best_choice",
-    "layer_memory",
-    "scheme_memory",
-]
-
-
-@dataclass(frozen=True)
-class UpdateMemory:
-    """Bytes: trained ``weights`` (int8) and ``biases`` (int32), kept ``inputs``, ``masks``."""
-
-    weights: int
-    biases: int
-    inputs: int
-    masks: int
-
-    @property
-    def total(self) -> int:
-        """Sum of the parts."""
-        return self.weights + self.biases + self.inputs + self.masks
-
-    def __add__(self, other: UpdateMemory) -> UpdateMemory:
-        return UpdateMemory(
-            self.weights + other.weights,
-            self.biases + other.biases,
-            self.inputs + other.inputs,
-            self.masks + other.masks,
-        )
-
-
-def layer_memory(model: Model, update: LayerUpdate) -> UpdateMemory:
-    """Count one layer.
-
-    A layer whose biases are trained keeps a bit for each output (was it at a clamp?); one whose
-    weights are trained keeps the trained channels of its input. The forward pass and the gradients
-    of activations are not counted.
-    """
-    op = model.core.ops()[update.op]
-    source, out = (model.core.tensors()[i] for i in (op["inputs"][0], op["output"]))
-    elements = int(out["height"] * out["width"] * out["channels"])
-    channels = input_channels(model, update.op)
-    kept = (
-        int(source["height"] * source["width"] * source["channels"]) * update.channels // channels
-    )
-    return UpdateMemory(
-        weights=int(op["weights"]) * update.channels // channels,
-        biases=4 * int(out["channels"]) if update.bias else 0,
-        inputs=kept,
-        masks=(elements + 7) // 8 if update.bias else 0,
-    )
-
-
-def scheme_memory(model: Model, scheme: UpdateScheme) -> UpdateMemory:
-    """Count a scheme; of the linear head only its input, as in the publication.
-
-    Layers that train nothing, but that the gradient passes on its way to one that does, keep their
-    masks too. The published schemes have none.
-    """
-    head, trained = head_layer(model), scheme.by_op()
-    total = UpdateMemory(0, 0, 0, 0)
-    reaches = BackwardGraph.of(model, scheme).reaches
-    for layer in model.layers:
-        update = trained.get(layer.index)
-        memory = layer_memory(model, update) if update else UpdateMemory(0, 0, 0, 0)
-        if layer.index == head:
-            memory = UpdateMemory(0, 0, memory.inputs, 0)
-        elif model.core.ops()[layer.index]["output"] in reaches:
-            memory = replace(memory, masks=_mask_bytes(layer))
-        total += memory
-    return total
-
-
-def _mask_bytes(layer: Layer) -> int:
-    height, width, channels = layer.output_shape
-    return (height * width * channels + 7) // 8
-
-
-# Above so many units memory is counted in coarser ones, rounded up, so that a budget always holds.
-_MOST_UNITS = 2**18
-
-
-@dataclass(frozen=True)
-class Option:
-    """Weights of one layer at one ratio: what it gains and its ``memory`` in bytes."""
-
-    ratio: float
-    gain: float
-    memory: int
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The best: biases of the last ``biases`` layers, and a ratio for each layer (0: frozen)."""
-
-    biases: int
-    ratios: tuple[float, ...]
-    gain: float
-    memory: int
-
-
-def best_choice(
-    bias_gains: Sequence[float],
-    bias_memories: Sequence[int],
-    options: Sequence[Sequence[Option]],
-    budget: int,
-) -> Choice:
-    """Choose how many last layers train their biases, and what weights beside them.
-
-    The objective of MCUTrain's contribution analysis: gains of single updates are taken to add up,
-    and weights are trained only where biases are. The publication searches by evolution; with sums
-    on both sides it is a knapsack with one option for each layer, which dynamic programming over
-    the bytes solves exactly. Layers are taken from the last to the first, so one table serves
-    every number of biases.
-
-    Parameters
-    ----------
-    bias_gains, bias_memories : sequences, length L + 1
-        Gain, and memory in bytes, of the biases of the last k layers, for k = 0 .. L. ``nan`` where
-        a k was not measured: it is not chosen.
-    options : sequence of sequence of Option, length L
-        What each layer's weights can do, first layer first.
-    budget : int
-        Bytes.
-
-    Returns
-    -------
-    Choice
-        The one with the largest gain; of equals the one of fewest biases.
-
-    Raises
-    ------
-    ValueError
-        If the lengths do not fit, or not even the choice of no update is within the budget.
-    """
-    count = len(options)
-    if len(bias_gains) != count + 1 or len(bias_memories) != count + 1:
-        raise ValueError(
-            f"{count} layers need {count + 1} gains and memories of biases; got {len(bias_gains)} "
-            f"and {len(bias_memories)}"
-        )
-    if budget < min(bias_memories):
-        raise ValueError(f"budget={budget!r} bytes is below the least, {min(bias_memories)}")
-    unit = max(1, -(-budget // _MOST_UNITS))
-    best = np.zeros(budget // unit + 1)
-    taken: list[np.ndarray] = []
-    result = Choice(-1, (), -np.inf, 0)
-    for k in range(count + 1):
-        if k > 0:
-            best, picks = _with_layer(best, options[count - k], unit)
-            taken.append(picks)
-        left = (budget - bias_memories[k]) // unit
-        if left < 0 or np.isnan(bias_gains[k]):
-            continue
-        gain = float(bias_gains[k] + best[left])
-        if gain > result.gain:
-            ratios, memory = _trace(taken, options, left, unit)
-            result = Choice(k, ratios, gain, memory + bias_memories[k])
-    return result
-
-
-def _with_layer(
-    best: np.ndarray, options: Sequence[Option], unit: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Offer one more layer: the best gain by memory, and which option it took (0: none)."""
-    better = best.copy()
-    picks = np.zeros(len(best), np.uint8)
-    for number, option in enumerate(options, start=1):
-        size = -(-option.memory // unit)
-        if size >= len(best):
-            continue
-        offered = best[: len(best) - size] + option.gain
-        wins = offered > better[size:]
-        better[size:][wins] = offered[wins]
-        picks[size:][wins] = number
-    return better, picks
-
-
-def _trace(
-    taken: Sequence[np.ndarray], options: Sequence[Sequence[Option]], left: int, unit: int
-) -> tuple[tuple[float, ...], int]:
-    """Follow the picks back: the layer that was offered last decides first."""
-    ratios, memory = [0.0] * len(options), 0
-    for k in range(len(taken), 0, -1):
-        layer = len(options) - k
-        number = int(taken[k - 1][left])
-        if number:
-            option = options[layer][number - 1]
-            ratios[layer] = option.ratio
-            memory += option.memory
-            left -= -(-option.memory // unit)
-    return tuple(ratios), memory
-
+__all__ = ["Contributions", "Option", "analyze", "best_choice", "layer_memory", "scheme_memory"]
 
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"
+# Above so many units memory is counted in coarser ones, rounded up, so that a budget always holds.
+_MOST_UNITS = 2**18
 
 
 @dataclass(frozen=True)
@@ -286,7 +91,7 @@ class Contributions:
         return _with_head(model, updates)
 
     def _options(self, model: Model, layers: Sequence[Layer], i: int) -> list[Option]:
-        """What a layer's weights gain beside the biases that they were trained with."""
+        """Return the gains of a layer's weights beside the biases that they were trained with."""
         found = []
         for (name, ratio), accuracy in self.weights.items():
             if name != layers[i].name:
@@ -301,7 +106,7 @@ class Contributions:
         return found
 
 
-def analyse(
+def analyze(
     model: Model,
     data: Dataset,
     valid: Dataset,
@@ -408,7 +213,7 @@ def _identity(
 def _plan(
     model: Model, layers: Sequence[Layer], ratios: Sequence[float], stride: int
 ) -> dict[str, UpdateScheme | None]:
-    """Name every training and say what it trains, in order."""
+    """Return what every training trains, by name, in order."""
     count = len(layers)
     plan: dict[str, UpdateScheme | None] = {"before": None}
     if head_layer(model) is not None:
@@ -470,3 +275,168 @@ def _bias_memory(model: Model, layers: Sequence[Layer], k: int) -> int:
     if not updates and head_layer(model) is None:
         return 0
     return scheme_memory(model, _with_head(model, updates)).total
+
+
+@dataclass(frozen=True)
+class Option:
+    """Weights of one layer at one ratio: what it gains and its ``memory`` in bytes."""
+
+    ratio: float
+    gain: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best: biases of the last ``biases`` layers, and a ratio for each layer (0: frozen)."""
+
+    biases: int
+    ratios: tuple[float, ...]
+    gain: float
+    memory: int
+
+
+def best_choice(
+    bias_gains: Sequence[float],
+    bias_memories: Sequence[int],
+    options: Sequence[Sequence[Option]],
+    budget: int,
+) -> Choice:
+    """Choose how many last layers train their biases, and what weights beside them.
+
+    The objective of MCUTrain's contribution analysis: gains of single updates are taken to add up,
+    and weights are trained only where biases are. The publication searches by evolution; with sums
+    on both sides it is a knapsack with one option for each layer, which dynamic programming over
+    the bytes solves exactly. Layers are taken from the last to the first, so one table serves
+    every number of biases. Of equal gains the choice of fewest biases is taken.
+
+    Gains and memories of biases are those of the last k layers, for k = 0 .. L, ``nan`` where a k
+    was not measured; options are by layer, first layer first.
+    """
+    count = len(options)
+    if len(bias_gains) != count + 1 or len(bias_memories) != count + 1:
+        raise ValueError(
+            f"{count} layers need {count + 1} gains and memories of biases; got {len(bias_gains)} "
+            f"and {len(bias_memories)}"
+        )
+    if budget < min(bias_memories):
+        raise ValueError(f"budget={budget!r} bytes is below the least, {min(bias_memories)}")
+    unit = max(1, -(-budget // _MOST_UNITS))
+    best = np.zeros(budget // unit + 1)
+    taken: list[np.ndarray] = []
+    result = Choice(-1, (), -np.inf, 0)
+    for k in range(count + 1):
+        if k > 0:
+            best, picks = _with_layer(best, options[count - k], unit)
+            taken.append(picks)
+        left = (budget - bias_memories[k]) // unit
+        if left < 0 or np.isnan(bias_gains[k]):
+            continue
+        gain = float(bias_gains[k] + best[left])
+        if gain > result.gain:
+            ratios, memory = _trace(taken, options, left, unit)
+            result = Choice(k, ratios, gain, memory + bias_memories[k])
+    return result
+
+
+def _with_layer(
+    best: np.ndarray, options: Sequence[Option], unit: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offer one more layer: the best gain by memory, and which option it took (0: none)."""
+    better = best.copy()
+    picks = np.zeros(len(best), np.uint8)
+    for number, option in enumerate(options, start=1):
+        size = -(-option.memory // unit)
+        if size >= len(best):
+            continue
+        offered = best[: len(best) - size] + option.gain
+        wins = offered > better[size:]
+        better[size:][wins] = offered[wins]
+        picks[size:][wins] = number
+    return better, picks
+
+
+def _trace(
+    taken: Sequence[np.ndarray], options: Sequence[Sequence[Option]], left: int, unit: int
+) -> tuple[tuple[float, ...], int]:
+    """Follow the picks back: the layer that was offered last decides first."""
+    ratios, memory = [0.0] * len(options), 0
+    for k in range(len(taken), 0, -1):
+        layer = len(options) - k
+        number = int(taken[k - 1][left])
+        if number:
+            option = options[layer][number - 1]
+            ratios[layer] = option.ratio
+            memory += option.memory
+            left -= -(-option.memory // unit)
+    return tuple(ratios), memory
+
+
+@dataclass(frozen=True)
+class UpdateMemory:
+    """Bytes: trained ``weights`` (int8) and ``biases`` (int32), kept ``inputs``, ``masks``."""
+
+    weights: int
+    biases: int
+    inputs: int
+    masks: int
+
+    @property
+    def total(self) -> int:
+        """Sum of the parts."""
+        return self.weights + self.biases + self.inputs + self.masks
+
+    def __add__(self, other: UpdateMemory) -> UpdateMemory:
+        return UpdateMemory(
+            self.weights + other.weights,
+            self.biases + other.biases,
+            self.inputs + other.inputs,
+            self.masks + other.masks,
+        )
+
+
+def layer_memory(model: Model, update: LayerUpdate) -> UpdateMemory:
+    """Count one layer.
+
+    A layer whose biases are trained keeps a bit for each output (was it at a clamp?); one whose
+    weights are trained keeps the trained channels of its input. The forward pass and the gradients
+    of activations are not counted.
+    """
+    op = model.core.ops()[update.op]
+    source, out = (model.core.tensors()[i] for i in (op["inputs"][0], op["output"]))
+    channels = input_channels(model, update.op)
+    return UpdateMemory(
+        weights=int(op["weights"]) * update.channels // channels,
+        biases=4 * int(out["channels"]) if update.bias else 0,
+        inputs=_elements(source) * update.channels // channels,
+        masks=_mask_bytes(out) if update.bias else 0,
+    )
+
+
+def scheme_memory(model: Model, scheme: UpdateScheme) -> UpdateMemory:
+    """Count a scheme; of the linear head only its input, as in the publication.
+
+    Layers that train nothing, but that the gradient passes on its way to one that does, keep their
+    masks too. The published schemes have none.
+    """
+    head, trained = head_layer(model), scheme.by_op()
+    total = UpdateMemory(0, 0, 0, 0)
+    reaches = BackwardGraph.of(model, scheme).reaches
+    ops, tensors = model.core.ops(), model.core.tensors()
+    for layer in model.layers:
+        update = trained.get(layer.index)
+        memory = layer_memory(model, update) if update else UpdateMemory(0, 0, 0, 0)
+        if layer.index == head:
+            memory = UpdateMemory(0, 0, memory.inputs, 0)
+        elif ops[layer.index]["output"] in reaches:
+            memory = replace(memory, masks=_mask_bytes(tensors[ops[layer.index]["output"]]))
+        total += memory
+    return total
+
+
+def _mask_bytes(tensor: Mapping[str, Any]) -> int:
+    return (_elements(tensor) + 7) // 8
+
+
+def _elements(tensor: Mapping[str, Any]) -> int:
+    return int(tensor["height"] * tensor["width"] * tensor["channels"])

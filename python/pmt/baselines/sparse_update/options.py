@@ -1,4 +1,4 @@
-"""The published sparse-update schemes for MCUNet (MCUTrain)."""
+"""Options of sparse back-propagation, and the published schemes for MCUNet (MCUTrain)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pmt.model import Layer, Model
 from pmt.train.option_fields import Range, Words, document_options, option
 
 __all__ = ["PUBLISHED", "MCUTrainOptions", "TinyTrainOptions", "convolutions", "published_scheme"]
-
 
 _Potentials = Literal["fisher", "forward"]
 

@@ -14,10 +14,10 @@ from pmt.baselines.sparse_update.channels import top_channels
 from pmt.baselines.sparse_update.contribution import scheme_memory
 from pmt.model import Model
 
-__all__ = ["RATIOS", "Budgets", "inspected_layers", "layer_scores", "select_scheme"]
+__all__ = ["Budgets", "inspected_layers", "layer_scores", "select_scheme"]
 
 # Shares of a layer's channels that are tried, largest first.
-RATIOS = (1.0, 0.5, 0.25, 0.125)
+_RATIOS = (1.0, 0.5, 0.25, 0.125)
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,6 @@ def inspected_layers(model: Model, count: int) -> list[int]:
     """Return the last ``count`` layers before the head: only theirs are scored.
 
     Six blocks of three layers in the publication, so that scoring needs little memory itself.
-
-    Raises
-    ------
-    ValueError
-        If ``count`` is below 1.
     """
     if count < 1:
         raise ValueError(f"inspect={count!r} must be 1 layer or more")
@@ -87,28 +82,8 @@ def select_scheme(
 
     Layers are taken in the order of their scores. Each gets the largest share of channels that is
     still within both budgets (1, 1/2, 1/4 or 1/8; at least one channel) and all its biases, or is
-    passed over. Its channels are those of the highest potential.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    potentials : mapping
-        By op index, see :func:`pmt.baselines.sparse_update.channels.channel_potentials`.
-    budgets : Budgets
-        Limits.
-    head : bool
-        Train the linear head too; that comes first.
-
-    Returns
-    -------
-    UpdateScheme
-        With its channels chosen.
-
-    Raises
-    ------
-    ValueError
-        If not even the first choice is within the budgets.
+    passed over. Its channels are those of the highest potential. The linear head, if it is trained,
+    comes first. A ValueError says that not even the first choice is within the budgets.
     """
     linear = head_layer(model)
     chosen: dict[int, LayerUpdate] = {}
@@ -129,7 +104,7 @@ def select_scheme(
 
 
 def _updates(op: int, potentials: npt.NDArray[np.float64]) -> list[LayerUpdate]:
-    counts = [max(1, int(ratio * len(potentials))) for ratio in RATIOS]
+    counts = [max(1, int(ratio * len(potentials))) for ratio in _RATIOS]
     return [LayerUpdate(op, n, True, top_channels(potentials, n)) for n in dict.fromkeys(counts)]
 
 
