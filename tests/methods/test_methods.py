@@ -38,7 +38,7 @@ def test_presets_are_methods():
         assert methods.options_of(name) == pmt.preset(name)
 
 
-ZEROTH_ORDER = [n for n, m in methods.METHODS.items() if m.kind == "zeroth_order"]
+ZEROTH_ORDER = [n for n, m in methods.METHODS.items() if m.kind.name == "zeroth_order"]
 # Where the method's own is more than so noisy a gradient stands.
 RATES = {"weight_model_wise": 0.002, "mezo": 0.0003}
 # Every weight is a query of its own.

@@ -108,7 +108,7 @@ def test_methods_of_others_do_without():
     with_it = [
         name
         for name, method in pmt.methods.METHODS.items()
-        if method.kind == "zeroth_order" and pmt.methods.options_of(name).head_epochs > 0
+        if method.kind.name == "zeroth_order" and pmt.methods.options_of(name).head_epochs > 0
     ]
     assert with_it == ["default", "zo_momentum", "zo_adam"]
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.threads import thread_count
 from pmt.baselines.backprop.options import PRESETS
 from pmt.baselines.engines.engine import CoreEngine
-from pmt.methods.method import Method
+from pmt.methods.method import Kind, Method
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
@@ -19,13 +18,10 @@ from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.training_run import Trainer
 
-__all__ = [
-    "BACKPROP",
-    "NoAdaptation",
-    "NoAdaptationOptions",
-]
+__all__ = ["BACKPROP", "NO_ADAPTATION", "NoAdaptation", "NoAdaptationOptions"]
 
-
+_BACKPROP = Kind("backprop", "pmt.baselines.backprop.trainer:BackpropTrainer")
+_SPARSE = "pmt.baselines.sparse_update.trainer"
 _MCUTRAIN = "Lin et al. 2022, On-device training under 256KB memory (arXiv:2206.15472)"
 
 _SUMMARIES = {
@@ -41,20 +37,26 @@ _SUMMARIES = {
 
 BACKPROP: dict[str, Method] = {
     **{
-        name: Method(f"back-propagation: {what}", source, "backprop", PRESETS[name])
-        for name, (what, source) in _SUMMARIES.items()
+        name: Method(f"back-propagation: {trained}", source, _BACKPROP, PRESETS[name])
+        for name, (trained, source) in _SUMMARIES.items()
     },
     "mcutrain": Method(
         "back-propagation: a fixed part of the network",
         f"{_MCUTRAIN}: sparse update, 100 KB scheme",
-        "mcutrain",
+        Kind("mcutrain", f"{_SPARSE}:MCUTrainTrainer", chooses_layers=True),
     ),
     "tinytrain": Method(
         "back-propagation: layers and channels that matter most to the data",
         "Kwon et al. 2024, TinyTrain (arXiv:2307.09988)",
-        "tinytrain",
+        Kind("tinytrain", f"{_SPARSE}:TinyTrainTrainer", chooses_layers=True),
     ),
 }
+
+NO_ADAPTATION = Method(
+    "the network as it is",
+    "the lower bound of every comparison",
+    Kind("no_adaptation", "pmt.methods.baselines:NoAdaptation"),
+)
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,7 @@ class NoAdaptation(Trainer):
 
     name = "no_adaptation"
     options: NoAdaptationOptions
-
-    def __init__(
-        self, options: NoAdaptationOptions | None = None, *, threads: int = 0, **changes: Any
-    ) -> None:
-        self.options = (options or NoAdaptationOptions()).replace(**changes)
-        self.threads = thread_count(threads)
+    options_class = NoAdaptationOptions
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Return a cost of nothing."""
@@ -108,7 +105,7 @@ class NoAdaptation(Trainer):
         return Schedule(none, samples)
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return what measures a batch and changes nothing; a run takes no such step."""
+        """Return a stepper that measures a batch and changes nothing; a run takes no such step."""
         return _Unchanged(CoreEngine(model, threads=self.threads))
 
 

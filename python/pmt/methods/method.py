@@ -1,12 +1,47 @@
-"""What a method is: a kind of trainer with options, and its source."""
+"""The facts about a method: the kind of trainer, its options, and where it is published."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Method"]
+from pmt.train.training_run import Trainer
+
+__all__ = ["Kind", "Method"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of trainer.
+
+    Attributes
+    ----------
+    name : str
+        As in a run folder's ``config.toml``.
+    trainer : str
+        Where its class is, ``"module:Class"``; imported when it is needed.
+    chooses_layers : bool
+        Whether it chooses what it trains, instead of being told ``layers``.
+    """
+
+    name: str
+    trainer: str
+    chooses_layers: bool = False
+
+    def trainer_class(self) -> type[Trainer]:
+        """Import the class of the trainer."""
+        module, _, name = self.trainer.partition(":")
+        found: type[Trainer] = getattr(importlib.import_module(module), name)
+        return found
+
+    def options_class(self) -> type[Any]:
+        """Import the class of the trainer's options."""
+        return self.trainer_class().options_class
+
+
+_ZEROTH_ORDER = Kind("zeroth_order", "pmt.train.trainer:ZOTrainer")
 
 
 @dataclass(frozen=True)
@@ -16,19 +51,29 @@ class Method:
     Attributes
     ----------
     summary : str
-        What it does, in a line.
+        Its principle, in a line.
     source : str
         Publication, and where in it.
-    kind : str
-        Kind of trainer, as in a run folder's ``config.toml``.
+    kind : Kind
+        Kind of trainer.
     options : dict
         Options that differ from those of the kind (with ``preset``, from the preset's).
     preset : str
-        Of zeroth-order methods: what ``options`` start from.
+        For zeroth-order methods, the preset that ``options`` start from.
     """
 
     summary: str
     source: str
-    kind: str = "zeroth_order"
+    kind: Kind = _ZEROTH_ORDER
     options: Mapping[str, Any] = field(default_factory=dict)
     preset: str = "default"
+
+    @property
+    def own_layers(self) -> bool:
+        """Whether the layers that it trains are part of the method."""
+        return self.kind.chooses_layers or "layers" in self.options
+
+    @property
+    def own_queries(self) -> bool:
+        """Whether the number of queries is part of the method."""
+        return "queries" in self.options

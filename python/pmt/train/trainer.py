@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.alignment import align, alignment_cost
@@ -59,6 +58,7 @@ class ZOTrainer(Trainer):
 
     name = "zeroth_order"
     options: TrainingOptions
+    options_class = TrainingOptions
 
     def __init__(
         self,
@@ -69,8 +69,7 @@ class ZOTrainer(Trainer):
         **changes: Any,
     ) -> None:
         base = options if options is not None else _preset(preset)
-        self.options = base.replace(**changes)
-        self.threads = thread_count(threads)
+        super().__init__(base, threads=threads, **changes)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.
@@ -150,7 +149,7 @@ class ZOTrainer(Trainer):
         return self.options.replace(learning_rate=rate)
 
     def stepper(self, model: Model, samples: int) -> CoreStepper:
-        """Return what takes the steps of a run on ``model``, with so many training samples."""
+        """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)
         layers = model.select_layers(options.layers)
         core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.progress import ProgressLine
+from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
@@ -35,21 +36,38 @@ Progress = bool | Callable[[int, dict[str, Any]], None]
 
 
 class Trainer(ABC):
-    """What every trainer has in common: options, a cost, and :meth:`fit`.
+    """Base of trainers: options, a cost, and :meth:`fit`.
+
+    Parameters
+    ----------
+    options : dataclass, optional
+        All options; by default those of ``options_class()``.
+    threads : int
+        Threads to use; 0 takes all, but one in a worker of a process pool.
+    **changes
+        Options that differ.
 
     Attributes
     ----------
     name : str
-        Of the kind of trainer, as in a run folder's ``config.toml``.
+        Name of the kind of trainer, as in a run folder's ``config.toml``.
+    options_class : type
+        Class of the options: a frozen dataclass of str, int, float and bool.
     options : dataclass
-        Frozen; str, int, float and bool only.
+        The options.
     threads : int
         Threads of the evaluation, and of the training where it uses the core.
     """
 
     name: str
+    options_class: type[Any]
     options: RunOptions
     threads: int
+
+    def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
+        base = options if options is not None else self.options_class()
+        self.options = base.replace(**changes)
+        self.threads = thread_count(threads)
 
     @abstractmethod
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
@@ -57,7 +75,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return what takes the steps of a run on ``model``, with so many training samples."""
+        """Return the stepper of a run on ``model``, with so many training samples."""
 
     def preparation_cost(self, model: Model, samples: int) -> Cost:
         """Count the work of :meth:`prepare` on so many training samples; by default none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pmt._util.threads import thread_count
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.options import preset as _preset
@@ -51,6 +50,7 @@ class BackpropTrainer(Trainer):
 
     name = "backprop"
     options: BackpropOptions
+    options_class: type[BackpropOptions] = BackpropOptions
 
     def __init__(
         self,
@@ -61,8 +61,7 @@ class BackpropTrainer(Trainer):
         **changes: Any,
     ) -> None:
         base = options if options is not None else _preset(preset)
-        self.options = base.replace(**changes)
-        self.threads = thread_count(threads)
+        super().__init__(base, threads=threads, **changes)
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return what a run on ``model`` trains."""
@@ -98,7 +97,7 @@ class BackpropTrainer(Trainer):
         return backward_work(model, self.scheme(model)).cost(count)
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return what takes the steps of a run on ``model``, with so many training samples.
+        """Return the stepper of a run on ``model``, with so many training samples.
 
         Raises
         ------

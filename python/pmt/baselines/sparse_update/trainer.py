@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pmt._util.parsing import parse_json
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.trainer import BackpropTrainer
-from pmt.baselines.sparse_update.channels import chosen_scheme, forward_potentials
+from pmt.baselines.sparse_update.channels import channel_potentials, chosen_scheme, forward_potentials
 from pmt.baselines.sparse_update.options import (
     PUBLISHED,
     MCUTrainOptions,
@@ -34,6 +34,15 @@ class _SparseTrainer(BackpropTrainer):
     """Trains what is chosen once, before the first step, and kept with the run's options."""
 
     options: MCUTrainOptions | TinyTrainOptions
+    options_class: type[MCUTrainOptions] | type[TinyTrainOptions]
+    file_option: ClassVar[str]  # takes the name of a scheme's file, too
+
+    def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
+        base = options if options is not None else self.options_class()
+        given = changes.get(self.file_option)
+        if given is not None and given != getattr(base, self.file_option):
+            changes[self.file_option] = _inline(given)
+        super().__init__(base, threads=threads, **changes)
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return what a run on ``model`` trains, channels and all."""
@@ -68,12 +77,14 @@ class _SparseTrainer(BackpropTrainer):
 class MCUTrainTrainer(_SparseTrainer):
     """Trains a fixed part of a network: biases of its last layers, some channels of some layers.
 
+    MCUTrain's sparse update (Lin et al. 2022, arXiv:2206.15472).
+
     Parameters
     ----------
     options : MCUTrainOptions, optional
         All options; by default those of :class:`pmt.baselines.sparse_update.MCUTrainOptions`.
     threads : int
-        As of :class:`pmt.backprop.BackpropTrainer`.
+        Torch's threads, see :class:`pmt.backprop.BackpropTrainer`.
     **changes
         Options that differ. ``scheme`` may also be the name of a JSON file, as
         :meth:`pmt.baselines.sparse_update.UpdateScheme.save` writes it.
@@ -88,13 +99,8 @@ class MCUTrainTrainer(_SparseTrainer):
 
     name = "mcutrain"
     options: MCUTrainOptions
-
-    def __init__(
-        self, options: MCUTrainOptions | None = None, *, threads: int = 0, **changes: Any
-    ) -> None:
-        if "scheme" in changes:
-            changes["scheme"] = _inline(changes["scheme"])
-        super().__init__(options or MCUTrainOptions(), threads=threads, **changes)
+    options_class = MCUTrainOptions
+    file_option = "scheme"
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return what a run on ``model`` trains; by its present weights where none has begun."""
@@ -108,33 +114,23 @@ class MCUTrainTrainer(_SparseTrainer):
 class TinyTrainTrainer(_SparseTrainer):
     """Trains the layers and channels that matter most to the data, within budgets.
 
+    TinyTrain's task-adaptive sparse update (Kwon et al. 2024, arXiv:2307.09988).
+
     Parameters
     ----------
     options : TinyTrainOptions, optional
         All options; by default those of :class:`pmt.baselines.sparse_update.TinyTrainOptions`.
     threads : int
-        As of :class:`pmt.backprop.BackpropTrainer`.
+        Torch's threads, and the core's that score channels; the choice does not depend on it.
     **changes
-        Options that differ. ``chosen`` may also be the name of a JSON file, as
-        :meth:`pmt.baselines.sparse_update.UpdateScheme.save` writes it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an option is unknown or outside its range.
-    OSError
-        If the scheme's file cannot be read.
+        Options that differ. ``chosen`` may also be the name of a JSON file, like ``scheme`` of
+        :class:`MCUTrainTrainer`; errors are the same, too.
     """
 
     name = "tinytrain"
     options: TinyTrainOptions
-
-    def __init__(
-        self, options: TinyTrainOptions | None = None, *, threads: int = 0, **changes: Any
-    ) -> None:
-        if changes.get("chosen"):
-            changes["chosen"] = _inline(changes["chosen"])
-        super().__init__(options or TinyTrainOptions(), threads=threads, **changes)
+    options_class = TinyTrainOptions
+    file_option = "chosen"
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return what a run on ``model`` trains, once that is chosen.
@@ -198,8 +194,6 @@ def tinytrain_scheme(
     if options.potentials == "forward":
         potentials = forward_potentials(model, images, labels, layers, threads=threads)
     else:
-        from pmt.baselines.sparse_update.channels import channel_potentials
-
         potentials = channel_potentials(model, images, labels, layers)
     macs = int(options.backward_macs * full_backward_macs(model))
     return select_scheme(model, potentials, Budgets(options.memory, macs))
