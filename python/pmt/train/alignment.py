@@ -1,17 +1,17 @@
 """Alignment: give a network the statistics on new images that it has on clean ones.
 
-A corruption moves and scales what the channels of a network see, and it changes how neighbouring
+A corruption moves and scales what the channels of a network see, and it changes how neighboring
 places go together: noise decorrelates them, blur does the opposite.
 
 Channels: batch norm, were it not folded into the weights, could be measured anew on the new images:
-adaptive batch normalisation (Li et al. 2016, arXiv:1603.04779; Schneider et al. 2020,
+adaptive batch normalization (Li et al. 2016, arXiv:1603.04779; Schneider et al. 2020,
 arXiv:2006.16971). An int8 network has biases and one weight scale a channel instead, and these can
 be set to the same effect.
 
-Windows: of a layer that looks at a window, the linear map that gives the window's values their
+Covariances: for a layer with spatial windows, the linear map that gives a window's values their
 clean covariances and moves them least (the optimal transport between normal distributions) goes
-into the layer's weights. It is the alignment of second-order statistics (Sun, Saenko 2016,
-arXiv:1607.01719) for filters.
+into the layer's weights. It is correlation alignment (CORAL; Sun, Saenko 2016, arXiv:1607.01719)
+for filters.
 
 Reliability: where new images are rougher than clean ones, layers that mix channels give each as
 much weight as it keeps of itself when the images are disturbed further
@@ -53,7 +53,7 @@ _STRENGTH, _MARGIN = 2.5, 0.05
 
 @dataclass(frozen=True)
 class Alignment:
-    """What an alignment took: unperturbed ``forwards`` of the network, ``macs`` in all."""
+    """Work of an alignment: unperturbed ``forwards`` of the network, ``macs`` in all."""
 
     images: int
     layers: int
@@ -73,7 +73,7 @@ def align(
 ) -> Alignment:
     """Align a model in place.
 
-    Channels by biases and weight scales; windows by the weights of layers that have some;
+    Channels by biases and weight scales; covariances by the weights of layers with windows;
     reliability by the weights of layers that mix channels.
 
     Layer by layer, from the first on: every layer is measured with those before it aligned. The
@@ -86,10 +86,10 @@ def align(
     images : ndarray of uint8, shape (N, height, width, channels)
         New images, of the model's input size; some hundred are enough. No labels.
     reference : CleanStatistics, optional
-        What :func:`pmt.train.clean_statistics.measure_statistics` measured on clean images; by
-        default what is stored in the model.
+        Statistics of clean images (:func:`pmt.train.clean_statistics.measure_statistics`); by
+        default those stored in the model.
     windows : bool
-        Align windows too, of the layers whose clean windows are known; without, no int8 weight
+        Align covariances too, in the layers whose clean ones are known; without, no int8 weight
         changes.
     reliability : bool
         Weigh channels by their reliability too, where new images hold noise, which the windows of
@@ -103,7 +103,7 @@ def align(
     Returns
     -------
     Alignment
-        What it took.
+        Its work.
 
     Raises
     ------
@@ -150,7 +150,7 @@ class _Noise:
 
     def __init__(self, model: Model, images: npt.NDArray[np.int8], threads: int) -> None:
         self._model = model
-        # Of all images, which may be in the order of their classes.
+        # Spread over all images, which may be in the order of their classes.
         count = min(len(images), _PAIRS)
         self._images = images[np.arange(count) * len(images) // count]
         self._threads = threads

@@ -1,8 +1,7 @@
-"""What a network sees on clean images, layer by layer: the reference that alignment restores.
+"""Statistics of a network on clean images, layer by layer: the reference that alignment restores.
 
-Of every layer but the last, mean and deviation of each channel before its activation. Of layers
-with a spatial window also how the values in it go together: the covariances of the layer's input at
-every distance inside the window.
+For every layer but the last, mean and deviation of each channel before its activation. For layers
+with a spatial window also the covariances of the layer's input at every distance inside it.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class WindowStatistics(NamedTuple):
-    """Of the input of a layer with windows.
+    """Statistics of the input of a layer with windows.
 
     Attributes
     ----------
     means : ndarray of float32, shape (channels,)
         In int8 steps.
     covariances : ndarray of float32, shape (groups, values)
-        Of the channels that the layer mixes (one for each channel of a depthwise layer, one in all
-        of a convolution): every distance inside the window, every pair of the group's channels.
-        Divided by the group's largest.
+        A group holds the channels that the layer mixes: one channel of a depthwise layer, all of a
+        convolution. Every distance inside the window, every pair of the group's channels, divided
+        by the group's largest.
     """
 
     means: FloatArray
@@ -65,7 +64,7 @@ class CleanStatistics:
     channels : dict
         float32, shape (2, channels): means and deviations in real units.
     windows : dict
-        Of layers with windows; none where they are not known.
+        Those of layers with windows; none where they are not known.
     """
 
     images: int
@@ -96,7 +95,7 @@ def measure_statistics(
     Returns
     -------
     CleanStatistics
-        Of every layer but the last.
+        Those of every layer but the last.
     """
     core = _core.Statistics(model.core, model.prepare(images), thread_count(threads))
     layers = aligned_layers(model)
@@ -104,8 +103,8 @@ def measure_statistics(
     channels, windows = {}, {}
     for done, (index, name) in enumerate(layers.items()):
         if index in windowed:
-            centres, _ = core.measure_windows(index, _zero_points(model, index))
-            windows[name] = _normalised(*core.measure_windows(index, centres))
+            centers, _ = core.measure_windows(index, _zero_points(model, index))
+            windows[name] = _normalized(*core.measure_windows(index, centers))
         channels[name] = core.measure(index, _first_guess(model, index), _ROUNDS)
         if progress is not None:
             progress(done + 1, len(layers))
@@ -186,7 +185,7 @@ def _first_guess(model: Model, index: int) -> FloatArray:
     return guess
 
 
-def _normalised(means: FloatArray, covariances: FloatArray) -> WindowStatistics:
+def _normalized(means: FloatArray, covariances: FloatArray) -> WindowStatistics:
     """Scale to the range of the half floats that are stored, and round to them."""
     largest = np.abs(covariances).max(axis=1, keepdims=True)
     scaled = covariances / np.where(largest > 0, largest, 1)

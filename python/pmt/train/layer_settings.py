@@ -40,25 +40,9 @@ def settings_for_step(
     labels: npt.NDArray[np.int64],
     step: int,
 ) -> list[_core.LayerSettings]:
-    """Return what a trainer would measure before a step, or without measurements what it has.
+    """Return the settings that a trainer would measure before a step; without measuring, its own.
 
-    Parameters
-    ----------
-    trainer : _core.Trainer
-        The trainer; it stays as it is.
-    options : TrainingOptions
-        Its options.
-    images : ndarray of int8, shape (batch, height, width, channels)
-        The step's images; the first ``probe_samples`` are used.
-    labels : ndarray of int64, shape (batch,)
-        Their classes.
-    step : int
-        Number of the step.
-
-    Returns
-    -------
-    list of _core.LayerSettings
-        One for each layer.
+    The first ``probe_samples`` images are used; the trainer stays as it is.
     """
     if not options.is_measured:
         return settings_in_force(trainer)
@@ -69,42 +53,13 @@ def settings_for_step(
 
 
 def settings_to_array(settings: Sequence[_core.LayerSettings]) -> npt.NDArray[np.int32]:
-    """Return settings as an array, to be saved with a checkpoint.
-
-    Parameters
-    ----------
-    settings : sequence of _core.LayerSettings
-        One for each layer under training.
-
-    Returns
-    -------
-    ndarray of int32, shape (layers, 4)
-        Queries, ``mu_weight``, ``mu_node``, estimator.
-    """
+    """Return settings as an array (layers, 4): queries, ``mu_weight``, ``mu_node``, estimator."""
     rows = [(s.queries, s.mu_weight, s.mu_node, int(s.estimator)) for s in settings]
     return np.array(rows, np.int32).reshape(-1, 4)
 
 
 def settings_from_array(array: npt.NDArray[Any], layers: int) -> list[_core.LayerSettings]:
-    """Return what :func:`settings_to_array` was given.
-
-    Parameters
-    ----------
-    array : ndarray of int32, shape (layers, 4)
-        The array.
-    layers : int
-        Number of layers under training.
-
-    Returns
-    -------
-    list of _core.LayerSettings
-        One for each layer.
-
-    Raises
-    ------
-    ValueError
-        If the array has another shape or type, or names no estimator.
-    """
+    """Return the settings of an array; raise a ValueError if it is none for so many layers."""
     if array.dtype != np.int32 or array.shape != (layers, 4):
         raise ValueError(
             f"layer_settings: {array.dtype} {array.shape} must be int32 ({layers}, 4), a row for "
@@ -122,18 +77,10 @@ def settings_from_array(array: npt.NDArray[Any], layers: int) -> list[_core.Laye
 
 
 def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the settings in force, for a record of the metrics.
+    """Return the settings in force by layer name, from :meth:`_core.Trainer.layers`.
 
-    Parameters
-    ----------
-    layers : sequence of mapping
-        Of :meth:`_core.Trainer.layers`.
-
-    Returns
-    -------
-    dict
-        By name of the layer ``estimator``, and unless that is exact ``queries`` and ``mu`` (in
-        weight steps or output steps, as the estimator perturbs).
+    ``estimator``, and unless that is exact ``queries`` and ``mu`` (in weight steps or output steps,
+    as the estimator perturbs).
     """
     described: dict[str, dict[str, Any]] = {}
     for layer in layers:

@@ -1,9 +1,9 @@
-"""Disturbed copies of images, and how much of what a network sees of new images is noise.
+"""Noise probes: copies of images with more noise, and the share of noise in new images.
 
-A disturbance is made of the new images themselves: every image gets the details of another one on
-top, what that one has besides its local means. Of images with noise these are mostly noise, and a
-network's channels can be told apart by what is left of them. That images made noisier still tell
-about their noise is known from denoising (Moran et al. 2020, arXiv:1910.11908).
+The noise is taken from the new images themselves: every image gets the details of another one on
+top, that one less its local means. In images with noise these are mostly noise, and a network's
+channels can be told apart by what is left of them. That images made noisier still tell about their
+noise is known from denoising (Moran et al. 2020, arXiv:1910.11908).
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "disturbed_pairs",
-    "noise_share",
-]
+__all__ = ["disturbed_pairs", "noise_share"]
 
-
-# Of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
+# Part of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
 _RADII = 16
 
 

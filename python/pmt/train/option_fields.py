@@ -153,11 +153,11 @@ class Option:
     default : str, int, float or bool
         Its value unless another is given.
     metavar : str
-        What stands for a value on the command line.
+        Placeholder for a value on the command line.
     help : str
-        What it does; ``{name}`` stands for another option.
+        Its effect; ``{name}`` stands for another option.
     values : Values
-        What it may hold.
+        Values that it may hold.
     """
 
     name: str
@@ -188,25 +188,11 @@ def option(
     *,
     why: str = "",
 ) -> Any:
-    """Return the field of an option.
+    """Return a field for a subclass of :class:`Options`; see :class:`Option` for its parts.
 
-    Parameters
-    ----------
-    default : str, int, float or bool
-        Its default; a bool makes it a flag.
-    metavar : str
-        What stands for a value on the command line.
-    help : str
-        What it does, without the values: they are added. ``{name}`` stands for another option.
-    values : Range, Words or CORE, optional
-        What it may hold; ``CORE`` for what the core allows. By default any of its type.
-    why : str
-        Reason of a range, for the error.
-
-    Returns
-    -------
-    dataclasses.Field
-        To be assigned to a field of a subclass of :class:`Options`.
+    A bool as default makes it a flag. The help leaves out the values, which are added to it.
+    ``values`` are ``CORE`` for what the core allows, and by default any of the type; ``why`` is
+    the reason of a range, for the error.
     """
     return dataclasses.field(default=default, metadata={"option": (metavar, help, values, why)})
 

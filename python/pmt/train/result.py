@@ -1,4 +1,4 @@
-"""What a training run returns: its history, as text, HTML and a plot."""
+"""The result of a training run: its history, as text, HTML and a plot."""
 
 from __future__ import annotations
 

@@ -102,19 +102,8 @@ class RunFolder:
     def create(self, model: Model, config: RunConfig) -> None:
         """Start a run; one that was killed while it was created is started again.
 
-        Parameters
-        ----------
-        model : Model
-            The untrained model; it becomes the checkpoint of step 0.
-        config : RunConfig
-            What the run is.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder holds anything else.
-        OSError
-            If it cannot be written.
+        The untrained model becomes the checkpoint of step 0. FileExistsError says that the folder
+        holds anything else.
         """
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -151,19 +140,7 @@ class RunFolder:
     ) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
 
-        Parameters
-        ----------
-        model : Model
-            The model.
-        step : int
-            Steps that it has seen.
-        state : dict of ndarray, optional
-            What the trainer needs besides to take the next step.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
+        The trainer needs ``state`` besides to take the next step.
         """
         self.check_there()
         self._metrics.sync()  # before the checkpoint that counts on the records

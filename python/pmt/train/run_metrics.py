@@ -12,23 +12,22 @@ from pmt import _core
 from pmt._util import atomic_file
 from pmt.train.costs.work import Cost
 
-__all__ = [
-    "Metrics",
-    "MetricsReader",
-    "RunHistory",
-]
+__all__ = ["Metrics", "MetricsReader", "RunHistory"]
+
+# Entries that a trainer, a resumed run and reports count on; further ones are free.
+_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
+_NUMBERS = (
+    "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
+)  # fmt: skip
+_NEEDED = {
+    "start": ("valid_loss", "valid_accuracy"),
+    "step": ("loss", "correct", "changed", "seconds"),
+    "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
+}
 
 
 class RunHistory:
-    """Adds up what the steps of a run took.
-
-    Parameters
-    ----------
-    step_cost : Cost
-        Of a step whose record does not say.
-    preparation : Cost
-        What came before the first step.
-    """
+    """Adds up the work of a run, from its preparation and that of steps whose record says none."""
 
     def __init__(self, step_cost: Cost, preparation: Cost) -> None:
         self.step_cost = step_cost
@@ -86,26 +85,8 @@ def _loss_sum(records: list[dict[str, Any]], batch: int) -> float:
     return float(sum(r["loss"] * batch for r in records))
 
 
-# Entries that a trainer, a resumed run and reports count on; further ones are free.
-_WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
-_NUMBERS = (
-    "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
-)  # fmt: skip
-_NEEDED = {
-    "start": ("valid_loss", "valid_accuracy"),
-    "step": ("loss", "correct", "changed", "seconds"),
-    "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
-}
-
-
 class MetricsReader:
-    """Reads a file of metrics that may be growing, each record once.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    """
+    """Reads a file of metrics that may be growing, each record once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -150,13 +131,7 @@ class MetricsReader:
 
 
 class Metrics:
-    """Writes and reads the metrics of a run.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-    """
+    """Writes and reads the metrics of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

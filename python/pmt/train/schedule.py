@@ -1,4 +1,4 @@
-"""What a step trains on: its samples and its learning rate, functions of the seed and the step."""
+"""Samples and learning rate of each step, as functions of the seed and the step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ScheduleOptions(Protocol):
 
     @property
     def layers(self) -> str:
-        """What to train: names of blocks or layers, separated by commas."""
+        """Names of the blocks or layers to train, separated by commas."""
 
     @property
     def batch(self) -> int:
@@ -110,7 +110,7 @@ class Schedule:
         Multiply-accumulates of a step; needed where ``options.macs`` is a budget. The run is then
         as many whole steps as the budget holds, and its last epoch may be a part of one.
     preparation_macs : int
-        What the budget has spent before the first step.
+        Part of the budget that is spent before the first step.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class Candidate:
     weights, biases : int
         How many are trained.
     memory_bytes : int
-        Of training on a 32-bit target with these options: the arena with the trained weights.
+        Arena with the trained weights, on a 32-bit target with these options.
     macs : int
         Multiply-accumulates of a training step, for each image.
     forwards, total_macs : int
@@ -65,7 +65,7 @@ class Candidate:
 
     @property
     def layers(self) -> str:
-        """What :class:`pmt.TrainingOptions` takes as ``layers``."""
+        """The ``layers`` of :class:`pmt.TrainingOptions`."""
         return self.name.replace("+", ",")
 
 
@@ -76,7 +76,7 @@ class Selection:
     Attributes
     ----------
     criterion : str
-        What was compared.
+        Measure that was compared.
     best : Candidate
         The one to train.
     candidates : tuple of Candidate
@@ -170,15 +170,15 @@ def select(
     held_out : Dataset
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
-        Of the test training; ``layers`` and ``epochs`` are replaced, ``macs`` and ``head_epochs``
-        are not used. By default the preset's.
+        Options of the test trainings; ``layers`` and ``epochs`` are replaced, ``macs`` and
+        ``head_epochs`` are not used. By default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
         :func:`default_candidates`.
     epochs : int
-        Of each test training; the paper's is 1.
+        Epochs of each test training; the paper's is 1.
     criterion : {"loss", "accuracy"}
-        What is compared: the mean held-out loss, or the paper's held-out accuracy.
+        Measure to compare: the mean held-out loss, or the paper's held-out accuracy.
     seeds : int
         Test trainings of each candidate, with the seeds ``options.seed``, + 1, ...
     out : str or pathlib.Path, optional
@@ -211,7 +211,7 @@ def select(
     work = _Work(model, train, held_out, Path(out) if out is not None else None, plans)
     start = model.score_images(held_out, threads=threads)
     trials = work.run(progress)
-    return _chosen(model, names, plans, len(train), start, trials, criterion)
+    return _chosen(work, names, start, trials, criterion)
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def _plans(
 
 @dataclass(frozen=True)
 class _Trial:
-    """What came of a test training, and what was spent on it (with what probes took)."""
+    """Outcome of a test training, and its work with that of its probes."""
 
     scores: ImageScores
     forwards: int
@@ -334,14 +334,13 @@ def _folder_name(plan: _Plan) -> str:
 
 
 def _chosen(
-    model: Model,
+    work: _Work,
     names: Sequence[str],
-    plans: Sequence[_Plan],
-    samples: int,
     start: ImageScores,
     trials: Sequence[_Trial],
     criterion: str,
 ) -> Selection:
+    plans = work.plans
     seeds = len(plans) // len(names)
     lower_is_better = [_compared(trial.scores, criterion) for trial in trials]
     tables = [np.stack(lower_is_better[i : i + seeds]) for i in range(0, len(plans), seeds)]
@@ -351,13 +350,13 @@ def _chosen(
     candidates = []
     for k, name in enumerate(names):
         options = plans[k * seeds].trainer.options
-        steps = plans[k * seeds].steps(samples)
+        steps = plans[k * seeds].steps(len(work.train))
         own = trials[k * seeds : (k + 1) * seeds]
         spent = sum(trial.macs for trial in own)
         candidates.append(
             Candidate(
                 name=name,
-                **_size(model, options),
+                **_size(work.model, options),
                 macs=spent // (seeds * steps * options.batch),
                 forwards=sum(trial.forwards for trial in own),
                 total_macs=spent,

@@ -1,4 +1,4 @@
-"""What a training run needs of a trainer, and the steps of the core's."""
+"""Steppers: the interface of a training run to its trainer, and the core's trainer behind it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,11 @@ from pmt.train.layer_settings import (
 )
 from pmt.train.options import TrainingOptions
 
-__all__ = [
-    "CoreStepper",
-    "Stepper",
-    "batch_figures",
-]
+__all__ = ["CoreStepper", "Stepper", "batch_figures"]
 
 
 def batch_figures(losses: npt.NDArray[np.int32], correct: int) -> dict[str, Any]:
-    """Return what a step says of its batch: ``loss``, ``loss_sum`` and ``correct``.
-
-    Parameters
-    ----------
-    losses : ndarray of int32, shape (N,)
-        One an image, in units of 2**-20 nats.
-    correct : int
-        Images whose class was found.
-    """
+    """Return a step's record of its batch, from losses in units of 2**-20 nats, one an image."""
     loss_sum = int(losses.sum(dtype=np.int64))
     loss = loss_sum / _core.LOSS_ONE / len(losses)
     return {"loss": loss, "loss_sum": loss_sum, "correct": correct}
@@ -75,7 +63,7 @@ class Stepper(ABC):
         step : int
             Number of the step, from 0; whatever is random is a function of it and the seed.
         learning_rate : float
-            Of this step.
+            Learning rate of this step.
 
         Returns
         -------
@@ -119,17 +107,6 @@ class CoreStepper(Stepper):
     Every ``calibration_steps`` steps the settings of the layers are measured on the step's own
     images. The settings are the state between two measurements: a run that is resumed has them
     from its checkpoint, or measures them again on the very weights.
-
-    Parameters
-    ----------
-    core : _core.Trainer
-        The core's trainer.
-    options : TrainingOptions
-        Its options.
-    model : Model
-        The model that it trains.
-    layers : sequence of int
-        Op indices, ascending.
     """
 
     def __init__(

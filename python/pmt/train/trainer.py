@@ -16,7 +16,8 @@ from pmt.train.clean_statistics import CleanStatistics, stored_statistics
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.linear_head import head_cost, train_head, trains_head
-from pmt.train.options import TrainingOptions, preset
+from pmt.train.options import TrainingOptions
+from pmt.train.options import preset as _preset
 from pmt.train.stepper import CoreStepper
 from pmt.train.training_run import Trainer
 
@@ -171,6 +172,3 @@ def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_c
         )
         for one in settings
     ]
-
-
-_preset = preset

@@ -95,43 +95,6 @@ class Trainer(ABC):
         """Return the options that the schedule of a run on a model is made of."""
         return self.options
 
-    def open_folder(self, folder: RunFolder, model: Model, config: RunConfig) -> bool:
-        """Create the folder of a run; or see that it is there already, and the same run's.
-
-        Returns
-        -------
-        bool
-            Whether it was there.
-
-        Raises
-        ------
-        ValueError
-            If it belongs to another run.
-        FileExistsError
-            If it holds something else.
-        """
-        if not folder.exists():
-            folder.create(model, config)
-            return False
-        differences = [f"trainer: there {folder.trainer()!r}, here {self.name!r}"]
-        if folder.trainer() == self.name:
-            there = folder.config(type(self.options))
-            if not there.contents:
-                raise ValueError(
-                    f"out={str(folder.path)!r} holds a run of an older version of pmt, which did "
-                    "not note which model and data it is of; start it again in another folder"
-                )
-            if folder.is_checkpoint(model):  # it came from this very run
-                model_crc = there.contents.get("model_crc32", 0)
-                config = replace(config, contents={**config.contents, "model_crc32": model_crc})
-            differences = there.differences(config)
-        if differences:
-            raise ValueError(
-                f"out={str(folder.path)!r} holds a run with other options or data; choose another "
-                f"folder, or give what it began with: {'; '.join(differences)}"
-            )
-        return True
-
     def fit(
         self,
         model: Model,
@@ -202,7 +165,7 @@ class Trainer(ABC):
 
 
 class _Run:
-    """One call of fit."""
+    """One call of :meth:`Trainer.fit`."""
 
     def __init__(
         self,
@@ -279,8 +242,10 @@ class _Run:
             self.trainer.name,
             self.keep_best,
         )
-        if not self.trainer.open_folder(self.folder, self.model, config):
+        if not self.folder.exists():
+            self.folder.create(self.model, config)
             return None
+        self._check_same_run(self.folder, config)
         saved, self.step = self.folder.load_checkpoint()
         for layer in saved.layers:
             self.model.core.set_parameters(
@@ -290,6 +255,27 @@ class _Run:
         for record in self.folder.keep_metrics_before(self.step):
             self.history.add(record)
         return self.folder.load_state(saved)
+
+    def _check_same_run(self, folder: RunFolder, config: RunConfig) -> None:
+        """Raise a ValueError that says what differs, if the folder belongs to another run."""
+        trainer = self.trainer
+        differences = [f"trainer: there {folder.trainer()!r}, here {trainer.name!r}"]
+        if folder.trainer() == trainer.name:
+            there = folder.config(type(trainer.options))
+            if not there.contents:
+                raise ValueError(
+                    f"out={str(folder.path)!r} holds a run of an older version of pmt, which did "
+                    "not note which model and data it is of; start it again in another folder"
+                )
+            if folder.is_checkpoint(self.model):  # it came from this very run
+                model_crc = there.contents.get("model_crc32", 0)
+                config = replace(config, contents={**config.contents, "model_crc32": model_crc})
+            differences = there.differences(config)
+        if differences:
+            raise ValueError(
+                f"out={str(folder.path)!r} holds a run with other options or data; choose another "
+                f"folder, or give what it began with: {'; '.join(differences)}"
+            )
 
     def _load_state(self, state: dict[str, npt.NDArray[Any]] | None) -> None:
         if state is None or self.step == 0:

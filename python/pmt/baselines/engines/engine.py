@@ -1,4 +1,4 @@
-"""The engine of this package, used as any other."""
+"""Inference engines: the interface that training by losses needs, and the core behind it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from pmt import _core
 from pmt._util.threads import thread_count
 from pmt.model import Model
 
-__all__ = [
-    "CoreEngine",
-    "Engine",
-]
+__all__ = ["CoreEngine", "Engine"]
 
 
 class Engine(Protocol):

@@ -44,7 +44,7 @@ class EngineTrainer(Stepper):
     Parameters
     ----------
     engine : Engine
-        What runs the network; its weights are trained.
+        Runs the network; its weights are trained.
     options : TrainingOptions
         With ``rule="weight"``, ``directions="rademacher"``, ``optimizer="sgd"``, no measured
         setting, weights trained; and ``int8_logits`` as the engine's.

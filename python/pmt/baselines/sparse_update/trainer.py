@@ -13,7 +13,11 @@ from pmt._util.parsing import parse_json
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.trainer import BackpropTrainer
-from pmt.baselines.sparse_update.channels import channel_potentials, chosen_scheme, forward_potentials
+from pmt.baselines.sparse_update.channels import (
+    channel_potentials,
+    chosen_scheme,
+    forward_potentials,
+)
 from pmt.baselines.sparse_update.options import (
     PUBLISHED,
     MCUTrainOptions,
