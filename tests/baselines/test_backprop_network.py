@@ -228,7 +228,7 @@ def test_the_float_network_has_nearly_the_same_loss_and_gradient():
         )  # bounds pass here
 
 
-def test_the_float_network_is_the_dequantised_graph():
+def test_the_float_network_is_the_dequantized_graph():
     model = residual_network()
     images = pixels(model, 3)
     floats = FloatNetwork(model)

@@ -59,7 +59,7 @@ def step_of(model: pmt.Model, options: BackpropOptions, scheme=None, rate=0.01) 
     return stepper
 
 
-def test_a_step_is_the_exact_gradient_with_quantisation_aware_scaling(model):
+def test_a_step_is_the_exact_gradient_with_quantization_aware_scaling(model):
     images, wanted = model.prepare(pixels(model, 8)), labels(model, 8)
     gradient = exact_gradient(model, images, wanted, "expand")
     old, old_bias = parameters(model, 1)

@@ -51,7 +51,7 @@ def test_a_flat_image_disturbs_nothing():
     images[0, 4, 4] = 100
     pairs = disturbed_pairs(images)
     assert np.array_equal(pairs[0], pairs[1])  # the second image is flat
-    # The first is one bright pixel: it loses a ninth of it, and its neighbours get that below them.
+    # The first is one bright pixel: it loses a ninth of it, and its neighbors get that below them.
     assert pairs[3, 3:6, 3:6, 0].tolist() == [[-11, -11, -11], [-11, 89, -11], [-11, -11, -11]]
     assert int(np.count_nonzero(pairs[3])) == 9
 

@@ -1,4 +1,4 @@
-"""Which run a folder holds: another model, data or options are refused with what differs."""
+"""The run that a folder holds: another model, data or options are refused with what differs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fit(out, *, model=None, train=None, valid=None, source=None, **changes):
     )
 
 
-def relabelled(train):
+def relabeled(train):
     return dataclasses.replace(train, labels=(train.labels + 1) % 4)
 
 
@@ -48,7 +48,7 @@ CRC = "there CRC-32 [0-9a-f]{8}, here CRC-32 [0-9a-f]{8}"
     [
         ({"model": other_model()}, f"model: {CRC}"),
         ({"train": data(13, seed=5)}, f"training images: {CRC}; training labels: {CRC}"),
-        ({"train": relabelled(data())}, f"training labels: {CRC}"),
+        ({"train": relabeled(data())}, f"training labels: {CRC}"),
         ({"valid": None}, "validation images: .*, here none; validation labels: .*, here none"),
         ({"valid": data(6)}, f"validation images: {CRC}; validation labels: {CRC}"),
         (

@@ -26,13 +26,8 @@ __all__ = ["head_cost", "train_head", "trains_head"]
 def trains_head(model: Model, options: TrainingOptions) -> bool:
     """Whether options train the head alone before the first step.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    options : TrainingOptions
-        ``head_epochs`` above 0, ``layers`` with the model's last, whose gradient is exact: it is
-        linear, and neither ``rule="weight"`` nor ``int8_logits`` says otherwise.
+    They have ``head_epochs`` above 0, and ``layers`` with the model's last, whose gradient is
+    exact: it is linear, and neither ``rule="weight"`` nor ``int8_logits`` says otherwise.
     """
     last = model.core.op_count - 1
     if options.head_epochs == 0 or last not in model.select_layers(options.layers):
@@ -54,25 +49,8 @@ def train_head(model: Model, data: Dataset, options: TrainingOptions, *, threads
     """Train the head of a model in place, for ``head_epochs`` epochs.
 
     Steps are those of a run on the head, with its order of images, ``learning_rate`` and
-    ``final_learning_rate``.
-
-    Parameters
-    ----------
-    model : Model
-        A model with a linear head; no other layer changes.
-    data : Dataset
-        Training images, of the model's input size, and labels.
-    options : TrainingOptions
-        See :func:`trains_head`.
-    threads : int
-        Threads to use; 0 takes all. The result does not depend on it.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer images than a batch holds.
-    KeyboardInterrupt
-        On Ctrl-C; the model is as it was.
+    ``final_learning_rate``; no other layer changes. The result does not depend on the threads.
+    Ctrl-C leaves the model as it was.
     """
     schedule = _schedule(options, len(data))
     last = model.core.op_count - 1

@@ -20,17 +20,9 @@ _RADII = 16
 
 
 def disturbed_pairs(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return every image twice: as it is, and with the details of the next one on top.
+    """Return every image twice: at 2 i as it is, at 2 i + 1 with the details of the next on top.
 
-    Parameters
-    ----------
-    images : ndarray of int8, shape (N, height, width, channels)
-        Images as a network reads them; the first comes after the last.
-
-    Returns
-    -------
-    ndarray of int8, shape (2 N, height, width, channels)
-        Image i at 2 i, disturbed at 2 i + 1; cut off at -128 and 127.
+    The first image comes after the last. Values are clipped to -128..127.
     """
     pairs = np.repeat(images, 2, axis=0)
     for i, image in enumerate(images):
@@ -42,22 +34,12 @@ def disturbed_pairs(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
 def noise_share(
     clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32], kernel: tuple[int, int]
 ) -> float:
-    """Return the share of a layer's variation between places that clean images do not have.
+    """Return the share (0..1) of a layer's variation between places that clean images do not have.
 
-    Parameters
-    ----------
-    clean, found : ndarray of float32, shape (groups, values)
-        Covariances of a layer's input, as in :class:`pmt.train.clean_statistics.WindowStatistics`.
-        The scale of a group does not matter.
-    kernel : tuple of int
-        Height and width of the layer's window.
-
-    Returns
-    -------
-    float
-        0..1: ``1 - roughness of clean / roughness of found``, where roughness is the mean squared
-        difference, over twice the variance, of two places as far apart as the window goes; 0 where
-        new images are as smooth as clean ones or smoother.
+    ``1 - roughness of clean / roughness of found``, where roughness is the mean squared difference,
+    over twice the variance, of two places as far apart as the window goes; 0 where new images are
+    as smooth as clean ones or smoother. Covariances are those of a layer's input, as in
+    :class:`pmt.train.clean_statistics.WindowStatistics`; the scale of a group does not matter.
     """
     known, now = _own(clean, kernel), _own(found, kernel)
     varied = (known[:, 0] > 0) & (now[:, 0] > 0)
@@ -66,7 +48,7 @@ def noise_share(
 
 
 def _details(image: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
-    """Take the mean of the square around every pixel, as far as it lies inside, off an image."""
+    """Subtract from every pixel the mean of the square around it, as far as it lies inside."""
     radius = max(1, round(min(image.shape[:2]) / _RADII))
     sums, counts = image.astype(np.int32), np.ones((), np.int32)
     for axis in (0, 1):

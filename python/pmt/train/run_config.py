@@ -85,21 +85,9 @@ class RunConfig:
 
     @classmethod
     def read(cls, path: Path, options: type[Any] | None = None) -> RunConfig:
-        """Read a ``config.toml``.
+        """Read a ``config.toml``; the class of its options is by default that of its trainer.
 
-        Parameters
-        ----------
-        path : pathlib.Path
-            The file.
-        options : type, optional
-            Class of the options; by default that of the file's trainer, one of pmt's own.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged, or its trainer unknown.
-        OSError
-            If it cannot be read.
+        A ValueError says that it is damaged, or its trainer unknown.
         """
         tables = _read_tables(path)
         run = tables.get("run", {})
@@ -119,15 +107,7 @@ class RunConfig:
 
 
 def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
-    """Name the class of the options of a kind of trainer, so that its run folders can be read.
-
-    Parameters
-    ----------
-    trainer : str
-        ``name`` of the trainer's class.
-    options : callable
-        Returns the class; called when a run of this kind is read.
-    """
+    """Tell how to import the options' class of a kind of trainer, to read its run folders."""
     _OPTIONS[trainer] = options
 
 

@@ -171,13 +171,7 @@ class RunFolder:
         return self.path / f"checkpoint-{step}.npz"
 
     def load_state(self, checkpoint: Model) -> dict[str, npt.NDArray[Any]]:
-        """Return the state that was saved with a checkpoint of :meth:`load_checkpoint`.
-
-        Raises
-        ------
-        ValueError
-            If it is missing or damaged.
-        """
+        """Return the state that was saved with a checkpoint; a ValueError says it is damaged."""
         training = checkpoint.metadata["training"]
         if not training.get("state"):
             return {}
@@ -274,10 +268,7 @@ class RunFolder:
     def keep_metrics_before(self, step: int) -> list[dict[str, Any]]:
         """Drop records of steps from ``step`` on (a crash lost their weights); return the rest.
 
-        Raises
-        ------
-        ValueError
-            If a line is damaged, or a step before has no record.
+        A ValueError says that a line is damaged, or a step before has no record.
         """
         kept = [r for r in self._metrics.read() if r["step"] < step]
         recorded = [r["step"] for r in kept if r["kind"] == "step"]

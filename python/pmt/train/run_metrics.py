@@ -94,15 +94,7 @@ class MetricsReader:
         self._lines = 0
 
     def new(self) -> list[dict[str, Any]]:
-        """Return the records since the last call; a last line without its end is not one yet.
-
-        Raises
-        ------
-        ValueError
-            If a line is no record.
-        OSError
-            If the file cannot be read.
-        """
+        """Return the records since the last call; a last line without its end is not one yet."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -137,15 +129,7 @@ class Metrics:
         self.path = path
 
     def append(self, record: dict[str, Any]) -> None:
-        """Append a record to the file.
-
-        Raises
-        ------
-        ValueError
-            If an entry is missing, or is not finite or not of its type.
-        OSError
-            If the file is gone or the disk is full.
-        """
+        """Append a record to the file, whose entries are checked."""
         problem = _problem(record)
         if problem:
             raise ValueError(f"{self.path}: a record of {record!r}: {problem}")

@@ -29,18 +29,8 @@ class Descent:
     With ``arithmetic="int8"`` weights are in weight steps and biases in accumulator steps; the
     gradient's division by the step squared (quantization-aware scaling) makes the descent that of
     the real weights. With ``"float32"`` all are real. Channels with a weight scale below 1e-6 are
-    dead and stay as they are.
-
-    Parameters
-    ----------
-    network : IntegerNetwork or FloatNetwork
-        Its ``weights`` and ``biases`` are updated in place, from their ``grad``.
-    graph : Graph
-        The int8 graph, for its scales.
-    scheme : UpdateScheme
-        What is trained. Where fewer channels are trained than there are, they must be chosen.
-    options : BackpropOptions
-        Rounding, momentum, weight decay, seed.
+    dead and stay as they are. The network's ``weights`` and ``biases`` are updated in place, from
+    their ``grad``; where fewer channels are trained than there are, the scheme must choose them.
     """
 
     def __init__(

@@ -175,13 +175,7 @@ def input_channels(model: Model, op: int) -> int:
 
 
 def layer_update(model: Model, layer: Layer, ratio: float, *, bias: bool) -> LayerUpdate:
-    """Update ``int(ratio * input channels)`` channels of a layer, as MCUTrain does.
-
-    Raises
-    ------
-    ValueError
-        If the ratio is not 0..1.
-    """
+    """Update ``int(ratio * input channels)`` channels of a layer, as MCUTrain does."""
     if not 0.0 <= ratio <= 1.0:
         raise ValueError(f"ratio={ratio!r} of layer {layer.name} must be 0..1")
     return LayerUpdate(layer.index, int(ratio * input_channels(model, layer.index)), bias)
