@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network
+from toy_trainer import data
 
 import pmt
 from pmt import methods
-from pmt.datasets import Dataset
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,11 +21,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def noisy():
     return pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "gaussian_noise", 5)
-
-
-def random_data(count: int = 12) -> Dataset:
-    model = residual_network()
-    return Dataset(pixels(model, count), labels(model, count), tuple("abcd"), "random")
 
 
 def test_every_method_is_in_the_documents_and_none_else():
@@ -82,9 +77,9 @@ def test_forwards_for_each_image_are_those_of_the_method(name, forwards):
 def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     model = residual_network()
     before = model.image()
-    valid = random_data(5)
+    valid = data(5)
     result = methods.trainer("no_adaptation", seed=3).fit(
-        model, random_data(), valid=valid, out=tmp_path / "run", progress=False
+        model, data(12), valid=valid, out=tmp_path / "run", progress=False
     )
     evaluation = model.evaluate(valid)
     assert model.image() == before
@@ -100,7 +95,7 @@ def test_no_adaptation_measures_and_leaves_the_model_as_it_is(tmp_path):
     assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
     again = methods.resumed_trainer(folder)
     assert again.options == methods.options_of("no_adaptation", seed=3)
-    again.fit(model, random_data(), valid=valid, out=tmp_path / "run", progress=False)
+    again.fit(model, data(12), valid=valid, out=tmp_path / "run", progress=False)
     assert [r["kind"] for r in folder.read_metrics()] == ["start", "epoch"]
 
 
@@ -119,14 +114,14 @@ def test_a_step_of_no_adaptation_measures_what_training_starts_from():
 def test_no_adaptation_takes_no_steps_whatever_it_is_told():
     model = residual_network()
     trainer = methods.trainer("no_adaptation", epochs=3, macs=10**9, batch=400, warmup_epochs=2)
-    result = trainer.fit(model, random_data(), progress=False)
+    result = trainer.fit(model, data(12), progress=False)
     assert [(r["epoch"], r["changed"], r["forwards"]) for r in result.epochs] == [(0, 0, 0)]
     assert "train_loss" not in result.epochs[0]
 
 
 def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
     trainer = methods.trainer("zo_adam", layers="B3", epochs=1, batch=4, queries=2, threads=1)
-    trainer.fit(residual_network(), random_data(), out=tmp_path / "run", progress=False)
+    trainer.fit(residual_network(), data(12), out=tmp_path / "run", progress=False)
     resumed = methods.resumed_trainer(pmt.RunFolder(tmp_path / "run"), threads=1)
     assert type(resumed) is pmt.ZOTrainer
     assert resumed.options == trainer.options
@@ -199,8 +194,6 @@ def test_the_command_line_names_what_is_wrong(tmp_path, capsys, arguments, messa
 def test_weights_of_a_bias_only_method_stay():
     model = residual_network()
     before = model.copy()
-    methods.trainer("bias_only", epochs=1, batch=4, queries=3).fit(
-        model, random_data(), progress=False
-    )
+    methods.trainer("bias_only", epochs=1, batch=4, queries=3).fit(model, data(12), progress=False)
     for layer in model.layers:
         assert np.array_equal(model.core.weights(layer.index), before.core.weights(layer.index))

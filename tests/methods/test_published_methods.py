@@ -5,21 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network
+from toy_trainer import data
 
 import pmt
 from pmt import _core, methods
-from pmt.datasets import Dataset
 from pmt.firmware.export.task import make_task
 
 
 @pytest.fixture(scope="module")
 def mcunet():
     return pmt.load("cifar10_mcunet")
-
-
-def random_data(count: int) -> Dataset:
-    model = residual_network()
-    return Dataset(pixels(model, count), labels(model, count), tuple("abcd"), "random")
 
 
 @pytest.mark.parametrize("layers", ["B2", "paper14", "all"])
@@ -41,7 +36,7 @@ def test_a_run_counts_the_forwards_of_the_methods():
     (head,) = (layer for layer in model.layers if layer.index == model.select_layers("head")[0])
     for name, a_step in [("mezo", 2), ("deepzero", head.weights)]:
         result = methods.trainer(name, layers="head", epochs=2, batch=4, threads=1).fit(
-            residual_network(), random_data(9), progress=False
+            residual_network(), data(9), progress=False
         )
         assert result.epochs[-1]["forwards"] == 2 * 2 * 4 * a_step
 
@@ -93,7 +88,7 @@ def test_a_mask_of_epochs_trains_as_one_of_their_steps():
         trainer = pmt.ZOTrainer(
             layers="all", sparsity=0.5, epochs=3, batch=4, queries=2, threads=1, **mask
         )
-        trainer.fit(model, random_data(13), progress=False)
+        trainer.fit(model, data(13), progress=False)
         images.append(model.image())
     assert images[0] == images[1]
     assert images[0] != images[2]
