@@ -20,7 +20,7 @@ METHODS: dict[str, Method] = {
     **BACKPROP,
 }
 
-
+# Kinds of trainers, as run folders name them.
 KINDS = {method.kind.name: method.kind for method in METHODS.values()}
 for _kind in KINDS.values():
     register_options(_kind.name, _kind.options_class)

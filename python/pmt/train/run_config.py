@@ -59,7 +59,7 @@ class RunConfig:
     keep_best: bool = False
 
     def differences(self, here: RunConfig) -> list[str]:
-        """Return what another run of the same trainer has otherwise, each as a few words."""
+        """Return the differences from another run of the same trainer, each as a few words."""
         there = {**_flat(self), **_contents(self)}
         other = {**_flat(here), **_contents(here)}
         return [
@@ -165,7 +165,7 @@ def _read_tables(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _parse_toml(text: str) -> dict[str, dict[str, Any]]:
-    """Read what `to_toml` writes: tables of JSON scalars, which are TOML scalars as well."""
+    """Read the text of `to_toml`: tables of JSON scalars, which are TOML scalars as well."""
     tables: dict[str, dict[str, Any]] = {}
     table: dict[str, Any] = {}
     for number, line in enumerate(text.splitlines(), 1):

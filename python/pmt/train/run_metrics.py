@@ -162,7 +162,7 @@ class Metrics:
 
 
 def _problem(record: object) -> str:
-    """Return what is wrong with a record; empty if nothing is."""
+    """Return the problem of a record; empty if it has none."""
     if not isinstance(record, dict):
         return "no JSON object"
     kind = record.get("kind")

@@ -75,14 +75,14 @@ class Stepper(ABC):
         """
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the next step needs besides the model's bytes, as arrays by name.
+        """Return the arrays, by name, that the next step needs besides the model's bytes.
 
         They are saved with each checkpoint. No array of objects.
         """
         return {}
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from what :meth:`state` returned.
+        """Restore a state of :meth:`state`.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Stepper(ABC):
             raise ValueError(f"{', '.join(sorted(state))}: not a state of this trainer")
 
     def describe(self) -> dict[str, Any]:
-        """Return what an epoch's record says about the settings now in force."""
+        """Return the entries of an epoch's record about the settings now in force."""
         return {}
 
     def evaluate(self, model: Model, data: Dataset, threads: int) -> Evaluation:
@@ -164,7 +164,7 @@ class CoreStepper(Stepper):
         return state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on with what :meth:`state` returned."""
+        """Restore a state of :meth:`state`."""
         wanted = sorted(self.state())
         if sorted(state) != wanted:
             raise ValueError(f"state {sorted(state)} must be {wanted}")

@@ -139,7 +139,7 @@ class ZOTrainer(Trainer):
         )
 
     def _reference(self, model: Model) -> CleanStatistics | None:
-        """Return what the model is aligned to; None where it is not."""
+        """Return the statistics to align a model to; None where it is not aligned."""
         return stored_statistics(model) if self.options.align_images > 0 else None
 
     def scheduled_options(self, model: Model) -> TrainingOptions:

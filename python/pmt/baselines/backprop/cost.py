@@ -88,7 +88,7 @@ class BackwardGraph:
         return int(self.elements[op["output"]])
 
     def kept_bytes(self, model: Model, bytes_each: int) -> dict[int, tuple[int, int]]:
-        """Return what is kept of each tensor for weight gradients: bytes, and the first reader.
+        """Return the bytes of each tensor kept for weight gradients, and its first reader.
 
         A tensor that several layers read is kept once, in the channels that most of them need.
         """

@@ -70,7 +70,7 @@ class Descent:
         return found
 
     def load_state(self, state: Mapping[str, Array]) -> None:
-        """Go on from what :meth:`state` returned.
+        """Restore a state of :meth:`state`.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class _Layer:
         self.bias_scales = scales * graph.tensors[op.inputs[0]].scale
 
     def factor(self, scales: Array) -> Array | float:
-        """Return what quantization-aware scaling multiplies a gradient with."""
+        """Return the factor of a gradient under quantization-aware scaling."""
         scaled = self.options.arithmetic == "int8" and self.options.quantisation_aware_scaling
         return np.where(self.live.reshape(scales.shape), scales, 1.0) ** -2 if scaled else 1.0
 

@@ -105,7 +105,7 @@ class UpdateScheme:
 
     @classmethod
     def from_json(cls, figures: Any, model: Model) -> UpdateScheme:
-        """Read what :meth:`to_json` returned.
+        """Make a scheme of the figures of :meth:`to_json`.
 
         Raises
         ------

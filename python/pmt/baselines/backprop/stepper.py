@@ -62,7 +62,7 @@ class BackpropStepper(Stepper):
         return self.descent.state()
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from what :meth:`state` returned."""
+        """Restore a state of :meth:`state`."""
         self.descent.load_state(state)
 
     def evaluate(self, model: Model, data: Dataset, threads: int) -> Evaluation:

@@ -64,7 +64,7 @@ class BackpropTrainer(Trainer):
         super().__init__(base, threads=threads, **changes)
 
     def scheme(self, model: Model) -> UpdateScheme:
-        """Return what a run on ``model`` trains."""
+        """Return the scheme of a run on ``model``: the layers that it trains."""
         whole = UpdateScheme.whole(model.select_layers(self.options.layers), model)
         return UpdateScheme(
             tuple(

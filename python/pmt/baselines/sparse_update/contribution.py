@@ -213,7 +213,7 @@ def _identity(
 def _plan(
     model: Model, layers: Sequence[Layer], ratios: Sequence[float], stride: int
 ) -> dict[str, UpdateScheme | None]:
-    """Return what every training trains, by name, in order."""
+    """Return the scheme of every training by its name, in order."""
     count = len(layers)
     plan: dict[str, UpdateScheme | None] = {"before": None}
     if head_layer(model) is not None:

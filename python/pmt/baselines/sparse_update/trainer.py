@@ -49,12 +49,12 @@ class _SparseTrainer(BackpropTrainer):
         super().__init__(base, threads=threads, **changes)
 
     def scheme(self, model: Model) -> UpdateScheme:
-        """Return what a run on ``model`` trains, channels and all."""
+        """Return the scheme of a run on ``model``, with its channels."""
         return UpdateScheme.from_json(parse_json(self.options.chosen, "chosen"), model)
 
     @abstractmethod
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
-        """Return what a run on ``model`` and ``data`` trains."""
+        """Return the scheme of a run on ``model`` and ``data``."""
 
     def fit(self, model: Model, data: Dataset, **arguments: Any) -> RunResult:
         """Choose what to train, and train; see :meth:`pmt.ZOTrainer.fit`.
@@ -107,7 +107,7 @@ class MCUTrainTrainer(_SparseTrainer):
     file_option = "scheme"
 
     def scheme(self, model: Model) -> UpdateScheme:
-        """Return what a run on ``model`` trains; by its present weights where none has begun."""
+        """Return the scheme of a run on ``model``; by its present weights where none has begun."""
         return super().scheme(model) if self.options.chosen else self.choose(model)
 
     def choose(self, model: Model, data: Dataset | None = None) -> UpdateScheme:
@@ -137,12 +137,12 @@ class TinyTrainTrainer(_SparseTrainer):
     file_option = "chosen"
 
     def scheme(self, model: Model) -> UpdateScheme:
-        """Return what a run on ``model`` trains, once that is chosen.
+        """Return the scheme of a run on ``model``, once it is chosen.
 
         Raises
         ------
         ValueError
-            If it is not: that takes data, see :meth:`choose`.
+            If it is not: the choice takes data, see :meth:`choose`.
         """
         if not self.options.chosen:
             raise ValueError(
@@ -151,7 +151,7 @@ class TinyTrainTrainer(_SparseTrainer):
         return named_scheme(model, self.options.chosen)
 
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
-        """Return what a run trains, see :func:`tinytrain_scheme`."""
+        """Return the scheme of a run, see :func:`tinytrain_scheme`."""
         return tinytrain_scheme(model, data, self.options, threads=self.threads)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
