@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import checksum, checksums
 
 
 def made(count: int = 10, classes: int = 2) -> Dataset:
@@ -162,3 +164,29 @@ def test_bundled_images_are_fashion_mnist_or_a_clear_error(
     assert storage.bundled("test").class_names == FASHION_MNIST_CLASSES
     with pytest.raises(ValueError, match="split = 'valid': must be 'train' or 'test'"):
         storage.bundled("valid")
+
+
+@given(st.integers(1, 300), st.integers(1, 9), st.integers(0, 99))
+def test_the_checksum_is_of_the_labels_and_the_images_behind_them(count, side, seed) -> None:
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (count, side, 3, 1)).astype(np.uint8)
+    labels = rng.integers(0, 2, count)
+    data = Dataset(images, labels, ("a", "b"), "drawn")
+    written = labels.astype("<i8").tobytes()
+    assert checksum(data) == zlib.crc32(written + images.tobytes())
+    assert checksums(data) == (zlib.crc32(images.tobytes()), zlib.crc32(written))
+
+
+def test_images_are_read_once_for_all_checksums(monkeypatch) -> None:
+    read = []
+
+    def crc32(content, *start):
+        read.append(memoryview(content).nbytes)
+        return zlib_crc32(content, *start)
+
+    zlib_crc32 = zlib.crc32
+    monkeypatch.setattr(zlib, "crc32", crc32)
+    data = Dataset(np.zeros((5, 4, 3, 1), np.uint8), np.zeros(5, np.int64), ("a",), "zeros")
+    assert checksums(data) == checksums(data)
+    assert checksum(data) == checksum(data)
+    assert sorted(read) == [5 * 8, 5 * 4 * 3]

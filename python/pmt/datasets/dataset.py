@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -56,6 +57,11 @@ class Dataset:
         object.__setattr__(self, "images", _frozen(images))
         object.__setattr__(self, "labels", _frozen(labels))
         object.__setattr__(self, "class_names", class_names)
+
+    @cached_property
+    def _checksums(self) -> tuple[int, int]:
+        images = zlib.crc32(np.ascontiguousarray(self.images).data)
+        return images, zlib.crc32(self.labels.astype("<i8").tobytes())
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -230,17 +236,31 @@ def _frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 def checksum(data: Dataset) -> int:
     """Return the CRC-32 of the labels (int64, little-endian) followed by the images."""
-    return _images_after(data, _labels(data))
+    images, labels = checksums(data)
+    return _crc_of_both(labels, images, data.images.nbytes)
 
 
 def checksums(data: Dataset) -> tuple[int, int]:
     """Return the CRC-32 of the images, and that of the labels (int64, little-endian)."""
-    return _images_after(data, 0), _labels(data)
+    return data._checksums
 
 
-def _labels(data: Dataset) -> int:
-    return zlib.crc32(data.labels.astype("<i8").tobytes())
+def _crc_of_both(first: int, second: int, length: int) -> int:
+    """Return the CRC-32 of two parts from theirs; the second is so many bytes long."""
+    # Each further bit multiplies the first part's remainder by x.
+    factor, power = 1 << 31, 1 << 30  # 1 and x, the highest power in the lowest bit
+    for digit in reversed(bin(8 * length)[2:]):
+        if digit == "1":
+            factor = _product(factor, power)
+        power = _product(power, power)
+    return _product(factor, first) ^ second
 
 
-def _images_after(data: Dataset, crc: int) -> int:
-    return zlib.crc32(np.ascontiguousarray(data.images).data, crc)
+def _product(a: int, b: int) -> int:
+    """Multiply two remainders modulo the polynomial of CRC-32."""
+    product = 0
+    for bit in range(31, -1, -1):
+        if a >> bit & 1:
+            product ^= b
+        b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+    return product
