@@ -250,9 +250,9 @@ def test_a_damaged_model_is_named(model, data, capsys):
 
 
 def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
-    grey = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), ("a", "b"), "grey")
-    save_npz(grey, tmp_path / "grey.npz")
-    assert main(["eval", str(model), "--data", str(tmp_path / "grey.npz")]) == 2
+    gray = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), ("a", "b"), "gray")
+    save_npz(gray, tmp_path / "gray.npz")
+    assert main(["eval", str(model), "--data", str(tmp_path / "gray.npz")]) == 2
     assert "images have 1 channels, the model takes 3" in capsys.readouterr().err
     many = Dataset(np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 4]), tuple("abcde"), "many")
     save_npz(many, tmp_path / "many.npz")

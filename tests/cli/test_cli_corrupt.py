@@ -23,8 +23,7 @@ from pmt import corruptions
 from pmt._util import atomic_file, processes
 from pmt._util.progress import ProgressLine
 from pmt.cli import main
-from pmt.cli.arguments import add_data
-from pmt.cli.sources import data_source
+from pmt.cli.arguments import add_data, data_source
 from pmt.corruptions import ArrayWriter, corrupt, names, split_seed
 from pmt.corruptions import array_writer as writer_module
 from pmt.datasets import Dataset, load, load_corrupted

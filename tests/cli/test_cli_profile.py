@@ -1,13 +1,23 @@
-"""``pmt profile`` as a program."""
+"""``pmt profile`` as a program: what methods take, on a model and on a board."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 
 import pytest
 from cli_files import check_document, check_golden, documented_command, write_model
+from firmware_tools import need_firmware_tools, random_dataset
+from required import need
 
+import pmt
 from pmt.cli import main
+from pmt.firmware.board.linked import link_firmware
+from pmt.firmware.export import export
+from pmt.firmware.export.memory import planned_sizes
+from pmt.firmware.export.sources import find_target
+from pmt.train.costs.device_memory import device_options
 
 PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper14"]
 
@@ -77,3 +87,189 @@ def test_errors_are_one_line(tmp_path, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+BOTH = ["--method", "weight_layer_wise", "--against", "bp_fp32", "--batch", "1"]
+
+
+def need_tflite_micro() -> None:
+    found = importlib.util.find_spec("tflite_micro") is not None
+    need(found, 'tflite_micro is missing: pip install "poor-mans-training[tflm]"')
+
+
+def figures_of(capsys, *arguments: object) -> dict:
+    assert main(["profile", *map(str, arguments), "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_tables_of_full_training_in_the_documents_are_current(tmp_path, capsys):
+    need_tflite_micro()
+    need_firmware_tools("make")
+    command = documented_command("reference/costs.md", "--link")
+    assert main([*command, "--json", str(tmp_path / "figures.json")]) == 0
+    # The flash that is linked is the compiler's.
+    shown = capsys.readouterr().out
+    check_document("reference/costs.md", "--link", shown, varies=r"\d+\.\d(?=  fits)")
+    board = json.loads((tmp_path / "figures.json").read_text())["board"]
+    assert (board["name"], board["ram"], board["flash"]) == ("stm32h7b3i-dk", 1048576, 2097152)
+    rows = {row["method"]: row for row in board["methods"]}
+    # The 14 layers' 177,456 + 4 x 2,624 bytes, and 163,840 of activations.
+    assert rows["paper"]["analytic"] == 351_792
+    assert rows["paper"]["planned"]["ram"] == 298_336 + 4_096 + 1_792
+    linked = rows["paper"]["linked"]
+    assert 520_208 + 81_920 < linked.pop("flash") <= rows["paper"]["planned"]["flash"] == 614_416
+    ram = linked.pop("ram")
+    assert linked == {"arena": 298_336, "stack": 4_096}
+    assert 0 <= rows["paper"]["planned"]["ram"] - ram < 256
+    assert rows["weight_layer_wise"]["linked"]["ram"] == ram - 298_336 + 296_352
+    assert rows["bp_fp32"]["linked"] is None
+
+
+def test_the_tables_of_a_block_in_the_documents_are_current(capsys):
+    need_tflite_micro()
+    assert main(documented_command("reference/costs.md", "stm32f746g-disco")) == 0
+    check_document("reference/costs.md", "stm32f746g-disco", capsys.readouterr().out)
+
+
+def test_figures_of_a_small_model(tmp_path, capsys):
+    need_tflite_micro()
+    target = ["--target", "stm32f746g-disco"]
+    figures = figures_of(capsys, write_model(tmp_path), *BOTH, "--queries", "4", *target)
+    ours, back = figures["board"]["methods"]
+    assert ours == {
+        "method": "weight_layer_wise",
+        "analytic": 2_560 + 1_224 + 4 * 60,  # activations at `depth`, weights, biases
+        "frozen": 0,
+        "planned": {
+            "arena": 10_864,
+            "stack": 4_096,
+            "variables": 1_792,
+            "model": 2_864,
+            "code": 94_208,
+            "ram": 16_752,
+            "flash": 97_072,
+        },
+        "linked": None,
+        "is_bound": False,
+        "fits": True,
+        "ram_over": 0,
+        "flash_over": 0,
+    }
+    assert back["analytic"] == figures["profiles"][1]["memory"]["sram"]
+    assert (back["planned"], back["is_bound"], back["fits"]) == (None, True, True)
+    assert {one["name"]: one["arena"] for one in figures["backends"]} == {
+        "this engine, DSP kernels": 2_368 + 1_968,
+        "this engine, plain kernels": 2_032 + 1_968,
+        "this engine, whole tensors": 3_520 + 1_968,
+        "TensorFlow Lite Micro": 2_560 + 3_024,
+    }
+    assert figures["backends_left_out"] == {}
+
+
+def test_what_does_not_fit_is_said_by_how_much_and_not_linked(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # nothing is built
+    board = tmp_path / "tiny.toml"
+    board.write_text(
+        'board = "stm32f746g-disco"\nsupply = "ldo"\ncrystal_hz = 25000000\n'
+        "[ram]\norigin = 0x2001_0000\nbytes = 0x1800\n"
+        "[flash]\norigin = 0x0800_0000\nbytes = 0x1_0000\n"
+    )
+    arguments = [str(write_model(tmp_path)), *BOTH, "--target", str(board), "--link"]
+    assert main(["profile", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("memory on tiny: 6.0 KB of RAM, 64.0 KB of flash")
+    assert lines[start + 1 : start + 5] == [
+        "KB                 analytic  planned  flash  verdict",
+        "weight_layer_wise       3.9     22.4   94.8  "
+        "RAM over by 16,752 bytes, flash over by 31,536 bytes",
+        "bp_fp32                24.7        -      -  RAM over by at least 19,120 bytes",
+        "nothing is linked: none of these has firmware that fits",
+    ]
+
+
+def test_without_tensorflow_lite_micro_a_line_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tflite_micro", None)
+    arguments = [str(write_model(tmp_path)), "--method", "paper", "--target", "stm32h7b3i-dk"]
+    assert main(["profile", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "TensorFlow Lite Micro is left out: TensorFlow Lite Micro needs the package tflite_micro: "
+        'pip install "poor-mans-training[tflm]"'
+    )
+
+
+@pytest.mark.parametrize("target", ["stm32h7b3i-dk", "generic"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_what_is_planned_is_what_an_export_writes(tmp_path, target, preset):
+    model = pmt.load("fashion_mnist_dscnn")
+    options = pmt.preset(preset, layers="B1,head", batch=2, queries=6)
+    report = export(
+        model,
+        target=target,
+        out=tmp_path / "fw",
+        dataset=random_dataset(model, 2),
+        options=options,
+        steps=1,
+        inferences=0,
+    )
+    core = device_options(options)
+    layers = model.select_layers("B1,head")
+    planned = planned_sizes(find_target(target), model, core, layers, 2)
+    assert (planned.arena, planned.stack) == (report.arena_bytes, report.stack_bytes)
+    assert planned.model == report.model_bytes == 38_368
+    assert (planned.ram, planned.flash) == (report.ram_used, report.flash_used)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "esp32"], "target='esp32' is unknown; choose one of generic, qemu"),
+        (["--link"], "--link needs --target"),
+        (["--link", "--target", "generic"], "target='generic' is a library, which the project"),
+        (["--link", "--target", "stm32h7b3i-dk", "--instructions"], "and no --instructions"),
+    ],
+)
+def test_errors_of_boards_are_one_line(tmp_path, capsys, arguments, message):
+    assert main(["profile", str(write_model(tmp_path)), *BOTH, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_compiler_is_named_with_its_package(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    arguments = ["profile", str(write_model(tmp_path)), *BOTH, "--target", "stm32h7b3i-dk"]
+    assert main([*arguments, "--link"]) == 2
+    error = capsys.readouterr().err
+    assert "arm-none-eabi-g++ is not installed, and firmware is linked with it" in error
+    assert "apt-get install gcc-arm-none-eabi" in error
+
+
+def test_a_method_without_firmware_needs_a_board_to_link_for_as_well(tmp_path, capsys):
+    arguments = ["profile", str(write_model(tmp_path)), "--method", "bp_fp32", "--link"]
+    assert main([*arguments, "--target", "generic"]) == 2
+    assert "target='generic' is a library" in capsys.readouterr().err
+
+
+def test_a_library_has_no_budgets(tmp_path, capsys):
+    assert main(["profile", str(write_model(tmp_path)), *BOTH, "--target", "generic"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("memory on generic: a library, for a board of yours")
+    assert lines[start + 1].split() == ["KB", "analytic", "planned", "flash"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("", "the firmware could not be linked: make failed and printed nothing"),
+        ("a\nx.cpp:1: error: b\nmake: c\n", "the firmware could not be linked: x.cpp:1: error: b"),
+        ("region `RAM' overflowed by 8 bytes\nd\n", "linked: region `RAM' overflowed by 8 bytes"),
+    ],
+)
+def test_what_does_not_link_says_why(tmp_path, monkeypatch, printed, message):
+    for name in ("arm-none-eabi-g++", "make"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ncat << 'END'\n{printed}\nEND\nexit 2\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ChildProcessError, match=message):
+        link_firmware(find_target("stm32h7b3i-dk"), b"", [16])

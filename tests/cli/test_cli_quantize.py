@@ -14,7 +14,7 @@ from float_networks import mobile_network, random_images
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset, save_npz
-from pmt.quantization import float_logits
+from pmt.quantization import QuantizeJob, float_logits, quantize_model
 
 NAMES = ("ant", "bee", "cat", "dog")
 
@@ -41,7 +41,7 @@ def reader(monkeypatch):
 
 
 def write_images(folder, graph, *, train: int = 40, test: int = 30, names=NAMES) -> str:
-    """Train and test images, labelled by the float network itself: its accuracy is 1."""
+    """Train and test images, labeled by the float network itself: its accuracy is 1."""
     path = folder / "data"
     path.mkdir(exist_ok=True)
     for seed, (split, count) in enumerate((("train", train), ("test", test))):
@@ -75,7 +75,7 @@ def test_a_model_is_written_and_its_report_printed(tmp_path, reader, capsys):
     assert "held by a bounded activation), biases corrected" in text
     assert "\nworst op " in text
     assert "32 calibration images: accuracy float 1.0000, int8 " in text
-    assert "(seen by the quantiser: not a test)" in text
+    assert "(seen by the quantizer: not a test)" in text
     assert "30 test images: accuracy float 1.0000, int8 " in text
 
     model = pmt.load(tmp_path / "net.pmt")
@@ -215,7 +215,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, reader, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pmt.cli.quantize.correct_biases", interrupted)
+    monkeypatch.setattr("pmt.quantization.quantize_job.correct_biases", interrupted)
     assert run(tmp_path, data) == 130
     assert capsys.readouterr().err == "pmt: interrupted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
@@ -246,3 +246,20 @@ def test_a_real_onnx_file_keeps_the_logits_of_its_own_runtime(tmp_path, capsys):
     error = np.mean((found - expected) ** 2) / np.mean(expected**2)
     assert 10 * np.log10(1 / error) > 28
     assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.95
+
+
+def test_one_call_gives_the_same_model_and_figures(tmp_path, reader, capsys):
+    data = write_images(tmp_path, reader.graph)
+    assert run(tmp_path, data, "--images", "32", "--eval", data, "--json", "-") == 0
+    expected = json.loads(capsys.readouterr().out)
+    result = quantize_model(QuantizeJob("net.onnx", data, images=32, eval=data))
+    path = tmp_path / "net.pmt"
+    assert json.loads(json.dumps({"path": str(path), **result.to_json()})) == expected
+    assert result.model.image() == path.read_bytes()
+
+
+def test_one_call_names_options_as_python_does(tmp_path, reader):
+    data = write_images(tmp_path, reader.graph)
+    job = QuantizeJob("net.onnx", data, class_names=("ant", "bee"))
+    with pytest.raises(ValueError, match=r"^class_names gives 2 names for the 4 logits"):
+        quantize_model(job)

@@ -10,7 +10,7 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
-from pmt.cli import bench_report, main
+from pmt.cli import bench, main
 from pmt.research.benchmark import forward, timing
 from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
 from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, time_steps
@@ -66,13 +66,13 @@ def test_tables():
     ]
     comparison = [StepComparison("pmt, weight", 1, 2.5, 4000, 625.0)]
     texts = [
-        bench_report.machine_text(MACHINE),
-        bench_report.forward_table(forwards),
-        bench_report.op_table(OPS, MACHINE.one_thread_gmacs),
-        bench_report.step_table(steps),
-        bench_report.engine_table(engines),
-        bench_report.agreement_lines(agreement),
-        bench_report.step_comparison_table(comparison),
+        bench.machine_text(MACHINE),
+        bench.forward_table(forwards),
+        bench.op_table(OPS, MACHINE.one_thread_gmacs),
+        bench.step_table(steps),
+        bench.engine_table(engines),
+        bench.agreement_lines(agreement),
+        bench.step_comparison_table(comparison),
     ]
     check_golden("bench.txt", "\n\n".join(texts) + "\n")
 

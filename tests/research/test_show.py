@@ -199,7 +199,8 @@ def test_show_of_corruptions(tmp_path, capsys, drawn):
 
 def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkeypatch):
     monkeypatch.setattr(
-        "pmt.cli.show.corruptions.corrupt", lambda images, *arguments, **options: images
+        "pmt.research.sheets.sheet_job.corruptions.corrupt",
+        lambda images, *arguments, **options: images,
     )
     data = write_data(tmp_path)
     assert main(["show", str(data), "--corruptions", "--out", str(tmp_path / "s.png")]) == 0

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_split,
+    add_threads,
+    data_source,
+    load_model,
+)
 from pmt.cli.output import Output
-from pmt.cli.sources import add_split, data_source, load_model
 from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
-from pmt.train.alignment import align
+from pmt.train.alignment_job import AlignJob, align_model
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics alone"
@@ -45,31 +53,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
-    source = data_source(arguments)
-    model = load_model(arguments)
-    data = source.load(arguments.split, model, limit=arguments.images)
-    with layer_line(model, "aligning") as progress:
-        done = align(
-            model,
-            data.images,
-            windows=arguments.windows,
-            reliability=arguments.reliability,
-            threads=arguments.threads,
-            progress=progress,
-        )
-    model.save(path)
+    job = AlignJob(
+        data=data_source(arguments),
+        model=load_model(arguments),
+        split=arguments.split,
+        images=arguments.images,
+        windows=arguments.windows,
+        reliability=arguments.reliability,
+        threads=arguments.threads,
+    )
+    with layer_line(job.model, "aligning") as progress:
+        done = align_model(job, progress=progress)
+    job.model.save(path)
     output.text(
-        f"{done.layers} layers aligned to {done.images:,} {arguments.split} images of "
-        f"{source.description(arguments.split)}"
+        f"{done.layers} layers aligned to {done.images:,} {job.split} images of "
+        f"{job.data.description(job.split)}"
     )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
-    output.figures(
-        {
-            "out": str(path),
-            "images": done.images,
-            "layers": done.layers,
-            "forwards": done.forwards,
-            "macs": done.macs,
-        }
-    )
+    output.figures({"out": str(path), **asdict(done)})
     return 0

@@ -1,48 +1,23 @@
-"""Arguments that commands share: models, images, splits, and the options of trainers."""
+"""Arguments that commands share, and the typed values that they stand for."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from pmt import methods
-from pmt.cli.process import complain, put
+import pmt
+from pmt import corruptions, methods
 from pmt.corruptions import CONSTANTS
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
-from pmt.protocol import PROTOCOLS, Split, split
-from pmt.protocol.data_source import DataSource
+from pmt.protocol import DataSource, SplitChoice
+from pmt.protocol.data_source import data_path
+from pmt.protocol.split_choice import HELD_OUT, IMAGES
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.training_run import Trainer
-
-__all__ = [
-    "DATA_HELP",
-    "Parser",
-    "add_coarse_labels",
-    "add_constants",
-    "add_data",
-    "add_json",
-    "add_layers",
-    "add_method",
-    "add_model",
-    "add_options",
-    "add_split",
-    "add_threads",
-    "add_training_options",
-    "checked_constants",
-    "chosen_trainer",
-    "converter",
-    "given_options",
-    "integer",
-    "option_help",
-    "shown",
-    "split_of",
-    "training_options",
-]
 
 
 def add_options(
@@ -50,29 +25,19 @@ def add_options(
     options: Iterable[Option],
     notes: Callable[[Option], str] = lambda option: "",
 ) -> None:
-    """Add an argument for each option; one that is not given is None.
-
-    Parameters
-    ----------
-    group : argparse.ArgumentParser or group
-        Where to.
-    options : iterable of Option
-        The options.
-    notes : callable, optional
-        What to say of an option behind its default.
-    """
+    """Add an argument for each option, with a note behind its default; unset ones are None."""
     for option in options:
         how: dict[str, Any] = {"metavar": option.metavar, "type": converter(type(option.default))}
         if isinstance(option.default, bool):
             how = {"action": argparse.BooleanOptionalAction}
         text = option_help(option, notes(option))
-        group.add_argument(_flag(option.name), dest=option.name, help=text, **how)
+        group.add_argument(flag(option.name), dest=option.name, help=text, **how)
 
 
 def option_help(option: Option, note: str = "") -> str:
     """Return what an option does, its values and its default."""
     notes = [option.values.shown(option.metavar), f"default: {shown(option.default)}", note]
-    return f"{option.described(_flag)} ({'; '.join(filter(None, notes))})"
+    return f"{option.described(flag)} ({'; '.join(filter(None, notes))})"
 
 
 def shown(value: Any) -> str:
@@ -101,7 +66,8 @@ def _whole(value: float) -> int:
     return int(value)
 
 
-def _flag(name: str) -> str:
+def flag(name: str) -> str:
+    """Return the argument of an option."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -111,19 +77,6 @@ DATA_HELP = (
     "Flowers-102, Food-101, Oxford-IIIT Pets or Visual Wake Words, one .npz file, the name of a "
     "data set fetched by `pmt download`, or the word 'bundled'"
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and where help is; exit with 2."""
-        complain(f"error: {message}; see `{self.prog} --help`")
-        raise SystemExit(2)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version; argparse hides that it could not be written."""
-        put(message, file or sys.stderr)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -166,6 +119,17 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     )
 
 
+def importer_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of :func:`pmt.load` that the command line sets."""
+    options = {"classes": arguments.classes, "resolution": arguments.resolution}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def load_model(arguments: argparse.Namespace) -> Model:
+    """Load the model that the command line names."""
+    return pmt.load(arguments.model, **importer_options(arguments))
+
+
 def add_data(
     parser: argparse.ArgumentParser,
     *,
@@ -204,6 +168,43 @@ def add_data(
     )
 
 
+def data_source(arguments: argparse.Namespace) -> DataSource:
+    """Return the data that the command line names; its options are checked before any file is."""
+    name = arguments.corruption
+    labels = chosen_labels(arguments)
+    if name is None:
+        if arguments.severity is not None:
+            raise ValueError(f"--severity {arguments.severity} needs --corruption NAME")
+        if arguments.constants is not None:
+            raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
+        return DataSource(data_path(arguments.data), labels=labels)
+    if name not in corruptions.names():
+        known = ", ".join(corruptions.names())
+        raise ValueError(f"--corruption {name!r} is unknown; choose one of {known}")
+    severity = 5 if arguments.severity is None else arguments.severity
+    if severity not in corruptions.SEVERITIES:
+        raise ValueError(f"--severity {severity} must be 1..5")
+    seed, constants = arguments.corruption_seed or 0, checked_constants(arguments)
+    return DataSource(data_path(arguments.data), name, severity, seed, labels, constants)
+
+
+def add_split(parser: argparse.ArgumentParser, default: str = "test") -> None:
+    """Add the split to read."""
+    parser.add_argument(
+        "--split", metavar="NAME", default=default, help=f"train or test (default: {default})"
+    )
+
+
+def add_size(parser: argparse.ArgumentParser, when: str) -> None:
+    """Add the size that images are brought to, and when."""
+    parser.add_argument(
+        "--size",
+        metavar="PX",
+        type=integer(1, 4096),
+        help=f"resize the images to PX x PX {when} (default: keep their size)",
+    )
+
+
 def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
     """Add the choice between the labels of CIFAR-100."""
     parser.add_argument(
@@ -212,6 +213,11 @@ def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
         default=None,
         help="the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
     )
+
+
+def chosen_labels(arguments: argparse.Namespace) -> str:
+    """Return which labels of CIFAR-100 the command line asks for."""
+    return "coarse" if arguments.coarse_labels else "fine"
 
 
 def add_constants(parser: argparse._ActionsContainer) -> None:
@@ -230,6 +236,41 @@ def checked_constants(arguments: argparse.Namespace) -> str:
     if chosen is not None and chosen not in CONSTANTS:
         raise ValueError(f"--constants {chosen!r} is unknown; choose one of {', '.join(CONSTANTS)}")
     return chosen or "cifar10"
+
+
+def chosen_corruptions(option: str, text: str) -> tuple[str, ...]:
+    """Return the corruptions of ``all`` or ``fog,contrast``, each once, in the order given."""
+    if text == "all":
+        return corruptions.names()
+    chosen = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [repr(name) for name in chosen if name not in corruptions.names()]
+    if unknown:
+        known = ", ".join(corruptions.names())
+        raise ValueError(
+            f"{option} {', '.join(unknown)} is unknown; choose all, or some of {known}"
+        )
+    return chosen
+
+
+def chosen_severities(option: str, text: str) -> tuple[int, ...]:
+    """Return the severities of ``1,3,5``, each once, in the order given."""
+    known = {str(severity): severity for severity in corruptions.SEVERITIES}
+    parts = [part.strip() for part in text.split(",")]
+    wrong = [repr(part) for part in parts if part not in known]
+    if wrong:
+        raise ValueError(f"{option} {', '.join(wrong)}: give some of 1,2,3,4,5")
+    return tuple(dict.fromkeys(known[part] for part in parts))
+
+
+def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the seed of the corruptions; `what` completes its help."""
+    parser.add_argument(
+        "--seed",
+        metavar="S",
+        type=integer(0, 2**31),
+        default=0,
+        help=f"seed of the corruptions{what} (default: 0)",
+    )
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -253,10 +294,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_IMAGES, _HELD_OUT = 1100, 100
-
-
-def add_split(parser: argparse.ArgumentParser) -> None:
+def add_protocol(parser: argparse.ArgumentParser) -> None:
     """Add the protocol and its numbers."""
     group = parser.add_argument_group("split")
     group.add_argument(
@@ -270,14 +308,14 @@ def add_split(parser: argparse.ArgumentParser) -> None:
         "--images",
         metavar="N",
         type=integer(2),
-        help=f"training images in all, balanced over the classes (default: {_IMAGES:,}, or all "
+        help=f"training images in all, balanced over the classes (default: {IMAGES:,}, or all "
         "where there are fewer)",
     )
     group.add_argument(
         "--held-out",
         metavar="N",
         type=integer(0),
-        help=f"how many of them are held out, to choose on (default: {_HELD_OUT})",
+        help=f"how many of them are held out, to choose on (default: {HELD_OUT})",
     )
     group.add_argument(
         "--split-seed",
@@ -288,28 +326,11 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def split_of(arguments: argparse.Namespace, source: DataSource, model: Model) -> Split:
-    """Return the images that the command line names.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
-    """
-    name = arguments.protocol
-    if name not in PROTOCOLS:
-        raise ValueError(f"--protocol {name!r} is unknown; choose one of {', '.join(PROTOCOLS)}")
-    seed, test = arguments.split_seed, source.pool("test", model)
-    if name == "paper":
-        for option in ("images", "held_out"):
-            if getattr(arguments, option) is not None:
-                shown = option.replace("_", "-")
-                raise ValueError(f"--{shown} is fixed by --protocol paper; leave it out")
-        return split(name, None, test, seed=seed)
-    train = source.pool("train", model)
-    images = arguments.images if arguments.images is not None else min(_IMAGES, len(train))
-    held_out = arguments.held_out if arguments.held_out is not None else _HELD_OUT
-    return split(name, train, test, seed=seed, images=images, held_out=held_out)
+def split_choice(arguments: argparse.Namespace) -> SplitChoice:
+    """Return the images that the command line asks for."""
+    return SplitChoice(
+        arguments.protocol, arguments.images, arguments.held_out, arguments.split_seed
+    )
 
 
 _OPTIONS = declared_options(TrainingOptions)
@@ -368,15 +389,7 @@ def training_options(arguments: argparse.Namespace) -> TrainingOptions:
 
 
 def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
-    """Return the trainer of the method or preset, with the options that the command line sets.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the method or an option is unknown, or an option is outside its range.
-    ImportError
-        If the method needs a package that is missing.
-    """
+    """Return the trainer of the method or preset, with the options that the command line sets."""
     if arguments.method is not None and arguments.preset is not None:
         raise ValueError("--method and --preset exclude each other: leave one out")
     name = arguments.method or arguments.preset or "default"

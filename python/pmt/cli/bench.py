@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pmt import _core
-from pmt._util.extras import load_pyplot
-from pmt.cli import bench_report as report
-from pmt.cli.arguments import add_json, add_layers, add_model, integer, training_options
-from pmt.cli.output import Output
-from pmt.cli.sources import load_model
-from pmt.model import Model
+from pmt.cli.arguments import (
+    add_json,
+    add_layers,
+    add_model,
+    integer,
+    load_model,
+    training_options,
+)
+from pmt.cli.output import Output, check_plot, table
 from pmt.model.loading import BUNDLED_MODELS
-from pmt.research.benchmark.against import compare_forwards, compare_steps, outputs_agree
-from pmt.research.benchmark.forward import profile, time_forwards, time_steps
-from pmt.research.benchmark.rivals import RIVALS, Rival, open_rivals
+from pmt.research.benchmark.against import Agreement, EngineTime, StepComparison
+from pmt.research.benchmark.bench_job import BenchJob, BenchResult, run_benchmark
+from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
+from pmt.research.benchmark.rivals import RIVALS
 from pmt.research.benchmark.timing import Machine
 from pmt.research.plots import plot_speed
-from pmt.train.options import TrainingOptions
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
@@ -119,98 +119,177 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     arguments.model = arguments.model or BUNDLED_MODELS[0]
     options = training_options(argparse.Namespace(**{**vars(arguments), "preset": None}))
-    _check_plot(arguments.plot)
-    model = load_model(arguments)
-    model.select_layers(options.layers)
-    rivals = [r for name in arguments.against for r in open_rivals(name, model, arguments.model)]
-    threads = tuple(dict.fromkeys(_core.threads(count) for count in arguments.threads))
-    machine = Machine.measured(threads)
-    output.text(f"{arguments.model}: {model.macs:,} MACs an image")
-    output.text(report.machine_text(machine))
-    figures = {"model": str(arguments.model), "macs": model.macs, "repeat": arguments.repeat}
-    figures["machine"] = dataclasses.asdict(machine)
-    figures |= _forwards(arguments, output, model, machine)
-    figures |= _steps(arguments, output, model, machine, options)
-    figures |= _against(arguments, output, model, machine, options, rivals)
-    output.figures(figures)
+    check_plot(arguments.plot)
+    job = BenchJob(
+        model=load_model(arguments),
+        path=arguments.model,
+        images=arguments.images,
+        threads=arguments.threads,
+        repeat=arguments.repeat,
+        rules=tuple(rule for rule in arguments.steps if rule != "none"),
+        options=options,
+        against=arguments.against,
+    )
+
+    def measured(name: str, result: BenchResult) -> None:
+        output.text(_TEXTS[name](result))
+        if name == "ops" and arguments.plot is not None:
+            plot_speed(job.model, result.machine, result.ops, arguments.plot)
+            output.text(f"\nplot {arguments.plot}")
+
+    output.figures(run_benchmark(job, measured=measured).to_json())
     return 0
 
 
-def _check_plot(path: str | None) -> None:
-    """Find out before the work, not after it."""
-    if path is None:
-        return
-    load_pyplot()
-    if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(f"--plot {path}: its folder does not exist; create it")
+def _start(result: BenchResult) -> str:
+    macs = result.job.model.macs
+    return f"{result.job.path}: {macs:,} MACs an image\n{machine_text(result.machine)}"
 
 
-def _forwards(
-    arguments: argparse.Namespace, output: Output, model: Model, machine: Machine
-) -> dict[str, Any]:
-    measured: dict[str, Any] = {"images": arguments.images, "repeat": arguments.repeat}
-    forwards = time_forwards(model, machine, **measured)
-    output.text("\n" + report.forward_table(forwards))
-    ops = profile(model, **measured)
-    output.text("\n" + report.op_table(ops, machine.one_thread_gmacs))
-    if arguments.plot is not None:
-        plot_speed(model, machine, ops, arguments.plot)
-        output.text(f"\nplot {arguments.plot}")
-    layers = [
-        dataclasses.asdict(op) | {"gmacs": {count: op.gmacs(count) for count in op.microseconds}}
-        for op in ops
-    ]
-    return {"forward": _plain(forwards), "layers": layers}
-
-
-def _steps(
-    arguments: argparse.Namespace,
-    output: Output,
-    model: Model,
-    machine: Machine,
-    options: TrainingOptions,
-) -> dict[str, Any]:
-    rules = _rules(arguments)
-    if not rules:
-        return {"steps": []}
-    steps = time_steps(model, machine, options, rules=rules, repeat=arguments.repeat)
-    output.text(
+def _steps(result: BenchResult) -> str:
+    options = result.job.options
+    return (
         f"\ntraining of {options.layers}: {options.batch} images, {options.queries} queries for "
-        "each image and layer"
+        f"each image and layer\n{step_table(result.steps)}"
     )
-    output.text(report.step_table(steps))
-    chosen = {"layers": options.layers, "batch": options.batch, "queries": options.queries}
-    return {"steps": [chosen | step for step in _plain(steps)]}
 
 
-def _against(
-    arguments: argparse.Namespace,
-    output: Output,
-    model: Model,
-    machine: Machine,
-    options: TrainingOptions,
-    rivals: list[Rival],
-) -> dict[str, Any]:
-    if not rivals:
-        return {"engines": [], "agreement": [], "engine_steps": []}
-    engines = compare_forwards(
-        model, machine, rivals, images=arguments.images, repeat=arguments.repeat
+_TEXTS: dict[str, Callable[[BenchResult], str]] = {
+    "machine": _start,
+    "forwards": lambda result: "\n" + forward_table(result.forwards),
+    "ops": lambda result: "\n" + op_table(result.ops, result.machine.one_thread_gmacs),
+    "steps": _steps,
+    "engines": lambda result: "\n" + engine_table(result.engines),
+    "agreement": lambda result: "\n" + agreement_lines(result.agreement),
+    "engine_steps": lambda result: "\n" + step_comparison_table(result.engine_steps),
+}
+
+
+def machine_text(machine: Machine) -> str:
+    """Say what ran where."""
+    peaks = ", ".join(
+        f"{gmacs:.1f} GMAC/s with {_threads(count)}" for count, gmacs in machine.peak_gmacs.items()
     )
-    output.text("\n" + report.engine_table(engines))
-    found = outputs_agree(model, rivals)
-    output.text("\n" + report.agreement_lines(found))
-    steps = []
-    if "torch" in arguments.against and _rules(arguments):
-        steps = compare_steps(
-            model, machine, options, rules=_rules(arguments), repeat=arguments.repeat
-        )
-        output.text("\n" + report.step_comparison_table(steps))
-    return {"engines": _plain(engines), "agreement": _plain(found), "engine_steps": _plain(steps)}
+    return (
+        f"pmt {machine.pmt}, kernels {machine.kernels}, {machine.processor}, "
+        f"{_threads(machine.threads)}\n"
+        f"peak of {machine.peak_instruction} in registers: {peaks}"
+    )
 
 
-def _rules(arguments: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(rule for rule in arguments.steps if rule != "none")
+def forward_table(times: Sequence[ForwardTime]) -> str:
+    """Lay out the whole forwards."""
+    rows = [
+        [
+            "forward",
+            str(time.images),
+            str(time.threads),
+            f"{time.microseconds:,.1f}",
+            f"{time.gmacs:.1f}",
+            _percent(time.share),
+        ]
+        for time in times
+    ]
+    return table(["", "images", "threads", "us/image", "GMAC/s", "peak"], rows, left=("",))
 
 
-def _plain(records: list[Any]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(record) for record in records]
+def op_table(ops: Sequence[OpTimes], peak: float) -> str:
+    """Lay out the ops, and under them their sums by group. ``peak`` is that of one thread."""
+    counts = list(ops[0].microseconds)
+    titles = ["op", "name", "kind", "window", "shape", "MACs"]
+    for count in counts:
+        titles += [f"us @{count}", "GMAC/s", "peak"]
+    rows = [
+        [str(i), op.name, op.kind, op.window, op.shape, *_speeds(op, counts, peak)]
+        for i, op in enumerate(ops)
+    ]
+    rows.append([""] * len(titles))
+    for group in totals(list(ops)):
+        rows.append(["", group.name, "", "", "", *_speeds(group, counts, peak)])
+    return table(titles, rows, left=("name", "kind", "window", "shape"))
+
+
+def _speeds(op: OpTimes, counts: Sequence[int], peak: float) -> list[str]:
+    cells = [f"{op.macs:,}" if op.macs else ""]
+    for count in counts:
+        gmacs = op.gmacs(count)
+        cells.append(f"{op.microseconds[count]:,.2f}")
+        cells += [f"{gmacs:.1f}", _percent(gmacs / peak)] if op.macs else ["", ""]
+    return cells
+
+
+def step_table(times: Sequence[StepTime]) -> str:
+    """Lay out the training steps.
+
+    ``overhead`` is their time over that of their MACs at the speed of the forward, ``speed-up``
+    that over the first number of threads.
+    """
+    first = {time.rule: time.seconds for time in reversed(times)}
+    rows = [
+        [
+            time.rule,
+            str(time.threads),
+            f"{time.seconds:.3f}",
+            f"{time.forwards:,}",
+            f"{time.macs / 1e9:,.1f}",
+            f"{time.gmacs:.1f}",
+            f"{time.overhead:.2f}",
+            f"{first[time.rule] / time.seconds:.2f}",
+        ]
+        for time in times
+    ]
+    titles = ["step", "threads", "seconds", "forwards", "GMAC", "GMAC/s", "overhead", "speed-up"]
+    return table(titles, rows, left=("step",))
+
+
+def engine_table(times: Sequence[EngineTime]) -> str:
+    """Lay out the engines; ``x pmt`` is an engine's time over pmt's."""
+    rows = [
+        [
+            time.engine,
+            str(time.images),
+            str(time.threads),
+            f"{time.microseconds:,.1f}",
+            f"{time.gmacs:.1f}",
+            f"{time.ratio:.2f}",
+        ]
+        for time in times
+    ]
+    return table(
+        ["engine", "images", "threads", "us/image", "GMAC/s", "x pmt"], rows, left=("engine",)
+    )
+
+
+def agreement_lines(found: Sequence[Agreement]) -> str:
+    """Say how outputs compare with pmt's."""
+    lines = []
+    for a in found:
+        line = f"{a.engine}: same best class for {_percent(a.top1)} of {a.images} random images"
+        if a.equal is not None:
+            line += f", {_percent(a.equal)} of outputs equal, others at most {a.largest} off"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def step_comparison_table(times: Sequence[StepComparison]) -> str:
+    """Lay out the steps by perturbed forward."""
+    rows = [
+        [
+            time.engine,
+            str(time.threads),
+            f"{time.seconds:.3f}",
+            f"{time.forwards:,}",
+            f"{time.microseconds:,.1f}",
+        ]
+        for time in times
+    ]
+    titles = ["step", "threads", "seconds", "forwards", "us/forward"]
+    return table(titles, rows, left=("step",))
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread" + ("s" if count != 1 else "")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

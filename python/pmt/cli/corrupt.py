@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import time
-from dataclasses import dataclass, field
-from typing import Any
 
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     DATA_HELP,
     add_coarse_labels,
     add_constants,
+    add_corruption_seed,
     add_json,
+    add_size,
+    add_split,
     checked_constants,
+    chosen_corruptions,
+    chosen_labels,
     integer,
 )
-from pmt.cli.output import Output
-from pmt.cli.process import complain
-from pmt.cli.sources import add_corruption_seed, add_size, add_split, chosen_corruptions, read_clean
-from pmt.corruptions import SEVERITIES, ArrayWriter, names
-from pmt.datasets.layouts import chosen_indices
-
-EXIT_INTERRUPTED = 130
+from pmt.cli.output import EXIT_INTERRUPTED, Output, complain
+from pmt.corruptions import SEVERITIES, names
+from pmt.protocol import CorruptedCopies, CorruptJob, open_copies
 
 USAGE = "pmt corrupt DATA --name all|NAME[,NAME...] --out DIR [options]"
 SUMMARY = "corrupted copies of a data set, in the layout of CIFAR-10-C"
@@ -69,79 +67,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    chosen = chosen_corruptions("--name", arguments.name)
-    constants = checked_constants(arguments)
-    whole = read_clean(arguments)
-    indices = chosen_indices(len(whole), arguments.limit)
-    data = whole.subset(indices) if len(indices) < len(whole) else whole
-    writer = ArrayWriter(
-        data,
-        arguments.out,
+    job = CorruptJob(
+        names=chosen_corruptions("--name", arguments.name),
+        constants=checked_constants(arguments),
+        data=arguments.data,
+        out=arguments.out,
         split=arguments.split,
         seed=arguments.seed,
-        constants=constants,
-        indices=indices,
+        limit=arguments.limit,
+        size=arguments.size,
+        labels=chosen_labels(arguments),
     )
-    there = [name for name in chosen if writer.is_whole(name)]
-    missing = [name for name in chosen if name not in there]
-    writer.check(missing)
-    height, width, channels = data.images.shape[1:]
+    copies = open_copies(job)
+    height, width, channels = copies.data.images.shape[1:]
     output.text(
-        f"{len(data):,} {arguments.split} images {height}x{width}x{channels} of {arguments.data}, "
-        f"{len(SEVERITIES)} severities, seed {arguments.seed}"
+        f"{len(copies.data):,} {job.split} images {height}x{width}x{channels} of {job.data}, "
+        f"{len(SEVERITIES)} severities, seed {job.seed}"
     )
-    if there:
-        output.text(f"already there: {', '.join(there)}")
-    work = _Work(writer, output, len(missing))
+    if copies.already_there:
+        output.text(f"already there: {', '.join(copies.already_there)}")
+    line = ProgressLine(max(1, len(copies.missing) * copies.images), unit="image")
     try:
-        for name in missing:
-            work.make(name)
+        for index, name in enumerate(copies.missing):
+            _make(copies, index, name, line, output)
     except KeyboardInterrupt:
-        work.line.clear()
+        line.clear()
         complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
     finally:
-        work.line.clear()
-    total = len(chosen) * writer.size
-    output.text(f"{len(chosen)} arrays and labels.npy, {total / 1e6:,.1f} MB, in {arguments.out}")
-    output.figures(
-        {
-            "out": str(arguments.out),
-            "n": len(data),
-            "split": arguments.split,
-            "seed": arguments.seed,
-            "constants": constants,
-            "already_there": there,
-            "made": work.records,
-            "bytes": total,
-        }
+        line.clear()
+    output.text(
+        f"{len(job.names)} arrays and labels.npy, {copies.bytes / 1e6:,.1f} MB, in {job.out}"
     )
+    output.figures(copies.to_json())
     return 0
 
 
-@dataclass
-class _Work:
-    """The arrays to make, with a progress line over all and a text line for each."""
-
-    writer: ArrayWriter
-    output: Output
-    count: int
-    line: ProgressLine = field(init=False)
-    records: list[dict[str, Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.line = ProgressLine(max(1, self.count * self.writer.shape[0]), unit="image")
-
-    def make(self, name: str) -> None:
-        """Make one array and print how fast it went."""
-        before = len(self.records) * self.writer.shape[0]
-        text = f"{name}, {len(self.records) + 1} of {self.count}"
-        if not self.records:
-            self.output.text(f"{'corruption':<18}{'images/s':>10}{'seconds':>9}")
-        start = time.perf_counter()
-        self.writer.write(name, lambda done: self.line.update(before + done, text))
-        seconds = time.perf_counter() - start
-        rate = self.writer.shape[0] / seconds
-        self.line.clear()
-        self.output.text(f"{name:<18}{rate:>10,.0f}{seconds:>9.1f}")
-        self.records.append({"name": name, "images_per_second": rate, "seconds": seconds})
+def _make(
+    copies: CorruptedCopies, index: int, name: str, line: ProgressLine, output: Output
+) -> None:
+    """Make an array, with a progress line over all of them, and print how fast it went."""
+    if index == 0:
+        output.text(f"{'corruption':<18}{'images/s':>10}{'seconds':>9}")
+    before, text = index * copies.images, f"{name}, {index + 1} of {len(copies.missing)}"
+    record = copies.make(name, lambda done: line.update(before + done, text))
+    line.clear()
+    output.text(f"{name:<18}{record['images_per_second']:>10,.0f}{record['seconds']:>9.1f}")

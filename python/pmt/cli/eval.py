@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_split,
+    add_threads,
+    data_source,
+    integer,
+    load_model,
+)
 from pmt.cli.output import Output
-from pmt.cli.sources import add_split, data_source, load_model
 
 USAGE = "pmt eval MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "accuracy and loss of a model on a data set"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pmt.cli.arguments import (
     add_data,
@@ -11,22 +10,16 @@ from pmt.cli.arguments import (
     add_layers,
     add_model,
     add_training_options,
+    data_source,
     given_options,
+    importer_options,
     integer,
 )
 from pmt.cli.output import Output
-from pmt.cli.sources import data_source, load_model
-from pmt.datasets import Dataset
-from pmt.firmware.export import export
+from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
-from pmt.firmware.export.lock import Lock, read_lock
 from pmt.firmware.export.task import MOST_STEPS
-from pmt.model import Model
-from pmt.model.loading import BUNDLED_MODELS
-from pmt.protocol.data_source import BUNDLED, DataSource
-from pmt.train.options import TrainingOptions, preset
-from pmt.train.run_folder import RunFolder
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
@@ -39,12 +32,10 @@ training goes on from its last step. A board steps in small batches: --batch and
 4 and 10 unless you give them. The folder's pmt.lock holds all arguments, and the hashes of all
 inputs and files: --from writes the same folder again, byte for byte, or says what differs."""
 
-# Of the arguments, what says where to write, and not what.
+# Arguments that say where to write, and not what.
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
 # May be given beside --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
-_HELD_OUT = 100
-_BOARD_SIZES = {"batch": 4, "queries": 10}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,34 +139,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.lock is not None:
         lock = read_lock(arguments.lock)
         arguments = _locked_arguments(arguments, lock)
-    for name, shown in (("model", "MODEL"), ("target", "--target")):
-        if getattr(arguments, name) is None:
-            raise ValueError(f"{shown} is missing; see `pmt export --help`")
-    folder = RunFolder(arguments.model)
-    is_run = Path(arguments.model).is_dir() and folder.exists()
-    model = folder.load_checkpoint()[0] if is_run else load_model(arguments)
-    options = _options(arguments, folder if is_run else None)
-    model.select_layers(options.layers)
-    dataset, held_out = _parted(arguments, _images(arguments, folder if is_run else None, model))
-    report = export(
-        folder if is_run else model,
-        target=arguments.target,
-        like=arguments.like,
-        format=arguments.format,
-        out=arguments.out,
-        dataset=dataset,
-        candidates=_candidates(arguments.select),
-        held_out=held_out,
-        options=options,
-        steps=arguments.steps,
-        save_interval=arguments.save_interval,
-        ram=arguments.ram,
-        flash=arguments.flash,
-        stack=arguments.stack,
-        force=arguments.force,
-        arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
-        lock=lock,
-    )
+    report = export_files(_job(arguments, lock))
     output.text(str(report))
     output.figures(report.to_json())
     return 0
@@ -197,44 +161,39 @@ def _locked_arguments(arguments: argparse.Namespace, lock: Lock) -> argparse.Nam
     return argparse.Namespace(**{**vars(arguments), **lock.arguments, **given})
 
 
-def _options(arguments: argparse.Namespace, run_folder: RunFolder | None) -> TrainingOptions:
-    given = {**_BOARD_SIZES, **given_options(arguments)}
-    if run_folder is not None and arguments.preset is None:
-        options = run_folder.read_config()[0]
-        if isinstance(options, TrainingOptions):
-            return options.replace(**given)
-    return preset(arguments.preset or "default", **given)
-
-
-def _candidates(given: str | None) -> list[str] | None:
-    return None if given is None else [name.strip() for name in given.split(",")]
-
-
-def _parted(arguments: argparse.Namespace, images: Dataset) -> tuple[Dataset, Dataset | None]:
-    """Part held-out images from the others, where the board is to choose on some."""
-    if arguments.select is None:
-        if arguments.held_out is not None:
-            raise ValueError("--held-out needs --select: held-out images are for a choice")
-        return images, None
-    if arguments.layers is not None or arguments.block is not None:
+def _job(arguments: argparse.Namespace, lock: Lock | None) -> ExportJob:
+    for name, shown in (("model", "MODEL"), ("target", "--target")):
+        if getattr(arguments, name) is None:
+            raise ValueError(f"{shown} is missing; see `pmt export --help`")
+    given = given_options(arguments)
+    if arguments.select is not None and "layers" in given:
         raise ValueError("--select says what to train: give no --layers and no --block")
-    count = arguments.held_out or _HELD_OUT
-    if count >= len(images):
-        raise ValueError(f"--held-out {count} leaves nothing of {len(images)} images to train on")
-    held_out, rest = images.split(count / len(images), seed=0)
-    return rest, held_out
-
-
-def _images(arguments: argparse.Namespace, run_folder: RunFolder | None, model: Model) -> Dataset:
-    limit = arguments.limit or 0
-    if arguments.data is not None:
-        return data_source(arguments).load("train", model, limit=limit)
-    if arguments.corruption is not None or arguments.severity is not None:
+    corrupted = arguments.corruption is not None or arguments.severity is not None
+    if arguments.data is None and corrupted:
         raise ValueError("--corruption and --severity need --data DIR")
-    source = run_folder.read_config()[1] if run_folder is not None else {}
-    if not source and arguments.model == BUNDLED_MODELS[0]:  # what the bundled images are of
-        source = {"data": BUNDLED, "limit": 0}
-    if "data" not in source:
-        raise ValueError("--data is missing: the firmware needs images; see `pmt export --help`")
-    where = DataSource.from_config(source)
-    return where.load("train", model, limit=limit or source["limit"])
+    return ExportJob(
+        model=arguments.model,
+        importer=importer_options(arguments),
+        target=arguments.target,
+        like=arguments.like,
+        format=arguments.format,
+        out=arguments.out,
+        data=None if arguments.data is None else data_source(arguments),
+        limit=arguments.limit or 0,
+        preset=arguments.preset,
+        options=given,
+        select=_candidates(arguments.select),
+        held_out=arguments.held_out,
+        steps=arguments.steps,
+        save_interval=arguments.save_interval,
+        ram=arguments.ram,
+        flash=arguments.flash,
+        stack=arguments.stack,
+        force=arguments.force,
+        arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
+        lock=lock,
+    )
+
+
+def _candidates(given: str | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(name.strip() for name in given.split(","))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import Any
 
-from pmt import _core
-from pmt.baselines.backprop.cost import inference_moments
-from pmt.cli.arguments import add_json, add_layers, add_model, integer, training_options
+from pmt.cli.arguments import (
+    add_json,
+    add_layers,
+    add_model,
+    integer,
+    load_model,
+    training_options,
+)
 from pmt.cli.output import Output, table
-from pmt.cli.sources import load_model
 from pmt.model import Model
-from pmt.train.costs.device_memory import device_options, peak_moment
-from pmt.train.options import TrainingOptions, preset
+from pmt.research.model_info import ModelInfo, describe_model
+from pmt.train.options import preset
 
 USAGE = "pmt info MODEL [--layers SPEC] [--batch N] [--queries Q] [--plan] [options]"
 SUMMARY = "layers, shapes, weights, MACs, blocks and memory of a model"
@@ -47,49 +50,17 @@ def _preset_values(name: str) -> str:
     return ", ".join(f"{p}: {getattr(preset(p), name)}" for p in ("default", "paper"))
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Bytes on a device: activations of inference and of training, and all the trainer needs."""
-
-    inference_activations: int
-    training_activations: int
-    training_arena: int
-    plan: list[dict[str, Any]]
-
-
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     options = training_options(arguments)
-    model = load_model(arguments)
-    every_layer = [layer.index for layer in model.layers]
-    chosen = model.select_layers(options.layers) if _names_layers(arguments) else every_layer
-    estimators = _estimators(model, options, every_layer)
-    memory = _memory(model, options, chosen)
-    output.text(_layer_table(model, estimators))
-    output.text("\n" + _summary(model, options, chosen, memory))
+    names_layers = arguments.layers is not None or arguments.block is not None
+    found = describe_model(load_model(arguments), options, every_layer=not names_layers)
+    output.text(_layer_table(found.model, found.estimators))
+    output.text("\n" + _summary(found))
     if arguments.plan:
-        output.text("\n" + _plan_table(memory.plan))
-    output.figures(_figures(model, options, chosen, estimators, memory))
+        output.text("\n" + _plan_table(found.memory.plan))
+    output.figures(found.to_json())
     return 0
-
-
-def _names_layers(arguments: argparse.Namespace) -> bool:
-    return arguments.layers is not None or arguments.block is not None
-
-
-def _estimators(model: Model, options: TrainingOptions, layers: list[int]) -> dict[int, str]:
-    trainer = _core.Trainer(model.core, options.to_core(), layers, 1, 1)
-    return {layer["op"]: layer["estimator"] for layer in trainer.layers()}
-
-
-def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> Memory:
-    core = device_options(options)
-    device = _core.DeviceMemory(model.core, core, layers, options.batch)
-    inference = max(moment.total for moment in inference_moments(model))
-    layer = peak_moment(device, layers).layer
-    queries = [] if layer is None else device.query_plan(layer)
-    plan = device.plan() + [buffer for buffer in queries if buffer["pass"] == "query"]
-    return Memory(inference, device.activation_bytes, device.arena_bytes, plan)
 
 
 def _layer_table(model: Model, estimators: dict[int, str]) -> str:
@@ -126,12 +97,13 @@ def _scale_range(model: Model, op: dict[str, Any]) -> str:
     return low if low == high else f"{low}..{high}"
 
 
-def _summary(model: Model, options: TrainingOptions, chosen: list[int], memory: Memory) -> str:
+def _summary(found: ModelInfo) -> str:
+    model, options, memory = found.model, found.options, found.memory
     layers = model.layers
     height, width, channels = model.input_shape
     tensor = model.core.tensors()[model.core.input_tensor]
     sign = "-" if tensor["zero_point"] < 0 else "+"
-    trained = "all layers" if len(chosen) == len(layers) else f"layers {options.layers}"
+    trained = "all layers" if len(found.layers) == len(layers) else f"layers {options.layers}"
     lines = [
         f"{len(layers)} layers, {sum(layer.weights for layer in layers):,} int8 weights, "
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
@@ -157,51 +129,3 @@ def _plan_table(plan: list[dict[str, Any]]) -> str:
     keys = ["what", "tensor", "pass", "offset", "bytes", "first", "last"]
     rows = [[str(buffer[key]) for key in keys] for buffer in plan]
     return table(titles, rows, left=("what", "pass"))
-
-
-def _figures(
-    model: Model,
-    options: TrainingOptions,
-    chosen: list[int],
-    estimators: dict[int, str],
-    memory: Memory,
-) -> dict[str, Any]:
-    tensors = model.core.tensors()
-    outputs = {op["index"]: tensors[op["output"]] for op in model.core.ops()}
-    return {
-        "input_shape": list(model.input_shape),
-        "input_mean": list(model.core.input_mean),
-        "input_std": list(model.core.input_std),
-        "classes": model.classes,
-        "weights": sum(layer.weights for layer in model.layers),
-        "biases": sum(layer.biases for layer in model.layers),
-        "macs": model.macs,
-        "image_bytes": len(model.image()),
-        "layers": [
-            {
-                "op": layer.index,
-                "name": layer.name,
-                "kind": layer.kind,
-                "output_shape": list(layer.output_shape),
-                "output_scale": outputs[layer.index]["scale"],
-                "output_zero_point": outputs[layer.index]["zero_point"],
-                "weight_scales": [float(s) for s in model.core.weight_scales(layer.index)],
-                "weights": layer.weights,
-                "biases": layer.biases,
-                "macs": layer.macs,
-                "dead_channels": layer.dead_channels,
-                "estimator": estimators[layer.index],
-            }
-            for layer in model.layers
-        ],
-        "blocks": model.blocks,
-        "memory": {
-            "layers": chosen,
-            "batch": options.batch,
-            "queries": options.queries,
-            "inference_activation_bytes": memory.inference_activations,
-            "training_activation_bytes": memory.training_activations,
-            "training_arena_bytes": memory.training_arena,
-        },
-        "metadata": model.metadata,
-    }

@@ -1,45 +1,110 @@
-"""Where a command's words, tables, progress and figures go."""
+"""The output of a command: standard streams, text, tables, progress and JSON."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pmt._util import atomic_file
+from pmt._util.extras import load_pyplot
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
-from pmt.cli.process import put
 from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import MetricsReader
 from pmt.train.schedule import Schedule
 
 __all__ = [
+    "EXIT_BAD_INPUT",
+    "EXIT_INTERRUPTED",
     "EpochLines",
     "Output",
+    "check_folder",
+    "check_plot",
+    "complain",
+    "prepare_streams",
+    "put",
     "stage",
     "table",
 ]
 
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130  # after Ctrl-C, SIGTERM or SIGHUP
 
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
-    """Lay out a table.
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+_NAMES = {"<stdout>": "standard output", "<stderr>": "standard error"}
 
-    Parameters
-    ----------
-    titles : sequence of str
-        Title of every column.
-    rows : sequence of sequence of str
-        Cells; control characters are escaped, so that a name stays in its cell.
-    left : sequence of str
-        Titles of the columns to align left; the others are aligned right.
+
+def prepare_streams() -> tuple[str, ...]:
+    """Open closed streams as the null device, and let no character be one that cannot be written.
+
+    A file would otherwise get the number of a closed stream, and what is meant for a terminal would
+    be written into it.
 
     Returns
     -------
-    str
-        Lines without trailing spaces, joined by newlines.
+    tuple of str
+        Which of ``stdin``, ``stdout``, ``stderr`` were closed.
+    """
+    closed = tuple(name for name in _STREAMS if getattr(sys, name) is None)
+    for name in closed:
+        number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: the stream's own
+        os.set_inheritable(number, True)
+        setattr(sys, name, os.fdopen(number, _STREAMS[name], encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    return closed
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Write text at once; BrokenPipeError if the reader went away, OSError names the stream."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        _discard(stream)
+        name = _NAMES.get(stream.name, stream.name)
+        raise type(error)(error.errno, error.strerror, name) from None
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error; that nobody can read it changes no exit code."""
+    with suppress(OSError):
+        put(printable(f"pmt: {message}") + "\n", sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is left in the stream's buffer go nowhere, as Python writes it once more at exit."""
+    with suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def check_folder(argument: str, path: str) -> Path:
+    """Find out before the work, not after it, whether a file's folder is there."""
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"{argument} {path}: its folder does not exist; create it")
+    return Path(path)
+
+
+def check_plot(path: str | None) -> None:
+    """Find out before the work whether a plot, if any, can be drawn and written."""
+    if path is not None:
+        load_pyplot()
+        check_folder("--plot", path)
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
+    """Lay out lines of cells; columns titled in ``left`` are aligned left, the others right.
+
+    Control characters are escaped, so that a name stays in its cell.
     """
     titles = [printable(title) for title in titles]
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -160,8 +225,8 @@ class Output:
     def __init__(self, json_path: str | None) -> None:
         self.json_path = json_path
         self.stream = sys.stderr if json_path == "-" else sys.stdout
-        if json_path not in (None, "-") and not Path(str(json_path)).absolute().parent.is_dir():
-            raise FileNotFoundError(f"--json {json_path}: its folder does not exist; create it")
+        if json_path is not None and json_path != "-":
+            check_folder("--json", json_path)
 
     def text(self, text: str) -> None:
         """Print text at once, so that a log can be followed; control characters are escaped."""

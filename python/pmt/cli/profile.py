@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from pmt.cli.arguments import add_json, add_layers, add_model, integer
-from pmt.cli.output import Output
-from pmt.cli.profile_report import (
-    latency_lines,
-    memory_table,
-    op_table,
-    plan_table,
-    report_board,
-    step_table,
-    summary,
-    work_table,
+from pmt import _core
+from pmt.baselines.backprop.cost import inference_moments
+from pmt.cli.arguments import add_json, add_layers, add_model, integer, load_model
+from pmt.cli.output import Output, table
+from pmt.firmware.board.backends import Backend
+from pmt.firmware.board.instructions import KERNELS, Instructions
+from pmt.firmware.board.linked import LinkedSizes
+from pmt.firmware.board.memory import BoardMemory
+from pmt.firmware.board.profile_job import (
+    PROJECTED,
+    BoardProfile,
+    InstructionsJob,
+    MethodProfiles,
+    ProfileJob,
+    profile_instructions,
+    profile_methods,
 )
-from pmt.cli.sources import load_model
-from pmt.firmware.board.instructions import KERNELS, count_instructions
-from pmt.firmware.export.latency import project_latency
-from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.latency import Latency
+from pmt.firmware.export.memory import PlannedSizes
+from pmt.firmware.export.target import Target
 from pmt.model import Model
-from pmt.research import profile as methods
-from pmt.research.profile import Profile
+from pmt.research.plots import plot_memory
+from pmt.research.profile import METHODS, Profile
+from pmt.train.costs.device_memory import PlanMoment, peak_moment
+from pmt.train.costs.memory import PARTS
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]
@@ -38,15 +46,11 @@ and, with --link, as linked; and a forward alone with that of TensorFlow Lite Mi
 --instructions the model runs under QEMU instead, on a Cortex-M7, and the instructions of each op
 are counted; with a zeroth-order method, too, those of a training step of one image."""
 
-_ALL = "all"
-_PROJECTED = "stm32f746g-disco"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_model(parser)
-    known = ", ".join(methods.METHODS)
-    parser.add_argument("--method", metavar="NAME", help=f"one of {known}")
+    parser.add_argument("--method", metavar="NAME", help=f"one of {', '.join(METHODS)}")
     add_layers(parser)
     parser.add_argument(
         "--against",
@@ -88,7 +92,7 @@ def _add_board(parser: argparse.ArgumentParser) -> None:
         "--target",
         metavar="NAME",
         help="board to compare the memory with, or the path of a TOML file that describes one; "
-        f"with --instructions, to project the latency for (default: {_PROJECTED} there)",
+        f"with --instructions, to project the latency for (default: {PROJECTED} there)",
     )
     group.add_argument(
         "--link",
@@ -131,92 +135,326 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run_instructions(arguments, layers, output)
     if arguments.method is None:
         raise ValueError("--method is missing: name a method, or count with --instructions")
-    names = _names(arguments.method, arguments.against)
-    model = load_model(arguments)
-    first = methods.profile_method(
-        model,
-        arguments.method,
-        layers=layers,
-        batch=arguments.batch,
-        queries=arguments.queries,
-        scheme=arguments.scheme,
+    found = profile_methods(
+        ProfileJob(
+            model=load_model(arguments),
+            method=arguments.method,
+            against=_against(arguments.against),
+            layers=layers,
+            batch=arguments.batch,
+            queries=arguments.queries,
+            scheme=arguments.scheme,
+            plan=arguments.plan,
+            target=arguments.target,
+            link=arguments.link,
+        )
     )
-    profiles, omitted = [first], {}
-    for name in names[1:]:
-        try:
-            profiles.append(_other(model, name, first, layers, arguments))
-        except ValueError as error:
-            if arguments.against != _ALL:
-                raise
-            omitted[name] = str(error)
-    plan = _plan(model, first) if arguments.plan else None
-    board = None
-    if arguments.target is not None:
-        board = report_board(model, profiles, arguments.target, link=arguments.link)
-    output.text(summary(model, profiles))
-    output.text("\n" + work_table(profiles))
-    output.text("\n" + memory_table(profiles))
-    if plan is not None:
-        output.text("\n" + plan)
-    if board is not None:
-        output.text("\n" + board.text)
-    for name, reason in omitted.items():
+    output.text("\n\n".join(_tables(found, arguments.plan)))
+    for name, reason in found.left_out.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
-        from pmt.research.plots import plot_memory
-
-        plot_memory(profiles, arguments.plot)
-    counted = {"profiles": [p.to_json() for p in profiles], "left_out": omitted}
-    output.figures({**counted, **(board.figures if board is not None else {})})
+        plot_memory(found.profiles, arguments.plot)
+    output.figures(found.to_json())
     return 0
 
 
-def _plan(model: Model, profile: Profile) -> str:
-    if profile.device is None:
-        raise ValueError(
-            f"--plan: {profile.method} is not trained by the core, which plans "
-            "zeroth-order methods alone; choose one of these as --method"
-        )
-    return plan_table(model, profile.device, profile.ops)
+def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:
+    if text == "all":
+        return "all"
+    names = [name.strip() for name in (text or "").split(",")]
+    return tuple(name for name in names if name)
+
+
+def _tables(found: MethodProfiles, plan: bool) -> list[str]:
+    first = found.profiles[0]
+    tables = [summary(found.model, found.profiles)]
+    tables += [work_table(found.profiles), memory_table(found.profiles)]
+    if plan and first.device is not None:
+        tables.append(plan_table(found.model, first.device, first.ops))
+    if found.board is not None:
+        tables.append(board_tables(found.board))
+    return tables
 
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
-    board = find_target(arguments.target or _PROJECTED)
-    factors = project_latency(board, arguments.clock, arguments.cycles_per_instruction)
-    options = None
-    if arguments.method is not None:
-        options = methods.zeroth_order_options(
-            arguments.method, layers=layers, queries=arguments.queries
+    found = profile_instructions(
+        InstructionsJob(
+            model=load_model(arguments),
+            kernels=tuple(name.strip() for name in arguments.kernels.split(",")),
+            method=arguments.method,
+            layers=layers,
+            queries=arguments.queries,
+            target=arguments.target or PROJECTED,
+            clock=arguments.clock,
+            cycles_per_instruction=arguments.cycles_per_instruction,
         )
-    kernels = [name.strip() for name in arguments.kernels.split(",")]
-    model = load_model(arguments)
-    counts = count_instructions(model, kernels=list(dict.fromkeys(kernels)), options=options)
-    output.text(op_table(counts))
-    if options is not None:
-        output.text("\n" + step_table(counts))
-    output.text("\n" + latency_lines(counts, factors))
-    output.figures({"instructions": [c.to_json() for c in counts], "latency": vars(factors)})
+    )
+    output.text(op_table(found.counts))
+    if arguments.method is not None:
+        output.text("\n" + step_table(found.counts))
+    output.text("\n" + latency_lines(found.counts, found.latency))
+    output.figures(found.to_json())
     return 0
 
 
-def _names(method: str, against: str | None) -> list[str]:
-    if against is None:
-        return [method]
-    others = methods.METHODS if against == _ALL else [n.strip() for n in against.split(",")]
-    return [method, *(name for name in others if name and name != method)]
+_WORK = {
+    "forward": "forward",
+    "queries": "queries",
+    "reforwards": "again",
+    "restarts": "restarts",
+    "input_gradients": "by inputs",
+    "weight_gradients": "by weights",
+}
+_SHORT = {
+    "activations": "forward",
+    "saved_activations": "saved",
+    "activation_gradients": "gradients",
+    "weight_gradients": "sums",
+    "tables": "losses",
+}
 
 
-def _other(
-    model: Model, name: str, first: Profile, layers: str | None, arguments: argparse.Namespace
-) -> Profile:
-    """Profile another method: the same batch; layers and queries where they are not its own."""
-    own = name in methods.OWN_LAYERS
-    queries = None if name in methods.OWN_QUERIES else arguments.queries
-    return methods.profile_method(
-        model,
-        name,
-        layers=None if own else layers,
-        batch=first.batch,
-        queries=queries,
-        scheme=arguments.scheme if own else None,
+def summary(model: Model, profiles: Sequence[Profile]) -> str:
+    """Say what the model is, and what is trained."""
+    arena = max(moment.total for moment in inference_moments(model))
+    first = profiles[0]
+    weights = sum(layer.weights for layer in model.layers)
+    queries = f", {first.queries} queries for each image and layer" if first.queries else ""
+    return "\n".join(
+        [
+            f"model   {weights:,} weights, {model.macs:,} MACs an image, "
+            f"{arena:,} bytes of activations alive at once in inference",
+            f"method  {first.method}: {first.weights:,} weights and {first.biases:,} biases of "
+            f"{len(first.layers)} layers, batch {first.batch}{queries}",
+        ]
     )
+
+
+def work_table(profiles: Sequence[Profile]) -> str:
+    """Million multiply-accumulates for each image by what they are for, and for each step."""
+    shown = {k: title for k, title in _WORK.items() if any(getattr(p.work, k) for p in profiles)}
+    rows = [
+        [
+            p.method,
+            f"{p.weights:,}",
+            f"{p.biases:,}",
+            *(f"{getattr(p.work, key) / 1e6:,.3f}" for key in shown),
+            f"{p.work.macs / 1e6:,.3f}",
+            f"{p.step_macs / 1e6:,.1f}",
+            f"{p.batch * p.work.forwards:,}",
+        ]
+        for p in profiles
+    ]
+    titles = ["MMACs an image", "weights", "biases", *shown.values()]
+    return table([*titles, "all", "a step", "forwards"], rows, left=("MMACs an image",))
+
+
+def memory_table(profiles: Sequence[Profile]) -> str:
+    """Bytes by part, at the peak."""
+    shown = [part for part in PARTS if any(getattr(p.memory, part) for p in profiles)]
+    rows = [
+        [
+            p.method,
+            *(f"{getattr(p.memory, part):,}" for part in shown),
+            f"{p.memory.sram:,}",
+            f"{p.memory.frozen:,}",
+        ]
+        for p in profiles
+    ]
+    titles = ["bytes", *(_SHORT.get(part, part) for part in shown), "SRAM", "flash"]
+    return table(titles, rows, left=("bytes",))
+
+
+def plan_table(model: Model, device: _core.DeviceMemory, layers: Sequence[int]) -> str:
+    """Say where every activation lives: of the main pass, and at the peak of the queries."""
+    names = {op["index"]: op["name"] for op in model.core.ops()}
+    peak = peak_moment(device, layers)
+    buffers = device.plan()
+    if peak.layer is not None:
+        buffers += [b for b in device.query_plan(peak.layer) if b["pass"] == "query"]
+    alive = {(b["pass"], b["offset"], b["what"]) for b in peak.buffers}
+    rows = [
+        [
+            b["pass"],
+            f"{b['what']} (lines)" if b["lines"] else b["what"],
+            f"{b['bytes']:,}",
+            f"{b['offset']:,}",
+            names[b["first"]],
+            names.get(b["last"], "end"),
+            "*" if (b["pass"], b["offset"], b["what"]) in alive else "",
+        ]
+        for b in buffers
+    ]
+    titles = ["pass", "buffer", "bytes", "offset", "from", "to", "peak"]
+    left = ("pass", "buffer", "from", "to", "peak")
+    parts = [*_streams(device, names), table(titles, rows, left=left), _peak(peak, device, names)]
+    return "\n".join(parts)
+
+
+def _streams(device: _core.DeviceMemory, names: dict[int, str]) -> list[str]:
+    return [
+        f"streams {names[begin]} .. {names[end]} through line buffers, {band} rows at once"
+        for begin, end, band in device.segments()
+    ]
+
+
+def _peak(peak: PlanMoment, device: _core.DeviceMemory, names: dict[int, str]) -> str:
+    where = "the main pass" if peak.layer is None else f"a query of {names[peak.layer]}"
+    return (
+        f"peak    {peak.bytes:,} bytes alive while {names[peak.op]} runs in {where}; "
+        f"{device.activation_bytes:,} bytes planned, in which a layer's gradient is summed up, too"
+    )
+
+
+_PARTS = {
+    "layers": "layers",
+    "other_ops": "other ops",
+    "signs": "signs (Philox)",
+    "perturbation": "perturbation",
+    "accumulation": "sums of signs",
+    "outer_products": "outer products",
+    "rest": "everything else",
+}
+
+
+def op_table(counts: Sequence[Instructions]) -> str:
+    """Instructions of every op, and for each multiply-accumulate."""
+    titles = ["op", "kind", "MACs"]
+    for count in counts:
+        titles += [count.kernels, "a MAC"]
+    rows = [
+        [
+            op.name,
+            op.kind,
+            _macs(op.macs),
+            *_cells(op.macs, [c.ops[i].instructions for c in counts]),
+        ]
+        for i, op in enumerate(counts[0].ops)
+    ]
+    macs = sum(op.macs for op in counts[0].layers)
+    layers = [sum(op.instructions for op in count.layers) for count in counts]
+    rows.append(["all layers", "", f"{macs:,}", *_cells(macs, layers)])
+    rows.append(["the forward", "", f"{macs:,}", *_cells(macs, [c.forward for c in counts])])
+    return table(titles, rows, left=("op", "kind"))
+
+
+def step_table(counts: Sequence[Instructions]) -> str:
+    """Instructions of the parts of a training step, with line buffers, and what they add up to.
+
+    The shares are of all its forwards on whole activations, which neither repeat rows nor
+    run band by band.
+    """
+    titles = ["a step of one image", "calls"]
+    for count in counts:
+        titles += [count.kernels, "of forwards"]
+    whole = [count.whole_forwards for count in counts]
+    rows = [
+        [
+            title,
+            f"{counts[0].step[part][1]:,}" if part != "rest" else "",
+            *_shares([count.step[part][0] for count in counts], whole),
+        ]
+        for part, title in _PARTS.items()
+    ]
+    for title, taken in (
+        ("beyond its forwards", [count.step_total - count.step_forwards for count in counts]),
+        ("the step", [count.step_total for count in counts]),
+        ("its forwards on whole activations", whole),
+        ("one forward of it", [count.main_pass for count in counts]),
+    ):
+        rows.append([title, "", *_shares(taken, whole)])
+    return table(titles, rows, left=("a step of one image",))
+
+
+def latency_lines(counts: Sequence[Instructions], latency: Latency) -> str:
+    """Say what the instructions would take, with every factor."""
+    lines = [
+        f"projected: {latency.factors()}",
+        f"the cycles an instruction are {latency.cycles_source}",
+    ]
+    for count in counts:
+        line = f"{count.kernels}: forward {1e3 * latency.seconds(count.forward):,.1f} ms"
+        if count.step:
+            line += f", step of one image {latency.seconds(count.step_total):,.2f} s"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _macs(macs: int) -> str:
+    return f"{macs:,}" if macs else ""
+
+
+def _cells(macs: int, instructions: Sequence[int]) -> list[str]:
+    cells: list[Any] = []
+    for count in instructions:
+        cells += [f"{count:,}", f"{count / macs:.2f}" if macs else ""]
+    return cells
+
+
+def _shares(instructions: Sequence[int], forwards: Sequence[int]) -> list[str]:
+    cells = []
+    for count, total in zip(instructions, forwards, strict=True):
+        cells += [f"{count:,}", f"{count / total:.1%}"]
+    return cells
+
+
+def board_tables(found: BoardProfile) -> str:
+    """Lay out the memory of methods on a board, and of a forward alone by engine."""
+    parts = [_board_table(found.board, found.methods)]
+    if found.link and all(row.linked is None for row in found.methods):
+        parts.append("nothing is linked: none of these has firmware that fits")
+    parts += ["", _backend_table(found.backends)]
+    parts += [f"{name} is left out: {reason}" for name, reason in found.left_out.items()]
+    return "\n".join(parts)
+
+
+def _board_table(target: Target, rows: Sequence[BoardMemory]) -> str:
+    """KB of RAM and of flash by method, and whether it fits."""
+    columns = {
+        "KB": [row.method for row in rows],
+        "analytic": [_kb(row.analytic) for row in rows],
+        "planned": [_ram(row.planned) for row in rows],
+        "linked": [_ram(row.linked) for row in rows],
+        "flash": [_flash(row.planned) for row in rows],
+        "flash linked": [_flash(row.linked) for row in rows],
+        "verdict": [_verdict(row) for row in rows],
+    }
+    if all(row.linked is None for row in rows):
+        del columns["linked"], columns["flash linked"]
+    budget = f"{_kb(target.ram.bytes)} KB of RAM, {_kb(target.flash.bytes)} KB of flash"
+    if not target.linked:
+        budget = "a library, for a board of yours"
+        del columns["verdict"]
+    cells = list(zip(*columns.values(), strict=True))
+    body = table(list(columns), cells, left=[t for t in ("KB", "verdict") if t in columns])
+    return f"memory on {target.name}: {budget}\n{body}"
+
+
+def _backend_table(backends: Sequence[Backend]) -> str:
+    """Bytes of a forward alone, engine by engine."""
+    rows = [
+        [b.name, f"{b.activations:,}", f"{b.bookkeeping:,}", f"{b.arena:,}", f"{b.model:,}"]
+        for b in backends
+    ]
+    titles = ["forward alone, bytes", "activations", "bookkeeping", "arena", "model in flash"]
+    return table(titles, rows, left=titles[:1])
+
+
+def _ram(sizes: PlannedSizes | LinkedSizes | None) -> str:
+    return "-" if sizes is None else _kb(sizes.ram)
+
+
+def _flash(sizes: PlannedSizes | LinkedSizes | None) -> str:
+    return "-" if sizes is None else _kb(sizes.flash)
+
+
+def _verdict(row: BoardMemory) -> str:
+    if row.fits:
+        return "lower bound fits" if row.is_bound else "fits"
+    least = "at least " if row.is_bound else ""
+    over = {"RAM": row.ram_over, "flash": row.flash_over}
+    return ", ".join(f"{name} over by {least}{n:,} bytes" for name, n in over.items() if n)
+
+
+def _kb(size: int) -> str:
+    return f"{size / 1024:,.1f}"

@@ -1,63 +1,70 @@
-"""The program: commands, exit codes, and one line for each error."""
+"""The program: commands, exit codes, one line for each error, and the signals that end it."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
+import stat
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
 
 from pmt import __version__
-from pmt.cli import align as align_command
-from pmt.cli import bench as bench_command
-from pmt.cli import convert as convert_command
-from pmt.cli import corrupt as corrupt_command
-from pmt.cli import download as download_command
+from pmt._util.option_error import OptionError
+from pmt.cli import (
+    align,
+    bench,
+    convert,
+    corrupt,
+    download,
+    export,
+    info,
+    monitor,
+    profile,
+    quantize,
+    report,
+    scheme,
+    select,
+    show,
+    statistics,
+    study,
+    sweep,
+    train,
+)
 from pmt.cli import eval as eval_command
-from pmt.cli import export as export_command
-from pmt.cli import info as info_command
-from pmt.cli import monitor as monitor_command
-from pmt.cli import profile as profile_command
-from pmt.cli import quantize as quantize_command
-from pmt.cli import report as report_command
-from pmt.cli import scheme as scheme_command
-from pmt.cli import select as select_command
-from pmt.cli import show as show_command
-from pmt.cli import statistics as statistics_command
-from pmt.cli import study as study_command
-from pmt.cli import sweep as sweep_command
-from pmt.cli import train as train_command
-from pmt.cli.arguments import Parser
-from pmt.cli.output import Output
-from pmt.cli.process import complain, prepare_streams, put, termination_interrupts
+from pmt.cli.arguments import flag
+from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
 
 __all__ = ["main"]
 
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
 EXIT_OUTPUT_CLOSED = 141
 
-_COMMANDS = {
-    "info": info_command,
-    "profile": profile_command,
-    "eval": eval_command,
-    "train": train_command,
-    "align": align_command,
-    "statistics": statistics_command,
-    "select": select_command,
-    "scheme": scheme_command,
-    "sweep": sweep_command,
-    "report": report_command,
-    "convert": convert_command,
-    "export": export_command,
-    "monitor": monitor_command,
-    "corrupt": corrupt_command,
-    "show": show_command,
-    "study": study_command,
-    "bench": bench_command,
-    "quantize": quantize_command,
-    "download": download_command,
-}
+# In the order that help lists them; a module has the name of its command.
+_COMMANDS = (
+    info,
+    profile,
+    eval_command,
+    train,
+    align,
+    statistics,
+    select,
+    scheme,
+    sweep,
+    report,
+    convert,
+    export,
+    monitor,
+    corrupt,
+    show,
+    study,
+    bench,
+    quantize,
+    download,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,11 +117,26 @@ def describe(error: BaseException) -> str:
     """Return an error as one line of text."""
     if isinstance(error, MemoryError):
         return "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OptionError):
+        text = error.named(flag)
+    elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and where help is; exit with 2."""
+        complain(f"error: {message}; see `{self.prog} --help`")
+        raise SystemExit(2)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or the version; argparse hides that it could not be written."""
+        put(message, file or sys.stderr)
 
 
 def _parser() -> Parser:
@@ -127,9 +149,9 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"pmt {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
-    for name, command in _COMMANDS.items():
+    for command in _COMMANDS:
         sub = commands.add_parser(
-            name,
+            command.__name__.rpartition(".")[2],
             usage=command.USAGE,
             help=command.SUMMARY,
             description=command.DESCRIPTION,
@@ -139,3 +161,41 @@ def _parser() -> Parser:
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
     return parser
+
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt on either: training leaves a checkpoint, a sweep ends its workers.
+
+    Where somebody else handles a signal, or ignores it as nohup does, or outside of the main
+    thread, nothing changes. A command that was started with Ctrl-C ignored goes on ignoring it:
+    Python installs no handler then.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    taken = [n for n in _SIGNALS if ours and signal.getsignal(n) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    for descriptor in (1, 2):
+        _leave_closed_terminal(descriptor)
+    raise KeyboardInterrupt
+
+
+def _leave_closed_terminal(descriptor: int) -> None:
+    """Let what is still written to a terminal that is gone go nowhere, instead of failing."""
+    with suppress(OSError):
+        is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+        if is_device and not os.isatty(descriptor):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from pathlib import Path
 
 from pmt.cli.arguments import add_json, add_threads, integer
-from pmt.cli.output import Output, stage
-from pmt.cli.quantize_report import Quantised, calibration_images, figures, float_accuracy, text
-from pmt.datasets import Dataset
-from pmt.model import Model
-from pmt.net.float_graph import check_calibration
+from pmt.cli.output import Output, check_folder, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
-    FloatGraph,
-    activation_ranges,
-    correct_biases,
-    equalize,
-    quantize,
-    quantize_with_ranges,
-    signal_to_noise,
+    QuantizedModel,
+    QuantizeJob,
+    quantize_model,
+    worst,
 )
-from pmt.quantization.ranges import DEFAULT_PERCENTILE, check_method
+from pmt.quantization.quantize_job import Accuracies
+from pmt.quantization.ranges import DEFAULT_PERCENTILE
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
 SUMMARY = "a float ONNX network becomes an int8 model"
 DESCRIPTION = """\
-Quantise a float network (ONNX) to int8, with the ranges of its activations measured on calibration
+Quantize a float network (ONNX) to int8, with the ranges of its activations measured on calibration
 images. Shows how much noise int8 adds at every op: plain (minimum and maximum, nothing else) and
 as written."""
-
-_REPORT_IMAGES = 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,104 +120,86 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    out = _checked_out(arguments.out)
-    check_method(arguments.ranges, arguments.percentile)
-    graph = _read(arguments)
-    data = calibration_images(
-        arguments.calibrate, graph, split="train", limit=arguments.images, argument="--calibrate"
-    )
-    check_calibration(graph, data.images)
-    names = _class_names(arguments.class_names, graph, data)
-    test = None
-    if arguments.eval is not None:
-        test = calibration_images(
-            arguments.eval, graph, split="test", limit=arguments.eval_images, argument="--eval"
-        )
-    result = _quantised(arguments, graph, data)
-    result.graph.metadata = {
-        **result.graph.metadata,
-        **({"class_names": list(names)} if names else {}),
-        "name": out.stem,
-        "source": f"{Path(arguments.model).name}, quantised by pmt quantize",
-    }
-    model = Model.from_graph(result.graph)
-    accuracies = {
-        role: float_accuracy(graph, model, images, role, threads=arguments.threads)
-        for role, images in (("calibration", data), ("test", test))
-        if images is not None
-    }
-    model.save(out)
-    output.text(text(result, model, graph, accuracies, out))
-    output.figures(figures(result, model, graph, accuracies, out))
+    if Path(arguments.out).suffix != ".pmt":
+        raise ValueError(f"--out {arguments.out}: a model is written as .pmt; change the suffix")
+    out = check_folder("--out", arguments.out)
+    result = quantize_model(_job(arguments), stages=stage)
+    result.model.save(out)
+    output.text(_report(result, out))
+    output.figures({"path": str(out), **result.to_json()})
     return 0
 
 
-def _checked_out(path: str) -> Path:
-    """Find out before the work, not after it, that the file cannot be written."""
-    out = Path(path)
-    if out.suffix != ".pmt":
-        raise ValueError(f"--out {path}: a model is written as .pmt; change the suffix")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {path}: its folder does not exist; create it")
-    return out
-
-
-def _read(arguments: argparse.Namespace) -> FloatGraph:
-    if Path(arguments.model).suffix.lower() != ".onnx":
-        raise ValueError(
-            f"{arguments.model}: a float network is read from .onnx; export it "
-            "(torch.onnx.export), or use an int8 model as it is"
-        )
-    given = {"input_mean": arguments.input_mean, "input_std": arguments.input_std}
-    reader = import_module("pmt.formats.onnx.float_importer")
-    graph: FloatGraph = reader.read(
-        arguments.model, **{name: value for name, value in given.items() if value is not None}
-    )
-    return graph
-
-
-def _class_names(given: str | None, graph: FloatGraph, data: Dataset) -> tuple[str, ...]:
-    classes = _classes(graph)
-    if given is None:
-        return data.class_names if len(data.class_names) == classes else ()
-    names = tuple(name.strip() for name in given.split(","))
-    if len(names) != classes or not all(names) or len(set(names)) != len(names):
-        raise ValueError(
-            f"--class-names gives {len(names)} names for the {classes} logits of the network: "
-            "give one each, none twice or blank"
-        )
-    return names
-
-
-def _classes(graph: FloatGraph) -> int:
-    height, width, channels = graph.tensors[graph.output].shape
-    return height * width * channels
-
-
-def _quantised(arguments: argparse.Namespace, graph: FloatGraph, data: Dataset) -> Quantised:
-    images = data.images
-    plain = quantize(graph, images, progress=stage("plain ranges"))
-    equalised = equalize(graph, images, progress=stage("peaks")) if arguments.equalize else None
-    floating = graph if equalised is None else equalised.graph
-    ranges = activation_ranges(
-        floating,
-        images,
-        method=arguments.ranges,
+def _job(arguments: argparse.Namespace) -> QuantizeJob:
+    names = arguments.class_names
+    return QuantizeJob(
+        model=arguments.model,
+        calibrate=arguments.calibrate,
+        name=Path(arguments.out).stem,
+        images=arguments.images,
+        ranges=arguments.ranges,
         percentile=arguments.percentile,
-        progress=stage(f"ranges ({arguments.ranges})"),
-    )
-    result = quantize_with_ranges(floating, ranges)
-    if arguments.bias_correction:
-        result = correct_biases(floating, result, images, progress=stage("bias correction"))
-    shown = images[:_REPORT_IMAGES]
-    return Quantised(
-        graph=result,
-        images=len(images),
-        data=arguments.calibrate,
-        method=arguments.ranges,
-        percentile=arguments.percentile,
-        equalised=equalised,
+        equalize=arguments.equalize,
         bias_correction=arguments.bias_correction,
-        plain=signal_to_noise(graph, plain, shown, progress=stage("noise, plain")),
-        noise=signal_to_noise(floating, result, shown, progress=stage("noise")),
+        input_mean=arguments.input_mean,
+        input_std=arguments.input_std,
+        class_names=None if names is None else tuple(name.strip() for name in names.split(",")),
+        eval=arguments.eval,
+        eval_images=arguments.eval_images,
+        threads=arguments.threads,
+    )
+
+
+def _report(result: QuantizedModel, out: Path) -> str:
+    least, size = worst(result.noise), len(result.model.image())
+    lines = [_noise_table(result), ""]
+    lines += [f"warning: {message}" for message in result.warnings]
+    lines += [
+        f"calibrated on {result.images:,} train images of {result.job.calibrate}: "
+        f"{_method(result)}",
+        f"worst op {least.name}: {least.signal_to_noise:.1f} dB; "
+        f"output {result.noise[-1].signal_to_noise:.1f} dB, plain "
+        f"{result.plain[-1].signal_to_noise:.1f} dB",
+    ]
+    lines += [_accuracy_line(role, found) for role, found in result.accuracies.items()]
+    lines.append(
+        f"{out}: {size:,} bytes, {result.float_bytes / size:.1f} times less than the float32 "
+        "weights"
+    )
+    return "\n".join(lines)
+
+
+def _noise_table(result: QuantizedModel) -> str:
+    rows = [
+        [
+            str(index),
+            op.name,
+            op.kind,
+            f"{plain.signal_to_noise:.1f}",
+            f"{op.signal_to_noise:.1f}",
+        ]
+        for index, (plain, op) in enumerate(zip(result.plain, result.noise, strict=True))
+    ]
+    return table(["op", "name", "kind", "plain dB", "dB"], rows, left=("name", "kind"))
+
+
+def _method(result: QuantizedModel) -> str:
+    parts = [f"ranges {result.job.ranges}"]
+    if result.equalized is not None:
+        found = result.equalized
+        held = f" ({found.held:,} held by a bounded activation)" if found.held else ""
+        parts.append(f"{found.channels:,} channels equalized{held}")
+    if result.job.bias_correction:
+        parts.append("biases corrected")
+    return ", ".join(parts)
+
+
+def _accuracy_line(role: str, found: Accuracies) -> str:
+    same = f"{found.agreement:.4f} the same class"
+    images = f"{found.n:,} {role} images"
+    if found.float_top1 is None or found.int8_top1 is None:
+        return f"{images}: {same}; the labels are of other classes, so there is no accuracy"
+    note = " (seen by the quantizer: not a test)" if role == "calibration" else ""
+    return (
+        f"{images}: accuracy float {found.float_top1:.4f}, int8 {found.int8_top1:.4f}, {same}{note}"
     )

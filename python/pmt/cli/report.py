@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from pmt._util import atomic_file
 from pmt.cli.arguments import add_json
 from pmt.cli.output import Output
-from pmt.research.report import (
-    FORMATS,
-    METRICS,
-    Comparison,
-    Figures,
-    Pivot,
-    chosen,
-    compare,
-    comparison_text,
-    pivot,
-    pivot_text,
-    plot_curves,
-    read_runs,
-    to_csv,
-    to_markdown,
-    to_tex,
-)
+from pmt.research.report import FORMATS, METRICS, ReportJob, make_report, plot_curves
 
 USAGE = "pmt report DIR [DIR ...] [--rows FIELDS] [--columns FIELDS] [options]"
 SUMMARY = "tables and curves of a sweep: mean, spread over seeds, intervals"
@@ -109,71 +92,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    runs, unfinished = read_runs(arguments.folders)
-    where = dict(arguments.where)
-    table = pivot(
-        chosen(runs, where),
-        rows=arguments.rows,
-        columns=arguments.columns,
-        metric=arguments.metric,
-        unfinished=0 if where else unfinished,
+    report = make_report(
+        ReportJob(
+            folders=arguments.folders,
+            rows=tuple(arguments.rows),
+            columns=tuple(arguments.columns),
+            where=dict(arguments.where),
+            metric=arguments.metric,
+            baseline=arguments.baseline,
+        )
     )
-    compared = compare(table, arguments.baseline) if arguments.baseline is not None else None
-    text = _written(table, compared, arguments)
+    text = report.text(arguments.format, arguments.spread)
     if arguments.out is None:
         output.text(text.rstrip("\n"))
     else:
         atomic_file.write_text(arguments.out, text)
+        table = report.table
         output.text(f"{len(table.rows)} x {len(table.columns)} cells in {arguments.out}")
     if arguments.plot is not None:
         _check_suffix(arguments.plot)
-        plot_curves(table, arguments.plot)
+        plot_curves(report.table, arguments.plot)
         output.text(f"curves in {arguments.plot}")
-    output.figures(_figures(table, compared))
+    output.figures(report.to_json())
     return 0
-
-
-def _written(table: Pivot, compared: Comparison | None, arguments: argparse.Namespace) -> str:
-    if arguments.format == "csv":
-        return to_csv(table, compared)
-    figures = Figures(arguments.metric, arguments.spread)
-    texts = [pivot_text(table, figures)]
-    if compared is not None:
-        texts.append(comparison_text(compared, figures))
-    return to_tex(texts) if arguments.format == "tex" else to_markdown(texts)
-
-
-def _figures(table: Pivot, compared: Comparison | None) -> dict[str, Any]:
-    cells = []
-    for (row, column), cell in table.cells.items():
-        entry: dict[str, Any] = {
-            **dict(zip(table.row_fields, row, strict=True)),
-            **dict(zip(table.column_fields, column, strict=True)),
-            "mean": cell.mean,
-            "std": cell.deviation,
-            "interval": cell.interval,
-            "values": cell.values,
-            "seeds": [run.seed for run in cell.runs],
-            "missing": cell.missing,
-        }
-        found = compared.differences.get((row, column)) if compared is not None else None
-        if found is not None:
-            entry["difference"] = {
-                "mean": found.mean,
-                "interval": found.interval,
-                "pairs": found.pairs,
-            }
-        cells.append(entry)
-    figures: dict[str, Any] = {"metric": table.metric, "cells": cells, "missing": table.missing}
-    if compared is not None:
-        rows = [row for row in table.rows if row != compared.baseline]
-        figures["better"] = {
-            ",".join(map(str, row)): dict(
-                zip(("columns", "clearly", "of"), compared.wins(row), strict=True)
-            )
-            for row in rows
-        }
-    return figures
 
 
 def _check_suffix(path: str) -> None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import Any
 
-from pmt._util.threads import thread_count
-from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
-from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
+from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.scheme import head_layer, input_channels
+from pmt.baselines.sparse_update.contribution import layer_memory
 from pmt.baselines.sparse_update.options import TinyTrainOptions
+from pmt.baselines.sparse_update.scheme_job import (
+    METHODS,
+    ChosenScheme,
+    SchemeJob,
+    choose_scheme,
+)
 from pmt.cli.arguments import (
     add_data,
     add_json,
     add_model,
     add_options,
-    add_split,
+    add_protocol,
     add_threads,
+    data_source,
     integer,
-    split_of,
+    load_model,
+    split_choice,
 )
-from pmt.cli.output import Output, table
-from pmt.cli.sources import data_source, load_model
+from pmt.cli.output import Output, check_folder, table
 from pmt.firmware.export.target import parse_size
-from pmt.model import Model
-from pmt.protocol import Split
 from pmt.train.option_fields import declared_options
 
 USAGE = "pmt scheme MODEL --method NAME --data DIR --out FILE [options]"
@@ -34,7 +39,6 @@ Choose what sparse back-propagation updates, within a budget of memory, and writ
 on held-out images (contribution analysis); tinytrain scores channels by their Fisher potential, or
 with --potentials forward by forward passes alone. The latter needs no torch."""
 
-METHODS = ("mcutrain", "tinytrain")
 # Options of TinyTrain that have an argument.
 _TINYTRAIN = ("backward_macs", "inspect", "potentials", "scored_images")
 
@@ -79,74 +83,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     declared = declared_options(TinyTrainOptions)
     add_options(group, (declared[name] for name in _TINYTRAIN))
     add_data(parser, required=True)
-    add_split(parser)
+    add_protocol(parser)
     add_threads(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    if arguments.method not in METHODS:
-        known = ", ".join(METHODS)
-        raise ValueError(f"--method {arguments.method!r} is unknown; choose one of {known}")
     memory = parse_size("--memory", arguments.memory)
-    if not Path(arguments.out).absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {arguments.out}: its folder does not exist; create it")
-    source, model = data_source(arguments), load_model(arguments)
-    parts = split_of(arguments, source, model)
-    if arguments.method == "mcutrain":
-        scheme = _by_contribution(arguments, model, parts, memory)
-    else:
-        scheme = _by_potential(arguments, model, parts, memory)
-    scheme.save(arguments.out, model)
-    output.text(_layers_table(model, scheme))
-    added = scheme_memory(model, scheme)
-    output.text(
-        f"\n{scheme.weights(model):,} weights and {scheme.biases(model):,} biases; {added.total:,} "
-        f"bytes of {memory:,}\nscheme  {arguments.out}"
+    path = check_folder("--out", arguments.out)
+    chosen = choose_scheme(
+        SchemeJob(
+            method=arguments.method,
+            data=data_source(arguments),
+            model=load_model(arguments),
+            split=split_choice(arguments),
+            memory=memory,
+            threads=arguments.threads,
+            **_method_options(arguments),
+        )
     )
-    output.figures({**scheme.to_json(model), "memory": added.total})
+    model, scheme = chosen.model, chosen.scheme
+    scheme.save(path, model)
+    output.text(_layers_table(chosen))
+    output.text(
+        f"\n{scheme.weights(model):,} weights and {scheme.biases(model):,} biases; "
+        f"{chosen.memory.total:,} bytes of {memory:,}\nscheme  {path}"
+    )
+    output.figures(chosen.to_json())
     return 0
 
 
-def _by_contribution(
-    arguments: argparse.Namespace, model: Model, parts: Split, memory: int
-) -> UpdateScheme:
-    from pmt.baselines.backprop.options import BackpropOptions
-    from pmt.baselines.sparse_update.channels import chosen_scheme
-    from pmt.baselines.sparse_update.contribution import analyze
-
-    if parts.held_out is None:
-        raise ValueError("--held-out 0: a choice needs held-out images; take 100 or more")
-    options = BackpropOptions(
+def _method_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the method alone: the other's may be anything."""
+    if arguments.method == "tinytrain":
+        given = {name: getattr(arguments, name) for name in _TINYTRAIN}
+        given = {name: value for name, value in given.items() if value is not None}
+        return {"tinytrain": TinyTrainOptions(**given)}
+    training = BackpropOptions(
         epochs=arguments.epochs, batch=arguments.batch, learning_rate=arguments.learning_rate
     )
-    found = analyze(
-        model,
-        parts.train,
-        parts.held_out,
-        options=options,
-        stride=arguments.stride,
-        cache=arguments.cache,
-        threads=arguments.threads,
-    )
-    return chosen_scheme(model, found.scheme(model, memory))
+    return {"training": training, "stride": arguments.stride, "cache": arguments.cache}
 
 
-def _by_potential(
-    arguments: argparse.Namespace, model: Model, parts: Split, memory: int
-) -> UpdateScheme:
-    from pmt.baselines.sparse_update.trainer import tinytrain_scheme
-
-    given = {name: value for name in _TINYTRAIN if (value := getattr(arguments, name)) is not None}
-    options = TinyTrainOptions(memory=memory, **given)
-    return tinytrain_scheme(model, parts.train, options, threads=thread_count(arguments.threads))
-
-
-def _layers_table(model: Model, scheme: UpdateScheme) -> str:
+def _layers_table(chosen: ChosenScheme) -> str:
+    model = chosen.model
     layers = {layer.index: layer for layer in model.layers}
     rows = []
-    for update in scheme.layers:
+    for update in chosen.scheme.layers:
         memory = layer_memory(model, update)
         free = update.op == head_layer(model)
         rows.append(

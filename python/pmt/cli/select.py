@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import shlex
 import sys
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
-from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import (
     add_data,
     add_json,
     add_model,
-    add_split,
+    add_protocol,
     add_threads,
     add_training_options,
+    data_source,
     integer,
-    split_of,
+    load_model,
+    split_choice,
     training_options,
 )
-from pmt.cli.output import Output, table
-from pmt.cli.process import complain
-from pmt.cli.sources import data_source, load_model
-from pmt.model import Model
+from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.protocol import Split
 from pmt.research.plots import plot_selection
-from pmt.train.options import TrainingOptions
-from pmt.train.selection import CRITERIA, Candidate, Selection, default_candidates, select
+from pmt.train.selection import CRITERIA, Candidate, Selection
+from pmt.train.selection_job import SelectJob, select_block
 
-EXIT_INTERRUPTED = 130
 _NOT_HERE = ("layers", "epochs", "macs", "head_epochs")
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
@@ -80,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plot", metavar="PATH", help="draw the result; needs matplotlib")
     add_data(parser, required=True)
-    add_split(parser)
+    add_protocol(parser)
     add_training_options(parser, without=_NOT_HERE)
     add_threads(parser)
     add_json(parser)
@@ -88,76 +81,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    given = training_options(arguments).replace(epochs=arguments.epochs)
-    if arguments.plot is not None:
-        _check_plot(arguments.plot)
-    source = data_source(arguments)
-    model = load_model(arguments)
-    names = _names(arguments, model)
-    parts = split_of(arguments, source, model)
-    _describe(model, parts, given, source.description("train"), output)
+    options = training_options(arguments).replace(epochs=arguments.epochs)
+    check_plot(arguments.plot)
+    job = SelectJob(
+        data=data_source(arguments),
+        model=load_model(arguments),
+        split=split_choice(arguments),
+        options=options,
+        candidates=_candidates(arguments.blocks),
+        criterion=arguments.criterion,
+        seeds=arguments.seeds,
+        out=arguments.out,
+        threads=arguments.threads,
+    )
     try:
-        found = _select(arguments, model, parts, given, names)
+        result = select_block(job, opened=lambda images: _describe(job, images, output))
     except KeyboardInterrupt:
         if arguments.out is not None:
             command = shlex.join(["pmt", *sys.argv[1:]])
             complain(f"interrupted; go on with: {command}")
             return EXIT_INTERRUPTED
         raise
-    _report(found, output)
+    _report(result.selection, output)
     if arguments.plot is not None:
-        plot_selection(found, arguments.plot)
+        plot_selection(result.selection, arguments.plot)
         output.text(f"plot    {arguments.plot}")
-    output.figures(_figures(found, given))
+    output.figures(result.to_json())
     return 0
 
 
-def _select(
-    arguments: argparse.Namespace,
-    model: Model,
-    parts: Split,
-    options: TrainingOptions,
-    names: list[str],
-) -> Selection:
-    if parts.held_out is None:
-        raise ValueError("--held-out 0: a choice needs held-out images; take 100 or more")
-    return select(
-        model,
-        parts.train,
-        parts.held_out,
-        options=options,
-        candidates=names,
-        epochs=arguments.epochs,
-        criterion=arguments.criterion,
-        seeds=arguments.seeds,
-        out=arguments.out,
-        threads=arguments.threads,
+def _candidates(blocks: str | None) -> tuple[str, ...] | None:
+    if blocks is None:
+        return None
+    return tuple(name.strip() for name in blocks.split(",") if name.strip())
+
+
+def _describe(job: SelectJob, images: Split, output: Output) -> None:
+    train, held_out = len(images.train_indices), len(images.held_out_indices)
+    options = job.options
+    output.text(f"model   {job.model.name}")
+    output.text(
+        f"data    {job.data.description('train')}: {train:,} training, {held_out:,} held out"
     )
-
-
-def _names(arguments: argparse.Namespace, model: Model) -> list[str]:
-    if arguments.criterion not in CRITERIA:
-        raise ValueError(
-            f"--criterion {arguments.criterion!r} is unknown; choose one of {', '.join(CRITERIA)}"
-        )
-    if arguments.blocks is None:
-        return default_candidates(model)
-    return [name.strip() for name in arguments.blocks.split(",") if name.strip()]
-
-
-def _check_plot(path: str) -> None:
-    """Find out before the work, not after it."""
-    load_pyplot()
-    if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(f"--plot {path}: its folder does not exist; create it")
-
-
-def _describe(
-    model: Model, parts: Split, options: TrainingOptions, data: str, output: Output
-) -> None:
-    held_out = len(parts.held_out_indices)
-    output.text(f"model   {model.name}")
-    output.text(f"data    {data}: {len(parts.train_indices):,} training, {held_out:,} held out")
     output.text(
         f"trial   {options.epochs} epoch{'s' if options.epochs > 1 else ''}, batches of "
         f"{options.batch}, {options.queries} queries for each image and layer"
@@ -208,26 +173,3 @@ def _sentence(found: Selection) -> str:
         f"{best.name}: {gain}; not significant: {rivals} cannot be told apart on "
         f"{found.held_out} images; hold more out, or take the cheapest"
     )
-
-
-def _figures(found: Selection, options: TrainingOptions) -> dict[str, Any]:
-    rows = []
-    for candidate in found.candidates:
-        row = asdict(candidate)
-        row["margin"]["significant"] = candidate.margin.significant
-        row["gain"]["significant"] = candidate.gain.significant
-        rows.append({**row, "layers": candidate.layers, "verdict": found.verdict(candidate)})
-    shown = {k: v for k, v in dataclasses.asdict(options).items() if k != "layers"}
-    return {
-        "best": found.best.name,
-        "criterion": found.criterion,
-        "significant": found.significant,
-        "rivals": [candidate.name for candidate in found.rivals],
-        "before": {"loss": found.loss, "accuracy": found.accuracy},
-        "held_out": found.held_out,
-        "seeds": found.seeds,
-        "candidates": rows,
-        "forwards": found.forwards,
-        "macs": found.macs,
-        "options": shown,
-    }

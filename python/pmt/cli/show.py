@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from pmt import corruptions
 from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
@@ -17,26 +12,19 @@ from pmt.cli.arguments import (
     DATA_HELP,
     add_coarse_labels,
     add_constants,
-    add_json,
-    checked_constants,
-    integer,
-)
-from pmt.cli.output import Output
-from pmt.cli.sources import (
     add_corruption_seed,
+    add_json,
     add_size,
     add_split,
+    checked_constants,
     chosen_corruptions,
+    chosen_labels,
     chosen_severities,
-    read_clean,
+    integer,
 )
-from pmt.datasets import Dataset
-from pmt.datasets.cifar import has_cifar
-from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
-from pmt.protocol.data_source import BUNDLED
-from pmt.research.sheets import Sheet, corruption_sheet, dataset_sheet
+from pmt.cli.output import Output, check_folder
+from pmt.research.sheets import Sheet, SheetJob, make_sheet
 from pmt.research.sheets.drawing import png
-from pmt.research.sheets.sheet import Image
 
 USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"
@@ -85,13 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    path = _checked_out(arguments.out)
-    if arguments.corruptions is None:
-        sheet = _dataset_sheet(arguments)
-    else:
-        sheet = _corruption_sheet(arguments)
-    data = png(sheet)
-    atomic_file.write_bytes(path, data)
+    if Path(arguments.out).suffix != ".png":
+        raise ValueError(f"--out {arguments.out}: must end in .png")
+    path = check_folder("--out", arguments.out)
+    sheet = _made(_job(arguments))
+    atomic_file.write_bytes(path, png(sheet))
     output.text(
         f"{printable(sheet.title)}\n{len(sheet.rows)} rows of {sheet.columns} images, in {path}"
     )
@@ -101,121 +87,39 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _checked_out(out: str) -> Path:
-    """Find out before the work, not after it."""
-    path = Path(out)
-    if path.suffix != ".png":
-        raise ValueError(f"--out {out}: must end in .png")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {out}: its folder does not exist; create it")
-    return path
-
-
-def _dataset_sheet(arguments: argparse.Namespace) -> Sheet:
+def _job(arguments: argparse.Namespace) -> SheetJob:
+    chosen = arguments.corruptions
     for option in ("severities", "index", "constants"):
-        if getattr(arguments, option) is not None:
+        if chosen is None and getattr(arguments, option) is not None:
             raise ValueError(f"--{option} needs --corruptions")
-    data = read_clean(arguments)
-    height, width, channels = data.images.shape[1:]
-    title = f"{data.name}: {len(data):,} {arguments.split} images, {height}x{width}x{channels}"
-    return dataset_sheet(data, images=arguments.images or 10, title=title)
+    if chosen is not None and chosen != "all":
+        chosen = chosen_corruptions("--corruptions", chosen)
+    index = arguments.index
+    return SheetJob(
+        data=arguments.data,
+        corruptions=chosen,
+        severities=chosen_severities("--severities", arguments.severities or "1,2,3,4,5"),
+        split=arguments.split,
+        images=arguments.images,
+        index=None if index is None else tuple(part.strip() for part in index.split(",")),
+        seed=arguments.seed,
+        size=arguments.size,
+        labels=chosen_labels(arguments),
+        constants=checked_constants(arguments),
+    )
 
 
-def _corruption_sheet(arguments: argparse.Namespace) -> Sheet:
-    source = _Source.opened(arguments)
-    severities = chosen_severities("--severities", arguments.severities or "1,2,3,4,5")
-    names = source.names(arguments.corruptions)
-    indices = _chosen_images(arguments, source, names[0])
-    line = ProgressLine(len(names) * len(severities), unit="tile")
-    labelled = source.clean or source.corrupted(names[0], severities[0])
-    number = "image" if len(indices) == 1 else "images"
-    title = f"{source.title}, {arguments.split} {number} {', '.join(map(str, indices))}"
-    if len(indices) == 1:
-        captions = [""]
-        title += f" ({_class_name(labelled, indices[0])})"
-    else:
-        captions = [f"{index}: {_class_name(labelled, index)}" for index in indices]
+def _made(job: SheetJob) -> Sheet:
+    """Lay out the sheet behind a progress line."""
+    line: ProgressLine | None = None
+
+    def after_tile(done: int, tiles: int, name: str) -> None:
+        nonlocal line
+        line = line or ProgressLine(tiles, unit="tile")
+        line.update(done, name)
+
     try:
-        return corruption_sheet(
-            lambda name, severity: source.images(name, severity, indices),
-            names,
-            severities,
-            captions=captions,
-            originals=None if source.clean is None else [source.clean.images[i] for i in indices],
-            title=title,
-            progress=lambda done: line.update(done, names[(done - 1) // len(severities)]),
-        )
+        return make_sheet(job, progress=after_tile)
     finally:
-        line.clear()
-
-
-def _class_name(data: Dataset, index: int) -> str:
-    return data.class_names[int(data.labels[index])]
-
-
-def _chosen_images(arguments: argparse.Namespace, source: _Source, name: str) -> list[int]:
-    count = len(source.clean or source.corrupted(name, 1))
-    if arguments.index is None:
-        return list(range(min(arguments.images or 1, count)))
-    if arguments.images is not None:
-        raise ValueError("--images and --index exclude each other: leave one out")
-    parts = [part.strip() for part in arguments.index.split(",")]
-    wrong = [repr(part) for part in parts if not part.isdecimal() or int(part) >= count]
-    if wrong:
-        raise ValueError(f"--index {', '.join(wrong)}: must be 0 to {count - 1}")
-    return [int(part) for part in parts]
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Corrupted images: from stored arrays, or made here from the clean ones."""
-
-    title: str
-    split: str
-    seed: int
-    constants: str
-    labels: str
-    clean: Dataset | None
-    stored: Path | None
-
-    @classmethod
-    def opened(cls, arguments: argparse.Namespace) -> _Source:
-        path = Path(arguments.data)
-        stored = None if arguments.data == BUNDLED else find_corrupted(path, arguments.split)
-        if stored is not None and arguments.size is not None:
-            raise ValueError(f"--size {arguments.size}: {stored} holds corrupted arrays; leave it")
-        clean = None
-        if stored is None or has_cifar(path):
-            clean = read_clean(arguments)
-        name = str(stored or (clean.name if clean else path))
-        labels = "coarse" if arguments.coarse_labels else "fine"
-        constants = checked_constants(arguments)
-        return cls(name, arguments.split, arguments.seed, constants, labels, clean, stored)
-
-    def names(self, text: str) -> tuple[str, ...]:
-        if text == "all" and self.stored is not None:
-            there = stored_names(self.stored)
-            known = tuple(name for name in corruptions.names() if name in there)
-            return known + tuple(name for name in there if name not in known)
-        return chosen_corruptions("--corruptions", text)
-
-    def corrupted(self, name: str, severity: int) -> Dataset:
-        assert self.stored is not None
-        return read_corrupted(self.stored, name, severity, labels=self.labels)
-
-    def images(self, name: str, severity: int, indices: Sequence[int]) -> list[Image]:
-        if self.stored is not None:
-            data = self.corrupted(name, severity)
-            return [np.asarray(data.images[index]) for index in indices]
-        assert self.clean is not None
-        chosen = np.array(indices)
-        seed = corruptions.split_seed(self.seed, self.split)
-        images = corruptions.corrupt(
-            self.clean.images[chosen],
-            name,
-            severity,
-            seed=seed,
-            indices=chosen,
-            constants=self.constants,
-        )
-        return list(images)
+        if line is not None:
+            line.clear()

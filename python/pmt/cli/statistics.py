@@ -8,11 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pmt._util.progress import ProgressLine
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
-from pmt.cli.output import Output
-from pmt.cli.sources import add_split, data_source, load_model
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_split,
+    add_threads,
+    data_source,
+    integer,
+    load_model,
+)
+from pmt.cli.output import Output, check_folder
 from pmt.model import Model
-from pmt.train.clean_statistics import measure_statistics, with_statistics
+from pmt.train.alignment_job import StatisticsJob, store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
 SUMMARY = "store in a model what its channels and windows see on clean images"
@@ -51,12 +59,9 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def checked_out(out: str) -> Path:
     """Find out before the work, not after it."""
-    path = Path(out)
-    if path.suffix != ".pmt":
+    if Path(out).suffix != ".pmt":
         raise ValueError(f"--out {out}: must end in .pmt")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {out}: its folder does not exist; create it")
-    return path
+    return check_folder("--out", out)
 
 
 @contextmanager
@@ -72,26 +77,22 @@ def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
-    source = data_source(arguments)
-    model = load_model(arguments)
-    data = source.load(arguments.split, model, limit=arguments.images)
-    with layer_line(model, "measuring") as progress:
-        found = measure_statistics(model, data.images, threads=arguments.threads, progress=progress)
-    with_statistics(model, found).save(path)
-    channels = sum(values.shape[1] for values in found.channels.values())
+    job = StatisticsJob(
+        data=data_source(arguments),
+        model=load_model(arguments),
+        split=arguments.split,
+        images=arguments.images,
+        threads=arguments.threads,
+    )
+    with layer_line(job.model, "measuring") as progress:
+        measured = store_statistics(job, progress=progress)
+    measured.model.save(path)
+    found = measured.statistics
     output.text(
-        f"{channels:,} channels of {len(found.channels)} layers and the windows of "
-        f"{len(found.windows)} on {len(data):,} {arguments.split} images of "
-        f"{source.description(arguments.split)}"
+        f"{measured.channels:,} channels of {len(found.channels)} layers and the windows of "
+        f"{len(found.windows)} on {measured.images:,} {job.split} images of "
+        f"{job.data.description(job.split)}"
     )
     output.text(f"the model is {path}")
-    output.figures(
-        {
-            "out": str(path),
-            "images": len(data),
-            "layers": len(found.channels),
-            "channels": channels,
-            "windows": len(found.windows),
-        }
-    )
+    output.figures({"out": str(path), **measured.to_json()})
     return 0

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 from pmt._util.extras import load_pyplot
-from pmt.cli.arguments import add_data, add_json, add_model, add_threads, integer
+from pmt.cli.arguments import (
+    add_data,
+    add_json,
+    add_model,
+    add_threads,
+    data_source,
+    integer,
+    load_model,
+)
 from pmt.cli.output import Output, table
-from pmt.cli.sources import data_source, load_model
-from pmt.protocol import balanced_order
-from pmt.research.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
-from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
-from pmt.research.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv
-from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
+from pmt.research.studies.estimators import DEFAULT_ESTIMATORS
+from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
+from pmt.research.studies.gradient_quality import QUERIES, GradientStudy
+from pmt.research.studies.scope_variance import ScopeVariance
 
 STUDIES = ("gradients",)
 USAGE = "pmt study gradients MODEL --data DIR --out DIR [options]"
@@ -85,65 +90,45 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     estimators, queries = _checked(arguments)
     if not arguments.no_plots:
         load_pyplot()
-    model = load_model(arguments)
-    pool = data_source(arguments).pool("train", model)
-    data = pool.take(balanced_order(pool.labels, 0)[: arguments.images])
-    output.text(f"model   {model.name}, {len(data)} images")
-    out = Path(arguments.out)
-    study = study_gradients(
-        model,
-        data,
+    job = GradientJob(
+        model=load_model(arguments),
+        data=data_source(arguments),
+        out=arguments.out,
         layers=arguments.layers,
         estimators=estimators,
         queries=queries,
+        images=arguments.images,
         repeats=arguments.repeats,
         seed=arguments.seed,
-        out=out,
+        scopes=not arguments.no_scopes,
+        plots=not arguments.no_plots,
         threads=arguments.threads,
     )
-    output.text(_quality_table(study))
-    scopes: list[ScopeVariance] = []
-    if not arguments.no_scopes:
-        scopes = compare_scopes(
-            model,
-            data,
-            layers=arguments.layers,
-            repeats=arguments.repeats,
-            seed=arguments.seed,
-            threads=arguments.threads,
-        )
-        output.text("")
-        output.text(_scope_table(scopes))
-    write_csv(study, out / "gradients.csv")
-    if not arguments.no_plots:
-        plot_by_layer(study, out / "cosine_by_layer.png")
-        plot_by_queries(study, out / "error_by_queries.png")
-    output.text(f"figures {out}")
-    figures = {
-        "images": study.images,
-        "rows": [asdict(row) for row in study.rows],
-        "scopes": [asdict(row) for row in scopes],
-    }
-    output.figures(figures)
+    result = run_gradient_study(
+        job,
+        opened=lambda data: output.text(f"model   {job.model.name}, {len(data)} images"),
+        studied=lambda study: output.text(_quality_table(study)),
+    )
+    if job.scopes:
+        output.text("\n" + _scope_table(result.scopes))
+    output.text(f"figures {Path(job.out)}")
+    output.figures(result.to_json())
     return 0
 
 
-def _checked(arguments: argparse.Namespace) -> tuple[list[str], list[int]]:
+def _checked(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[int, ...]]:
     if arguments.study not in STUDIES:
         raise ValueError(
             f"study {arguments.study!r} is unknown; choose one of {', '.join(STUDIES)}"
         )
     estimators = [name.strip() for name in arguments.estimators.split(",") if name.strip()]
     try:
-        queries = [int(text) for text in arguments.queries.split(",")]
+        queries = tuple(int(text) for text in arguments.queries.split(","))
     except ValueError:
         raise ValueError(
             f"--queries {arguments.queries!r} must be whole numbers separated by commas"
         ) from None
-    for name in estimators:
-        for count in queries:
-            estimator_options(name, count, arguments.seed)
-    return estimators, queries
+    return tuple(estimators), queries
 
 
 def _quality_table(study: GradientStudy) -> str:

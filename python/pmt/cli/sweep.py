@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-from typing import Any
 
 from pmt._util.progress import duration
 from pmt.cli.arguments import add_json, integer
-from pmt.cli.output import Output
-from pmt.cli.process import complain
-from pmt.research.sweep import (
-    GridError,
-    Plan,
-    Problems,
-    RunSpec,
-    estimate,
-    finished_results,
-    plan,
-    read_grid,
-    run_all,
-    shard,
-)
+from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain
+from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
 
 EXIT_FAILED_RUNS = 1
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
 
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
@@ -78,92 +62,40 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     if arguments.dask is not None and arguments.jobs:
         raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
+    job = SweepJob(arguments.grid, arguments.out, arguments.jobs, arguments.shard, arguments.dask)
     try:
-        problems = Problems(arguments.grid)
-        planned = plan(read_grid(arguments.grid, problems), problems)
+        sweep = open_sweep(job)
     except GridError as error:
         for problem in error.problems:
             complain(f"error: {error.path}: {problem}")
         return EXIT_BAD_INPUT
-    runs = shard(planned.runs, *arguments.shard)
-    _say_left(planned, runs, arguments, output)
+    runs = len(sweep.runs)
+    output.text(f"{runs} runs, {len(sweep.results)} finished, {len(sweep.left)} left")
     if arguments.dry_run:
+        _report_left(sweep.forecast(), output)
         return 0
     try:
-        with _backend(arguments.dask):
-            summary = run_all(runs, arguments.out, jobs=arguments.jobs, tell=output.text)
+        result = sweep.run(output.text)
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
-    done = len(summary.finished) + len(summary.already)
-    output.text(f"{done} of {len(runs)} runs are finished; `pmt report {arguments.out}`")
-    output.figures(
-        {
-            "runs": [_entry(spec) for spec in runs],
-            "already": summary.already,
-            "finished": summary.finished,
-            "failed": summary.failed,
-        }
-    )
-    if summary.failed:
-        complain(f"error: {len(summary.failed)} runs failed, see above")
+    output.text(f"{result.done} of {runs} runs are finished; `pmt report {job.out}`")
+    output.figures(result.to_json())
+    if result.summary.failed:
+        complain(f"error: {len(result.summary.failed)} runs failed, see above")
         return EXIT_FAILED_RUNS
     return 0
 
 
-def _say_left(
-    planned: Plan, runs: tuple[RunSpec, ...], arguments: argparse.Namespace, output: Output
-) -> None:
-    results = finished_results(runs, arguments.out)
-    left = [run for run in runs if run.hash not in results]
-    output.text(f"{len(runs)} runs, {len(results)} finished, {len(left)} left")
-    if not arguments.dry_run:
-        return
-    expected = estimate(
-        left,
-        results.values(),
-        planned.model,
-        held_out=planned.held_out,
-        test=planned.test,
-        jobs=_processes(arguments.jobs),
-    )
+def _report_left(forecast: SweepForecast, output: Output) -> None:
+    expected = forecast.expected
     processes = "process" if expected.jobs == 1 else "processes"
     output.text(
         f"{expected.macs / 1e9:,.0f} GMAC, {duration(expected.hours * 3600)} with "
         f"{expected.jobs} {processes} of this machine "
         f"({expected.macs_per_second / 1e9:.1f} GMAC/s each in the forward)"
     )
-    output.figures(
-        {
-            "runs": [{**_entry(spec), "finished": spec.hash in results} for spec in runs],
-            "finished": len(results),
-            "left": expected.runs,
-            "macs": expected.macs,
-            "hours": expected.hours,
-            "jobs": expected.jobs,
-            "macs_per_second": expected.macs_per_second,
-        }
-    )
-
-
-def _entry(spec: RunSpec) -> dict[str, Any]:
-    return {"hash": spec.hash, **spec.axes, "macs": spec.macs, "forwards": spec.forwards}
-
-
-def _processes(jobs: int) -> int:
-    if jobs:
-        return jobs
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _backend(address: str | None) -> contextlib.AbstractContextManager[Any]:
-    if address is None:
-        return contextlib.nullcontext()
-    from pmt.research.sweep.sweeping import dask_backend
-
-    return dask_backend(address)
+    output.figures(forecast.to_json())
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -5,7 +5,28 @@
 them in a table.
 """
 
+from pmt.methods.adaptation import (
+    Adaptation,
+    AdaptationResult,
+    TrainJob,
+    adapt,
+    open_run,
+    resume_run,
+)
 from pmt.methods.method import Method
 from pmt.methods.registry import METHODS, method, options_of, resumed_trainer, trainer
 
-__all__ = ["METHODS", "Method", "method", "options_of", "resumed_trainer", "trainer"]
+__all__ = [
+    "METHODS",
+    "Adaptation",
+    "AdaptationResult",
+    "Method",
+    "TrainJob",
+    "adapt",
+    "method",
+    "open_run",
+    "options_of",
+    "resume_run",
+    "resumed_trainer",
+    "trainer",
+]

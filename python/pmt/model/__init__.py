@@ -1,6 +1,16 @@
 """A model that runs, and how to load one."""
 
+from pmt.model.conversion import ConvertedFile, convert
 from pmt.model.loading import BUNDLED_MODELS, load
 from pmt.model.model import Evaluation, ImageScores, Layer, Model
 
-__all__ = ["BUNDLED_MODELS", "Evaluation", "ImageScores", "Layer", "Model", "load"]
+__all__ = [
+    "BUNDLED_MODELS",
+    "ConvertedFile",
+    "Evaluation",
+    "ImageScores",
+    "Layer",
+    "Model",
+    "convert",
+    "load",
+]

@@ -8,6 +8,7 @@ from pmt.quantization.float_forward import float_activations, float_logits, norm
 from pmt.quantization.integer_forward import integer_activations
 from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise, worst
 from pmt.quantization.post_training import quantize, quantize_with_ranges
+from pmt.quantization.quantize_job import QuantizedModel, QuantizeJob, quantize_model
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "FloatOp",
     "FloatTensor",
     "OpNoise",
+    "QuantizeJob",
+    "QuantizedModel",
     "RangeMethod",
     "activation_ranges",
     "correct_biases",
@@ -29,6 +32,7 @@ __all__ = [
     "integer_activations",
     "normalize",
     "quantize",
+    "quantize_model",
     "quantize_with_ranges",
     "signal_to_noise",
     "tensor_ranges",

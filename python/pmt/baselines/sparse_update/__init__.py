@@ -8,6 +8,7 @@ from pmt.baselines.sparse_update.options import (
     TinyTrainOptions,
     published_scheme,
 )
+from pmt.baselines.sparse_update.scheme_job import SchemeJob, choose_scheme
 from pmt.baselines.sparse_update.trainer import (
     MCUTrainTrainer,
     TinyTrainTrainer,
@@ -20,10 +21,12 @@ __all__ = [
     "LayerUpdate",
     "MCUTrainOptions",
     "MCUTrainTrainer",
+    "SchemeJob",
     "TinyTrainOptions",
     "TinyTrainTrainer",
     "UpdateScheme",
     "analyze",
+    "choose_scheme",
     "published_scheme",
     "tinytrain_scheme",
 ]

@@ -1,9 +1,20 @@
 """Export of a model with its trainer as a firmware project."""
 
+from pmt.firmware.export.export_job import ExportJob, export_files
 from pmt.firmware.export.lock import Lock, read_lock
 from pmt.firmware.export.project import export
 from pmt.firmware.export.report import ExportReport
 from pmt.firmware.export.sources import targets
 from pmt.model.card_reader import CardContents, read_card
 
-__all__ = ["CardContents", "ExportReport", "Lock", "export", "read_card", "read_lock", "targets"]
+__all__ = [
+    "CardContents",
+    "ExportJob",
+    "ExportReport",
+    "Lock",
+    "export",
+    "export_files",
+    "read_card",
+    "read_lock",
+    "targets",
+]

@@ -14,6 +14,7 @@ from pmt.research.report.formats import (
     to_tex,
 )
 from pmt.research.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
+from pmt.research.report.report_job import Report, ReportJob, make_report
 
 __all__ = [
     "FORMATS",
@@ -24,9 +25,12 @@ __all__ = [
     "Figures",
     "FinishedRun",
     "Pivot",
+    "Report",
+    "ReportJob",
     "chosen",
     "compare",
     "comparison_text",
+    "make_report",
     "pivot",
     "pivot_text",
     "plot_curves",

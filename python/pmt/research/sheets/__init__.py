@@ -4,5 +4,16 @@ from __future__ import annotations
 
 from pmt.research.sheets.drawing import draw, png
 from pmt.research.sheets.sheet import Group, Row, Sheet, corruption_sheet, dataset_sheet
+from pmt.research.sheets.sheet_job import SheetJob, make_sheet
 
-__all__ = ["Group", "Row", "Sheet", "corruption_sheet", "dataset_sheet", "draw", "png"]
+__all__ = [
+    "Group",
+    "Row",
+    "Sheet",
+    "SheetJob",
+    "corruption_sheet",
+    "dataset_sheet",
+    "draw",
+    "make_sheet",
+    "png",
+]

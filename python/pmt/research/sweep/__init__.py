@@ -6,6 +6,14 @@ from pmt.research.sweep.grid_file import Grid, GridError, Problems, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec, fingerprint
+from pmt.research.sweep.sweep_job import (
+    Sweep,
+    SweepForecast,
+    SweepJob,
+    SweepResult,
+    open_sweep,
+    run_sweep,
+)
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
 
 __all__ = [
@@ -16,12 +24,18 @@ __all__ = [
     "Problems",
     "RunSpec",
     "Summary",
+    "Sweep",
+    "SweepForecast",
+    "SweepJob",
+    "SweepResult",
     "estimate",
     "fingerprint",
     "finished_results",
+    "open_sweep",
     "plan",
     "read_grid",
     "read_result",
     "run_all",
+    "run_sweep",
     "shard",
 ]

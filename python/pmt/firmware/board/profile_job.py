@@ -1,0 +1,325 @@
+"""What methods take on a model and on a board, side by side; nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pmt._util.option_error import OptionError
+from pmt.firmware.board.backends import Backend, our_backends, tflite_micro_backend
+from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
+from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
+from pmt.firmware.export.latency import Latency, project_latency
+from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.target import Target
+from pmt.model import Model
+from pmt.research.profile import (
+    METHODS,
+    OWN_LAYERS,
+    OWN_QUERIES,
+    Profile,
+    profile_method,
+    zeroth_order_options,
+)
+
+__all__ = [
+    "BoardProfile",
+    "InstructionProfile",
+    "InstructionsJob",
+    "MethodProfiles",
+    "ProfileJob",
+    "profile_board",
+    "profile_instructions",
+    "profile_methods",
+]
+
+PROJECTED = "stm32f746g-disco"
+
+
+@dataclass(frozen=True)
+class ProfileJob:
+    """A comparison of methods on a model, see :func:`profile_methods`.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    method : str
+        One of :data:`pmt.research.profile.METHODS`.
+    against : tuple of str or "all"
+        Methods beside it, with the same batch; "all" leaves out those that the model cannot have.
+    layers : str, optional
+        Layers to train; by default the method's.
+    batch : int, optional
+        Images of a step; by default the method's.
+    queries : int, optional
+        Queries for each image and layer; by default the method's.
+    scheme : str, optional
+        For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
+    plan : bool
+        Ask for a plan of activations, which zeroth-order methods alone have.
+    target : str, optional
+        Board to compare the memory with, or the path of a TOML file that describes one.
+    link : bool
+        Build the firmware of the methods that fit, too.
+    """
+
+    model: Model
+    method: str
+    against: tuple[str, ...] | Literal["all"] = ()
+    layers: str | None = None
+    batch: int | None = None
+    queries: int | None = None
+    scheme: str | None = None
+    plan: bool = False
+    target: str | None = None
+    link: bool = False
+
+
+@dataclass(frozen=True)
+class BoardProfile:
+    """Memory on a board.
+
+    Attributes
+    ----------
+    board : Target
+        The board.
+    methods : list of BoardMemory
+        Memory of each method.
+    backends : list of Backend
+        Memory of a forward alone, engine by engine.
+    left_out : dict of str to str
+        Why an engine is not among them.
+    link : bool
+        Whether firmware was asked for.
+    """
+
+    board: Target
+    methods: list[BoardMemory]
+    backends: list[Backend]
+    left_out: dict[str, str]
+    link: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "board": {
+                "name": self.board.name,
+                "ram": self.board.ram.bytes,
+                "flash": self.board.flash.bytes,
+                "methods": [row.to_json() for row in self.methods],
+            },
+            "backends": [one.to_json() for one in self.backends],
+            "backends_left_out": self.left_out,
+        }
+
+
+@dataclass(frozen=True)
+class MethodProfiles:
+    """Methods side by side, the first one first.
+
+    Attributes
+    ----------
+    model : Model
+        The network.
+    profiles : list of Profile
+        Work and memory of each method.
+    left_out : dict of str to str
+        Why a method is not among them.
+    board : BoardProfile or None
+        Memory on a board, if one was named.
+    """
+
+    model: Model
+    profiles: list[Profile]
+    left_out: dict[str, str]
+    board: BoardProfile | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "profiles": [profile.to_json() for profile in self.profiles],
+            "left_out": self.left_out,
+            **({} if self.board is None else self.board.to_json()),
+        }
+
+
+def profile_methods(job: ProfileJob) -> MethodProfiles:
+    """Count what methods take on a model: multiply-accumulates, and memory by part.
+
+    Parameters
+    ----------
+    job : ProfileJob
+        The model, the methods and the board.
+
+    Returns
+    -------
+    MethodProfiles
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If a method, a layer, a scheme or a board is unknown, a number is out of range, or a
+        method that was named does not go with the model.
+    OSError
+        If the scheme cannot be read, or firmware is not built.
+    """
+    first = profile_method(
+        job.model,
+        job.method,
+        layers=job.layers,
+        batch=job.batch,
+        queries=job.queries,
+        scheme=job.scheme,
+    )
+    profiles, left_out = [first], {}
+    for name in METHODS if job.against == "all" else job.against:
+        if name == job.method:
+            continue
+        try:
+            profiles.append(_other(job, name, first))
+        except ValueError as error:
+            if job.against != "all":
+                raise
+            left_out[name] = str(error)
+    if job.plan and first.device is None:
+        raise OptionError(
+            "plan",
+            f": {job.method} is not trained by the core, which plans "
+            "zeroth-order methods alone; choose one of these as ",
+            "method",
+        )
+    board = None
+    if job.target is not None:
+        board = profile_board(job.model, profiles, job.target, link=job.link)
+    return MethodProfiles(job.model, profiles, left_out, board)
+
+
+def _other(job: ProfileJob, name: str, first: Profile) -> Profile:
+    """Profile another method: the same batch; layers and queries where they are not its own."""
+    own = name in OWN_LAYERS
+    return profile_method(
+        job.model,
+        name,
+        layers=None if own else job.layers,
+        batch=first.batch,
+        queries=None if name in OWN_QUERIES else job.queries,
+        scheme=job.scheme if own else None,
+    )
+
+
+def profile_board(
+    model: Model, profiles: Sequence[Profile], target: str, *, link: bool = False
+) -> BoardProfile:
+    """Compare the memory of methods with a board's, and a forward with another engine's.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    profiles : sequence of Profile
+        The methods.
+    target : str
+        Name or file of the board.
+    link : bool
+        Build the firmware of the methods that fit.
+
+    Returns
+    -------
+    BoardProfile
+        The memory.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError, ChildProcessError
+        If the board is unknown; or as :func:`pmt.firmware.board.memory.with_linked`.
+    """
+    board = find_target(target)
+    rows = [board_memory(model, one, board) for one in profiles]
+    if link:
+        rows = with_linked(model, rows)
+    backends, left_out = our_backends(model), {}
+    try:
+        backends.append(tflite_micro_backend(model))
+    except (ImportError, ValueError) as error:
+        left_out["TensorFlow Lite Micro"] = str(error)
+    return BoardProfile(board, rows, backends, left_out, link)
+
+
+@dataclass(frozen=True)
+class InstructionsJob:
+    """A count of instructions, see :func:`profile_instructions`.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    kernels : tuple of str
+        Sets of kernels side by side, of :data:`pmt.firmware.board.instructions.KERNELS`.
+    method : str, optional
+        A zeroth-order method, of which a training step of one image is counted, too.
+    layers, queries
+        Of the method, as of :class:`ProfileJob`.
+    target : str
+        Board to project the latency for.
+    clock : float, optional
+        MHz of the core; by default the board's.
+    cycles_per_instruction : float, optional
+        To project with; by default 1, an assumption.
+    """
+
+    model: Model
+    kernels: tuple[str, ...] = KERNELS[:1]
+    method: str | None = None
+    layers: str | None = None
+    queries: int | None = None
+    target: str = PROJECTED
+    clock: float | None = None
+    cycles_per_instruction: float | None = None
+
+
+@dataclass(frozen=True)
+class InstructionProfile:
+    """Instructions of each set of kernels, and the factors of a projected latency."""
+
+    counts: tuple[Instructions, ...]
+    latency: Latency
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "instructions": [count.to_json() for count in self.counts],
+            "latency": vars(self.latency),
+        }
+
+
+def profile_instructions(job: InstructionsJob) -> InstructionProfile:
+    """Count the instructions of a Cortex-M7, op by op, with the model run under QEMU.
+
+    Parameters
+    ----------
+    job : InstructionsJob
+        The model, and what to count.
+
+    Returns
+    -------
+    InstructionProfile
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If a set of kernels, the method or the board is unknown.
+    FileNotFoundError, ChildProcessError
+        If a compiler or QEMU is missing, or fails.
+    """
+    latency = project_latency(find_target(job.target), job.clock, job.cycles_per_instruction)
+    options = None
+    if job.method is not None:
+        options = zeroth_order_options(job.method, layers=job.layers, queries=job.queries)
+    kernels = list(dict.fromkeys(job.kernels))
+    return InstructionProfile(
+        count_instructions(job.model, kernels=kernels, options=options), latency
+    )

@@ -1,0 +1,244 @@
+"""Adaptation from files: a model, a data set and a method become a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.datasets.dataset import checksum
+from pmt.methods.registry import resumed_trainer
+from pmt.model import Model
+from pmt.model.loading import load
+from pmt.protocol.data_source import DataSource, data_path, model_path
+from pmt.train.result import RunResult
+from pmt.train.run_folder import RunFolder
+from pmt.train.schedule import Schedule
+from pmt.train.training_run import Progress, Trainer
+
+__all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """A training run from files, see :func:`adapt`.
+
+    Parameters
+    ----------
+    model : str
+        Model file, run folder or name of a bundled model, see :func:`pmt.load`.
+    data : DataSource
+        The images. The train split is trained on; the test split, corrupted with another seed, is
+        only watched.
+    trainer : Trainer
+        The method with its options, for example ``pmt.methods.trainer("mezo", layers="B2")``.
+    out : str or pathlib.Path
+        Run folder. An unfinished run of the same job goes on, bit for bit.
+    limit, valid_limit : int
+        At most so many training and test images, always the same ones; 0 takes all.
+    importer : dict
+        Options of :func:`pmt.load`.
+    """
+
+    model: str
+    data: DataSource
+    trainer: Trainer
+    out: str | Path
+    limit: int = 0
+    valid_limit: int = 0
+    importer: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """A run that is ready to train, or to go on.
+
+    Attributes
+    ----------
+    folder : RunFolder
+        Where the run is kept.
+    model : Model
+        The model; training changes it in place.
+    trainer : Trainer
+        The method with its options.
+    source : dict
+        Where model and data come from, as ``config.toml`` keeps it.
+    data : Dataset
+        The images to train on.
+    valid : Dataset or None
+        The images that are watched; None where the data set has one part alone.
+    """
+
+    folder: RunFolder
+    model: Model
+    trainer: Trainer
+    source: dict[str, Any]
+    data: Dataset
+    valid: Dataset | None
+
+    @property
+    def schedule(self) -> Schedule:
+        """Steps and epochs of the run."""
+        return self.trainer.schedule(self.model, len(self.data))
+
+    @property
+    def data_source(self) -> DataSource:
+        """The data set, by its name and corruption."""
+        return DataSource.from_config(self.source)
+
+    @property
+    def layers(self) -> list[str]:
+        """Names of the layers that are trained."""
+        chosen = self.model.select_layers(self.trainer.options.layers)
+        return [layer.name for layer in self.model.layers if layer.index in chosen]
+
+    def fit(self, progress: Progress = True) -> AdaptationResult:
+        """Train to the end; errors as of :func:`adapt`."""
+        result = self.trainer.fit(
+            self.model,
+            self.data,
+            valid=self.valid,
+            out=self.folder,
+            source=self.source,
+            progress=progress,
+        )
+        return AdaptationResult(self, result)
+
+
+@dataclass(frozen=True)
+class AdaptationResult:
+    """Outcome of a run: what was run, and its figures by epoch in ``result``."""
+
+    run: Adaptation
+    result: RunResult
+
+    @property
+    def before(self) -> dict[str, float] | None:
+        """Accuracy (0..1) and loss (nats) on the test images before training, if measured."""
+        return _measured(self.result.before)
+
+    @property
+    def after(self) -> dict[str, float] | None:
+        """Accuracy and loss after training, likewise."""
+        return _measured(self.last)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """The record of the last epoch, with the totals of the run."""
+        return self.result.epochs[-1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "epochs": self.result.epochs,
+            "forwards": self.last["forwards"],
+            "macs": self.last["macs"],
+            "seconds": self.last["seconds"],
+            "model": str(self.run.folder.checkpoint),
+            "layers": self.run.layers,
+            "options": dataclasses.asdict(self.run.trainer.options),
+            "source": self.run.source,
+        }
+
+
+def _measured(record: Mapping[str, Any]) -> dict[str, float] | None:
+    if "valid_accuracy" not in record:
+        return None
+    return {"accuracy": record["valid_accuracy"], "loss": record["valid_loss"]}
+
+
+def adapt(job: TrainJob, *, progress: Progress = True) -> AdaptationResult:
+    """Train a model of a file on a data set, in a run folder.
+
+    Parameters
+    ----------
+    job : TrainJob
+        The run.
+    progress : bool or callable
+        Show a progress line on a terminal, or a callable ``progress(step, record)``.
+
+    Returns
+    -------
+    AdaptationResult
+        The figures; the model is in the run folder, and in ``run.model``.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError, ImportError
+        If the model, the data or the layers cannot be had, or the folder holds another run.
+    FileExistsError
+        If the folder holds something else.
+    KeyboardInterrupt
+        On Ctrl-C, with a checkpoint left: the same call goes on from there.
+    """
+    return open_run(job).fit(progress)
+
+
+def open_run(job: TrainJob) -> Adaptation:
+    """Read what a run needs, and check it; parameters and errors as of :func:`adapt`."""
+    folder = RunFolder(job.out)
+    if not folder.exists():
+        folder.check_free()  # before the work of loading; fit() does it as well
+    model = load(job.model, **job.importer)
+    model.select_layers(job.trainer.options.layers)
+    source = {
+        "model": model_path(job.model),
+        "model_crc32": _core.crc32(model.image()),
+        **dataclasses.replace(job.data, data=data_path(job.data.data)).to_config(),
+        "limit": job.limit,
+        "valid_limit": job.valid_limit,
+    }
+    return _with_data(folder, model, job.trainer, source)
+
+
+def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:
+    """Read a run that was interrupted, from its folder alone.
+
+    Parameters
+    ----------
+    out : str or pathlib.Path
+        Its folder.
+    threads : int
+        Threads to use, 0 for all.
+
+    Returns
+    -------
+    Adaptation
+        Whose ``fit`` goes on from the last checkpoint, bit for bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run, or its data is gone.
+    ValueError
+        If the run is damaged, or its training images have changed.
+    """
+    folder = RunFolder(out)
+    model, _ = folder.load_checkpoint()
+    _, source = folder.read_config()
+    if "data" not in source:
+        raise ValueError(
+            f"{folder.path}: config.toml names no data; resume the run with the program that "
+            "started it"
+        )
+    return _with_data(folder, model, resumed_trainer(folder, threads=threads), source)
+
+
+def _with_data(
+    folder: RunFolder, model: Model, trainer: Trainer, source: dict[str, Any]
+) -> Adaptation:
+    where = DataSource.from_config(source)
+    data, valid = where.load_splits(model, limit=source["limit"], valid_limit=source["valid_limit"])
+    crc = checksum(data)
+    if source.get("data_crc32", crc) != crc:
+        raise ValueError(
+            f"{where.data}: the training images are no longer those that the run in "
+            f"{folder.path} began with; restore them or start another run"
+        )
+    return Adaptation(folder, model, trainer, {**source, "data_crc32": crc}, data, valid)

@@ -1,0 +1,162 @@
+"""Corrupted copies of a data set on disk, by the name of the data set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pmt.corruptions import ArrayWriter
+from pmt.corruptions import names as known_names
+from pmt.datasets import Dataset
+from pmt.datasets.layouts import chosen_indices
+from pmt.protocol.clean_images import load_clean
+
+__all__ = ["CorruptJob", "CorruptedCopies", "open_copies", "write_corrupted"]
+
+
+@dataclass(frozen=True)
+class CorruptJob:
+    """Corrupted copies of a data set, in the layout of CIFAR-10-C.
+
+    Parameters
+    ----------
+    data : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
+    out : str or pathlib.Path
+        Folder to write: new, empty, or an earlier one of the same images and seed.
+    names : tuple of str
+        Corruptions; by default all.
+    split : {"train", "test"}
+        Which images.
+    seed : int
+        Seed of the corruptions, 0 or more: the test split is corrupted with the next one.
+    limit : int
+        At most so many images, always the same ones; 0 takes all.
+    size : int, optional
+        Height and width in pixels that images are resized to before; by default their own.
+    labels : {"fine", "coarse"}
+        Which labels of CIFAR-100.
+    constants : {"cifar10", "imagenet"}
+        Constants of the corruptions.
+    """
+
+    data: str
+    out: str | Path
+    names: tuple[str, ...] = field(default_factory=known_names)
+    split: str = "test"
+    seed: int = 0
+    limit: int = 0
+    size: int | None = None
+    labels: str = "fine"
+    constants: str = "cifar10"
+
+
+class CorruptedCopies:
+    """The arrays of a job, made one by one.
+
+    Attributes
+    ----------
+    data : Dataset
+        The clean images.
+    already_there : list of str
+        Corruptions whose arrays are there, whole.
+    missing : list of str
+        Those that are to be made.
+    made : list of dict
+        ``name``, ``images_per_second`` and ``seconds`` of those that were made.
+    """
+
+    def __init__(self, job: CorruptJob, data: Dataset, writer: ArrayWriter) -> None:
+        self.job = job
+        self.data = data
+        self._writer = writer
+        self.already_there = [name for name in job.names if writer.is_whole(name)]
+        self.missing = [name for name in job.names if name not in self.already_there]
+        self.made: list[dict[str, Any]] = []
+
+    @property
+    def images(self) -> int:
+        """Images of an array: those of all severities."""
+        return self._writer.shape[0]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays."""
+        return len(self.job.names) * self._writer.size
+
+    def make(self, name: str, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """Make one array, calling ``progress(images)``; return its record of ``made``."""
+        start = time.perf_counter()
+        self._writer.write(name, progress)
+        seconds = time.perf_counter() - start
+        record = {
+            "name": name,
+            "images_per_second": self.images / seconds,
+            "seconds": seconds,
+        }
+        self.made.append(record)
+        return record
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "out": str(self.job.out),
+            "n": len(self.data),
+            "split": self.job.split,
+            "seed": self.job.seed,
+            "constants": self.job.constants,
+            "already_there": self.already_there,
+            "made": self.made,
+            "bytes": self.bytes,
+        }
+
+
+def write_corrupted(job: CorruptJob) -> CorruptedCopies:
+    """Write one array for each corruption, all severities in it.
+
+    Files are there whole or not at all, and arrays that are there are not made again.
+
+    Parameters
+    ----------
+    job : CorruptJob
+        The images, the corruptions and the folder.
+
+    Returns
+    -------
+    CorruptedCopies
+        What was made.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError, ImportError
+        As :func:`load_clean` and :func:`pmt.corruptions.corrupt`.
+    FileExistsError
+        The folder holds something else, or arrays of other images or of another seed.
+    OSError
+        The folder cannot be written, or the disk has not enough free space.
+    """
+    copies = open_copies(job)
+    for name in copies.missing:
+        copies.make(name)
+    return copies
+
+
+def open_copies(job: CorruptJob) -> CorruptedCopies:
+    """Read the images and find out what would stop the work; errors as of `write_corrupted`."""
+    whole = load_clean(job.data, split=job.split, size=job.size, labels=job.labels)
+    indices = chosen_indices(len(whole), job.limit)
+    data = whole.subset(indices) if len(indices) < len(whole) else whole
+    writer = ArrayWriter(
+        data,
+        job.out,
+        split=job.split,
+        seed=job.seed,
+        constants=job.constants,
+        indices=indices,
+    )
+    copies = CorruptedCopies(job, data, writer)
+    writer.check(copies.missing)
+    return copies

@@ -1,0 +1,333 @@
+"""Quantization from files: a float ONNX network and calibration images become a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmt._util.option_error import OptionError
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.net.float_graph import FloatGraph, check_calibration
+from pmt.protocol import load_clean
+from pmt.quantization.bias_correction import correct_biases
+from pmt.quantization.equalization import Equalization, equalize
+from pmt.quantization.float_forward import batch_size, float_logits
+from pmt.quantization.noise_report import OpNoise, signal_to_noise, worst
+from pmt.quantization.post_training import quantize, quantize_with_ranges
+from pmt.quantization.ranges import RangeMethod, activation_ranges, check_method
+
+__all__ = ["Accuracies", "QuantizeJob", "QuantizedModel", "quantize_model"]
+
+Stages = Callable[[str], Callable[[int, int], None]]
+
+_REPORT_IMAGES = 64
+
+
+@dataclass(frozen=True)
+class QuantizeJob:
+    """A quantization from files, see :func:`quantize_model`.
+
+    Parameters
+    ----------
+    model : str
+        The float network, ``.onnx``, batch norm included.
+    calibrate : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``; its train split is
+        resized to the network's input.
+    name : str
+        Name of the model.
+    images : int
+        Calibrate on at most so many images, always the same ones; 0 takes all.
+    ranges : str
+        Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
+    percentile : float, optional
+        For ``ranges="percentile"``: above 50, at most 100.
+    equalize : bool
+        Move factors between layers so that channels share a range evenly.
+    bias_correction : bool
+        Take the mean shift that int8 causes off the biases.
+    input_mean, input_std : float or tuple of float, optional
+        The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel; by default the
+        importer's.
+    class_names : tuple of str, optional
+        Names of the classes, in the order of the logits; by default those of the calibration
+        data, where their number fits.
+    eval : str, optional
+        Data set on whose test split both networks are measured, too.
+    eval_images : int
+        On at most so many of its images; 0 takes all.
+    threads : int
+        Threads of the int8 network, 0 for all.
+    """
+
+    model: str
+    calibrate: str
+    name: str = ""
+    images: int = 512
+    ranges: RangeMethod = "mse"
+    percentile: float | None = None
+    equalize: bool = True
+    bias_correction: bool = True
+    input_mean: float | tuple[float, ...] | None = None
+    input_std: float | tuple[float, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    eval: str | None = None
+    eval_images: int = 0
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Accuracies of both networks on ``n`` images, and how often they agree.
+
+    Attributes
+    ----------
+    n : int
+        Images.
+    float_top1, int8_top1 : float or None
+        Accuracies, 0..1; None where the labels are of other classes than the logits.
+    agreement : float
+        Fraction of the images to which both give the same class.
+    """
+
+    n: int
+    float_top1: float | None
+    int8_top1: float | None
+    agreement: float
+
+
+@dataclass(frozen=True)
+class QuantizedModel:
+    """An int8 model, how it was made, and its noise beside that of the plainest way.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    floating : FloatGraph
+        The float network as it was read.
+    job : QuantizeJob
+        How it was made.
+    images : int
+        Calibration images.
+    equalized : Equalization or None
+        What was moved between layers.
+    plain, noise : list of OpNoise
+        Noise that int8 adds at every op, with minima and maxima alone, and of the model.
+    accuracies : dict of str to Accuracies
+        On the images of ``"calibration"`` and, if any, of the ``"test"``.
+    """
+
+    model: Model
+    floating: FloatGraph
+    job: QuantizeJob
+    images: int
+    equalized: Equalization | None
+    plain: list[OpNoise]
+    noise: list[OpNoise]
+    accuracies: dict[str, Accuracies]
+
+    @property
+    def float_bytes(self) -> int:
+        """Bytes of the float32 weights and biases."""
+        ops = self.floating.ops
+        parameters = [array for op in ops for array in (op.weights, op.bias) if array is not None]
+        return 4 * sum(array.size for array in parameters)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Remarks on layers of the float network that cannot be meant as they are."""
+        return [
+            f"layer {op.name} has no weight but zero; train it, or replace it"
+            for op in self.floating.ops
+            if op.weights is not None and not np.any(op.weights)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON; a ratio without noise is null."""
+        least, moved = worst(self.noise), self.equalized
+        return {
+            "bytes": len(self.model.image()),
+            "float_bytes": self.float_bytes,
+            "images": self.images,
+            "ranges": self.job.ranges,
+            "percentile": self.job.percentile,
+            "equalised": None
+            if moved is None
+            else {"pairs": moved.pairs, "channels": moved.channels, "held": moved.held},
+            "bias_correction": self.job.bias_correction,
+            "layers": [
+                {
+                    "name": op.name,
+                    "kind": op.kind,
+                    "plain_db": _finite(plain.signal_to_noise),
+                    "db": _finite(op.signal_to_noise),
+                }
+                for plain, op in zip(self.plain, self.noise, strict=True)
+            ],
+            "worst": {"name": least.name, "db": _finite(least.signal_to_noise)},
+            "accuracy": {
+                role: {
+                    "n": found.n,
+                    "float": found.float_top1,
+                    "int8": found.int8_top1,
+                    "agreement": found.agreement,
+                }
+                for role, found in self.accuracies.items()
+            },
+            "warnings": self.warnings,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _silent(name: str) -> Callable[[int, int], None]:
+    return lambda done, total: None
+
+
+def quantize_model(job: QuantizeJob, *, stages: Stages = _silent) -> QuantizedModel:
+    """Quantize a float network (ONNX) to int8, calibrated on a data set.
+
+    Parameters
+    ----------
+    job : QuantizeJob
+        The network, the images and the method.
+    stages : callable, optional
+        Called with the name of each stage; returns what is called as ``progress(done, total)``.
+
+    Returns
+    -------
+    QuantizedModel
+        Whose ``model.save(path)`` writes it.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        If the network or the images cannot be read, do not go together, or an option is outside
+        its range.
+    """
+    check_method(job.ranges, job.percentile)
+    graph = _read(job)
+    data = _images("calibrate", job.calibrate, graph, split="train", limit=job.images)
+    check_calibration(graph, data.images)
+    names = _class_names(job.class_names, graph, data)
+    roles = {"calibration": data}
+    if job.eval is not None:
+        roles["test"] = _images("eval", job.eval, graph, split="test", limit=job.eval_images)
+    return _quantized(job, graph, names, roles, stages)
+
+
+def _read(job: QuantizeJob) -> FloatGraph:
+    if Path(job.model).suffix.lower() != ".onnx":
+        raise ValueError(
+            f"{job.model}: a float network is read from .onnx; export it "
+            "(torch.onnx.export), or use an int8 model as it is"
+        )
+    given = {"input_mean": job.input_mean, "input_std": job.input_std}
+    reader = import_module("pmt.formats.onnx.float_importer")
+    graph: FloatGraph = reader.read(
+        job.model, **{name: value for name, value in given.items() if value is not None}
+    )
+    return graph
+
+
+def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int) -> Dataset:
+    height, width, channels = graph.tensors[graph.input].shape
+    data = load_clean(path, split=split, size=(height, width), limit=limit)
+    if data.images.shape[3] != channels:
+        raise OptionError(
+            option,
+            f" {path}: images have {data.images.shape[3]} channels, the network reads "
+            f"{channels}; convert the images or use another network",
+        )
+    return data
+
+
+def _class_names(
+    given: tuple[str, ...] | None, graph: FloatGraph, data: Dataset
+) -> tuple[str, ...]:
+    height, width, channels = graph.tensors[graph.output].shape
+    classes = height * width * channels
+    if given is None:
+        return data.class_names if len(data.class_names) == classes else ()
+    if len(given) != classes or not all(given) or len(set(given)) != len(given):
+        raise OptionError(
+            "class_names",
+            f" gives {len(given)} names for the {classes} logits of the network: "
+            "give one each, none twice or blank",
+        )
+    return given
+
+
+def _quantized(
+    job: QuantizeJob,
+    graph: FloatGraph,
+    names: tuple[str, ...],
+    roles: dict[str, Dataset],
+    stages: Stages,
+) -> QuantizedModel:
+    images = roles["calibration"].images
+    plain = quantize(graph, images, progress=stages("plain ranges"))
+    equalized = equalize(graph, images, progress=stages("peaks")) if job.equalize else None
+    floating = graph if equalized is None else equalized.graph
+    ranges = activation_ranges(
+        floating,
+        images,
+        method=job.ranges,
+        percentile=job.percentile,
+        progress=stages(f"ranges ({job.ranges})"),
+    )
+    result = quantize_with_ranges(floating, ranges)
+    if job.bias_correction:
+        result = correct_biases(floating, result, images, progress=stages("bias correction"))
+    shown = images[:_REPORT_IMAGES]
+    noise_of_plain = signal_to_noise(graph, plain, shown, progress=stages("noise, plain"))
+    noise = signal_to_noise(floating, result, shown, progress=stages("noise"))
+    result.metadata = {
+        **result.metadata,
+        **({"class_names": list(names)} if names else {}),
+        "name": job.name or Path(job.model).stem,
+        "source": f"{Path(job.model).name}, quantised by pmt quantize",
+    }
+    model = Model.from_graph(result)
+    accuracies = {
+        role: _accuracies(graph, model, data, stages(f"accuracy, {role}"), threads=job.threads)
+        for role, data in roles.items()
+    }
+    return QuantizedModel(
+        model, graph, job, len(images), equalized, noise_of_plain, noise, accuracies
+    )
+
+
+def _accuracies(
+    graph: FloatGraph,
+    model: Model,
+    data: Dataset,
+    progress: Callable[[int, int], None],
+    *,
+    threads: int,
+) -> Accuracies:
+    """Run both networks on all images, which have the network's input shape."""
+    batch = batch_size(graph)
+    found: list[tuple[int, int]] = []
+    for first in range(0, len(data), batch):
+        images = data.images[first : first + batch]
+        floating = float_logits(graph, images).argmax(axis=1)
+        int8 = model.logits(images, threads=threads).argmax(axis=1)
+        found += zip(floating.tolist(), int8.tolist(), strict=True)
+        progress(first + len(images), len(data))
+    guessed = np.array(found)
+    agreement = float(np.mean(guessed[:, 0] == guessed[:, 1]))
+    if len(data.class_names) != model.classes:
+        return Accuracies(len(data), None, None, agreement)
+    right = np.mean(guessed == data.labels[:, None], axis=0)
+    return Accuracies(len(data), float(right[0]), float(right[1]), agreement)

@@ -1,0 +1,141 @@
+"""A report of sweeps: the table, the comparison with a baseline, and both as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pmt.research.report.finished_runs import chosen, read_runs
+from pmt.research.report.formats import (
+    Figures,
+    comparison_text,
+    pivot_text,
+    to_csv,
+    to_markdown,
+    to_tex,
+)
+from pmt.research.report.pivot import Comparison, Pivot, compare, pivot
+
+__all__ = ["Report", "ReportJob", "make_report"]
+
+
+@dataclass(frozen=True)
+class ReportJob:
+    """A report of sweeps, see :func:`make_report`.
+
+    Parameters
+    ----------
+    folders : sequence of str or pathlib.Path
+        Folders of sweeps.
+    rows, columns : tuple of str
+        Fields that the rows and the columns are.
+    where : dict of str to list of str
+        Only runs whose field has one of these values.
+    metric : str
+        What the cells are, of :data:`pmt.research.report.METRICS`.
+    baseline : str, optional
+        Row that all others are compared with, paired by seed and image.
+    """
+
+    folders: Sequence[str | Path]
+    rows: tuple[str, ...] = ("method",)
+    columns: tuple[str, ...] = ("corruption",)
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    metric: str = "test_accuracy"
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table of sweeps, and its comparison with a baseline, if one was named."""
+
+    table: Pivot
+    compared: Comparison | None
+
+    def text(self, form: str = "md", spread: str = "std") -> str:
+        """Return the tables as text.
+
+        Parameters
+        ----------
+        form : {"md", "tex", "csv"}
+            Markdown, LaTeX (booktabs), or one line a cell.
+        spread : {"std", "range"}
+            Spread over seeds: standard deviation, or the least and the largest.
+        """
+        if form == "csv":
+            return to_csv(self.table, self.compared)
+        figures = Figures(self.table.metric, spread)
+        texts = [pivot_text(self.table, figures)]
+        if self.compared is not None:
+            texts.append(comparison_text(self.compared, figures))
+        return to_tex(texts) if form == "tex" else to_markdown(texts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        table, compared = self.table, self.compared
+        figures = {"metric": table.metric, "cells": self._cells(), "missing": table.missing}
+        if compared is not None:
+            figures["better"] = {
+                ",".join(map(str, row)): dict(
+                    zip(("columns", "clearly", "of"), compared.wins(row), strict=True)
+                )
+                for row in table.rows
+                if row != compared.baseline
+            }
+        return figures
+
+    def _cells(self) -> list[dict[str, Any]]:
+        table, cells = self.table, []
+        differences = {} if self.compared is None else self.compared.differences
+        for (row, column), cell in table.cells.items():
+            entry: dict[str, Any] = {
+                **dict(zip(table.row_fields, row, strict=True)),
+                **dict(zip(table.column_fields, column, strict=True)),
+                "mean": cell.mean,
+                "std": cell.deviation,
+                "interval": cell.interval,
+                "values": cell.values,
+                "seeds": [run.seed for run in cell.runs],
+                "missing": cell.missing,
+            }
+            found = differences.get((row, column))
+            if found is not None:
+                entry["difference"] = {
+                    "mean": found.mean,
+                    "interval": found.interval,
+                    "pairs": found.pairs,
+                }
+            cells.append(entry)
+        return cells
+
+
+def make_report(job: ReportJob) -> Report:
+    """Arrange the finished runs of sweeps in a table.
+
+    Parameters
+    ----------
+    job : ReportJob
+        The folders and the arrangement.
+
+    Returns
+    -------
+    Report
+        The table; the same runs give the same bytes.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there are no runs, a field, a metric or the baseline is unknown, or runs in one cell
+        differ in more than the seed.
+    """
+    runs, unfinished = read_runs(job.folders)
+    table = pivot(
+        chosen(runs, job.where),
+        rows=job.rows,
+        columns=job.columns,
+        metric=job.metric,
+        unfinished=0 if job.where else unfinished,
+    )
+    return Report(table, None if job.baseline is None else compare(table, job.baseline))

@@ -1,0 +1,148 @@
+"""A study of gradient estimates on a data set, with its files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.protocol import DataSource, balanced_order
+from pmt.research.studies.estimators import DEFAULT_ESTIMATORS, estimator_options
+from pmt.research.studies.gradient_quality import QUERIES, GradientStudy, study_gradients
+from pmt.research.studies.gradient_report import plot_by_layer, plot_by_queries, write_csv
+from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
+
+__all__ = ["GradientJob", "GradientResult", "run_gradient_study"]
+
+
+@dataclass(frozen=True)
+class GradientJob:
+    """A study of gradient estimates, see :func:`run_gradient_study`.
+
+    Parameters
+    ----------
+    model : Model
+        The network; it is not changed.
+    data : DataSource
+        The images.
+    out : str or pathlib.Path
+        Folder of figures and plots; what was measured is kept there, and the same job goes on.
+    layers : str
+        Names of blocks or layers, separated by commas.
+    estimators : tuple of str
+        See :func:`pmt.research.studies.estimators.estimator_options`.
+    queries : tuple of int
+        For each image and layer.
+    images : int
+        Training images of the batch, balanced over the classes.
+    repeats : int
+        Estimates of each, with other perturbations, 2 or more.
+    seed : int
+        Of the perturbations.
+    scopes : bool
+        Compare layer-wise with model-wise perturbation, too.
+    plots : bool
+        Draw the plots, which need matplotlib.
+    threads : int
+        Threads to use, 0 for all; the result does not depend on it.
+    """
+
+    model: Model
+    data: DataSource
+    out: str | Path
+    layers: str = "all"
+    estimators: tuple[str, ...] = DEFAULT_ESTIMATORS
+    queries: tuple[int, ...] = QUERIES
+    images: int = 16
+    repeats: int = 8
+    seed: int = 1
+    scopes: bool = True
+    plots: bool = True
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class GradientResult:
+    """A study, and the comparison of scopes, which is empty where none was asked for."""
+
+    study: GradientStudy
+    scopes: list[ScopeVariance]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "images": self.study.images,
+            "rows": [asdict(row) for row in self.study.rows],
+            "scopes": [asdict(row) for row in self.scopes],
+        }
+
+
+def run_gradient_study(
+    job: GradientJob,
+    *,
+    opened: Callable[[Dataset], None] | None = None,
+    studied: Callable[[GradientStudy], None] | None = None,
+) -> GradientResult:
+    """Compare estimates with the exact gradient, layer by layer, and write CSV and plots.
+
+    Parameters
+    ----------
+    job : GradientJob
+        The network, the images and the estimators.
+    opened : callable, optional
+        Called with the images before the work.
+    studied : callable, optional
+        Called with the study before scopes are compared.
+
+    Returns
+    -------
+    GradientResult
+        The figures.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    FileNotFoundError, ValueError
+        If the images cannot be read, a name is unknown, a number is out of range, or ``out`` holds
+        another study.
+    """
+    for name in job.estimators:
+        for count in job.queries:
+            estimator_options(name, count, job.seed)
+    pool = job.data.pool("train", job.model)
+    data = pool.take(balanced_order(pool.labels, 0)[: job.images])
+    if opened is not None:
+        opened(data)
+    out = Path(job.out)
+    study = study_gradients(
+        job.model,
+        data,
+        layers=job.layers,
+        estimators=job.estimators,
+        queries=job.queries,
+        repeats=job.repeats,
+        seed=job.seed,
+        out=out,
+        threads=job.threads,
+    )
+    if studied is not None:
+        studied(study)
+    scopes: list[ScopeVariance] = []
+    if job.scopes:
+        scopes = compare_scopes(
+            job.model,
+            data,
+            layers=job.layers,
+            repeats=job.repeats,
+            seed=job.seed,
+            threads=job.threads,
+        )
+    write_csv(study, out / "gradients.csv")
+    if job.plots:
+        plot_by_layer(study, out / "cosine_by_layer.png")
+        plot_by_queries(study, out / "error_by_queries.png")
+    return GradientResult(study, scopes)

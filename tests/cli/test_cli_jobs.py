@@ -1,0 +1,288 @@
+"""Each command is one public function: called as a notebook calls it, it gives the same figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cli_files import same_weights, write_data, write_model
+from sweep_files import RUNS, write_grid
+
+import pmt
+from pmt.baselines.sparse_update import SchemeJob, TinyTrainOptions, choose_scheme
+from pmt.cli import main
+from pmt.firmware.board.profile_job import ProfileJob, profile_methods
+from pmt.firmware.export import ExportJob, export_files
+from pmt.methods import TrainJob, adapt
+from pmt.model import convert
+from pmt.protocol import CorruptJob, DataSource, SplitChoice, write_corrupted
+from pmt.research.benchmark.bench_job import BenchJob, run_benchmark
+from pmt.research.model_info import describe_model
+from pmt.research.report import ReportJob, make_report
+from pmt.research.sheets import SheetJob, make_sheet, png
+from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
+from pmt.research.sweep import SweepJob, run_sweep
+from pmt.train.alignment_job import AlignJob, StatisticsJob, align_model, store_statistics
+from pmt.train.selection_job import SelectJob, select_block
+
+# What the time of day decides.
+_OF_THE_MOMENT = ("seconds", "train_seconds", "images_per_second")
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    return str(write_model(tmp_path))
+
+
+@pytest.fixture
+def data(tmp_path) -> str:
+    return str(write_data(tmp_path))
+
+
+@pytest.fixture
+def printed(capsys) -> Callable[..., Any]:
+    """What a command writes as JSON."""
+
+    def run(*arguments: object) -> Any:
+        capsys.readouterr()
+        assert main([*map(str, arguments), "--json", "-"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def plain(figures: Any) -> Any:
+    """The figures as JSON gives them back, without what changes from run to run."""
+
+    def kept(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: kept(v) for k, v in value.items() if k not in _OF_THE_MOMENT}
+        return [kept(v) for v in value] if isinstance(value, list) else value
+
+    return kept(json.loads(json.dumps(figures)))
+
+
+def noisy(data: str) -> DataSource:
+    return DataSource(data, "gaussian_noise", 5)
+
+
+NOISE = ("--corruption", "gaussian_noise")
+SMALL = ("--batch", "10", "--queries", "4", "--threads", "1")
+
+
+def test_train(model, data, tmp_path, printed):
+    there, here = tmp_path / "a", tmp_path / "b"
+    options = ("--layers", "B2", "--epochs", "2", "--limit", "40", *SMALL)
+    expected = printed("train", model, "--data", data, *NOISE, *options, "--out", there)
+    trainer = pmt.methods.trainer("default", layers="B2", epochs=2, batch=10, queries=4, threads=1)
+    done = adapt(TrainJob(model, noisy(data), trainer, here, limit=40), progress=False)
+    assert plain(done.to_json()) == {**plain(expected), "model": str(here / "checkpoint.pmt")}
+    assert done.run.layers == expected["layers"] == ["depth", "project"]
+    assert same_weights(done.run.model, pmt.load(there))
+
+
+def test_a_run_that_was_interrupted_goes_on(model, data, tmp_path):
+    trainer = pmt.ZOTrainer(layers="B2", epochs=2, batch=10, queries=2, threads=1)
+    job = TrainJob(model, noisy(data), trainer, tmp_path / "run")
+
+    def stop(step: int, record: dict[str, Any]) -> None:
+        if step == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        adapt(job, progress=stop)
+    resumed = pmt.methods.resume_run(tmp_path / "run", threads=1).fit(False)
+    other = TrainJob(model, noisy(data), trainer, tmp_path / "other")
+    assert same_weights(resumed.run.model, adapt(other, progress=False).run.model)
+
+
+def test_a_run_of_relative_paths_goes_on_from_anywhere(model, data, tmp_path, monkeypatch):
+    trainer = pmt.ZOTrainer(layers="B2", epochs=1, batch=10, queries=2, threads=1)
+    monkeypatch.chdir(tmp_path)
+    adapt(TrainJob("small.pmt", DataSource("data"), trainer, "run"), progress=False)
+    monkeypatch.chdir("/")
+    resumed = pmt.methods.resume_run(tmp_path / "run", threads=1)
+    assert (resumed.source["model"], resumed.source["data"]) == (model, data)
+
+
+def test_select(model, data, printed):
+    options = ("--blocks", "B1,B2+head", "--images", "40", "--held-out", "10", *SMALL)
+    expected = printed("select", model, "--data", data, *NOISE, *options)
+    job = SelectJob(
+        pmt.load(model),
+        noisy(data),
+        SplitChoice(images=40, held_out=10),
+        pmt.TrainingOptions(epochs=1, batch=10, queries=4),
+        candidates=("B1", "B2+head"),
+        threads=1,
+    )
+    result = select_block(job)
+    assert plain(result.to_json()) == plain(expected)
+    assert result.selection.best.name == expected["best"]
+
+
+def test_a_selection_needs_held_out_images(model, data):
+    job = SelectJob(pmt.load(model), noisy(data), SplitChoice(images=40, held_out=0))
+    with pytest.raises(ValueError, match=r"^held_out 0: a choice needs held-out images"):
+        select_block(job)
+
+
+def test_a_split_of_the_paper_takes_no_numbers(model, data):
+    job = SelectJob(pmt.load(model), noisy(data), SplitChoice("paper", images=40))
+    with pytest.raises(ValueError, match=r"^images is fixed by protocol paper; leave it out$"):
+        select_block(job)
+
+
+def test_scheme(model, data, tmp_path, printed):
+    options = ("--method", "tinytrain", "--potentials", "forward", "--memory", "1K")
+    options += ("--images", "60", "--held-out", "20", "--scored-images", "4", "--threads", "1")
+    out = ("--out", tmp_path / "scheme.json")
+    expected = printed("scheme", model, "--data", data, *options, *out)
+    job = SchemeJob(
+        pmt.load(model),
+        DataSource(data),
+        "tinytrain",
+        SplitChoice(images=60, held_out=20),
+        memory=1024,
+        tinytrain=TinyTrainOptions(potentials="forward", scored_images=4),
+        threads=1,
+    )
+    assert plain(choose_scheme(job).to_json()) == plain(expected)
+
+
+def test_statistics_and_align(model, data, tmp_path, printed):
+    stored, out = tmp_path / "stored.pmt", tmp_path / "aligned.pmt"
+    options = ("--data", data, "--images", "30", "--threads", "1")
+    expected = printed("statistics", model, *options, "--out", stored)
+    source = DataSource(data)
+    measured = store_statistics(StatisticsJob(pmt.load(model), source, images=30, threads=1))
+    assert {"out": str(stored), **measured.to_json()} == expected
+    assert measured.model.image() == stored.read_bytes()
+
+    expected = printed("align", stored, *options, *NOISE, "--no-windows", "--out", out)
+    aligned = measured.model.copy()
+    done = align_model(AlignJob(aligned, noisy(data), images=30, threads=1, windows=False))
+    assert {"out": str(out), **vars(done)} == expected
+    assert aligned.image() == out.read_bytes()
+
+
+def test_corrupt(data, tmp_path, printed):
+    there, here = tmp_path / "a", tmp_path / "b"
+    expected = printed("corrupt", data, "--name", "fog,contrast", "--limit", "5", "--out", there)
+    copies = write_corrupted(CorruptJob(data, here, ("fog", "contrast"), limit=5))
+    assert plain(copies.to_json()) == {**plain(expected), "out": str(here)}
+    for name in ("fog.npy", "contrast.npy", "labels.npy", "manifest.json"):
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+    again = write_corrupted(CorruptJob(data, here, ("fog",), limit=5))
+    assert (again.already_there, again.made) == (["fog"], [])
+
+
+def test_show(data, tmp_path, printed):
+    out = tmp_path / "sheet.png"
+    options = ("--corruptions", "fog", "--severities", "1,5", "--index", "3,1")
+    expected = printed("show", data, *options, "--out", out)
+    sheet = make_sheet(SheetJob(data, ("fog",), severities=(1, 5), index=(3, 1)))
+    assert [row.label for row in sheet.rows] == expected["rows"] == ["fog"]
+    assert sheet.columns == expected["columns"] == 6
+    assert png(sheet) == out.read_bytes()
+
+
+def test_export(model, data, tmp_path, printed):
+    there, here = tmp_path / "a", tmp_path / "b"
+    target = ("--target", "qemu-mps2-an500", "--steps", "2", "--out", there)
+    expected = printed("export", model, "--data", data, *NOISE, "--layers", "B2", *target)
+    report = export_files(
+        ExportJob(model, "qemu-mps2-an500", here, noisy(data), options={"layers": "B2"}, steps=2)
+    )
+    moved = {"path": str(here), "run": f"make -C {here} qemu"}
+    assert plain(report.to_json()) == {**plain(expected), **moved}
+    for name in ("card.img", "model/model.pmt", "expected.json", "export.json"):
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+
+
+def test_profile(model, printed):
+    options = ("--layers", "B2", "--against", "all", "--target", "qemu-mps2-an500")
+    expected = printed("profile", model, "--method", "paper", *options)
+    job = ProfileJob(pmt.load(model), "paper", against="all", layers="B2", target="qemu-mps2-an500")
+    assert plain(profile_methods(job).to_json()) == plain(expected)
+    assert "tinytrain" in expected["left_out"]
+
+
+def test_info(model, printed):
+    expected = printed("info", model, "--layers", "B2", "--batch", "4")
+    options = pmt.TrainingOptions(layers="B2", batch=4)
+    assert plain(describe_model(pmt.load(model), options).to_json()) == plain(expected)
+
+
+def test_convert(model, tmp_path, printed):
+    expected = printed("convert", model, tmp_path / "a.npz")
+    written = convert(model, tmp_path / "b.npz")
+    assert plain(written.to_json()) == {**plain(expected), "path": str(tmp_path / "b.npz")}
+
+
+def test_eval(model, data, printed):
+    expected = printed("eval", model, "--data", data, *NOISE, "--limit", "7")
+    loaded = pmt.load(model)
+    assert vars(loaded.evaluate(noisy(data).load("test", loaded, limit=7))) == expected
+
+
+def test_bench(model, printed):
+    options = ("--images", "1,2", "--threads", "1", "--repeat", "1", "--batch", "2")
+    expected = printed("bench", model, *options, "--queries", "2", "--steps", "node")
+    job = BenchJob(
+        pmt.load(model),
+        model,
+        images=(1, 2),
+        threads=(1,),
+        repeat=1,
+        rules=("node",),
+        options=pmt.TrainingOptions(batch=2, queries=2),
+    )
+    result = run_benchmark(job)
+    found = plain(result.to_json())
+    assert list(found) == list(expected)
+    for part in ("forward", "layers", "steps", "engines"):
+        assert [list(row) for row in found[part]] == [
+            [key for key in row if key not in _OF_THE_MOMENT] for row in expected[part]
+        ]
+    assert result.steps[0].macs == expected["steps"][0]["macs"]
+
+
+def test_sweep_and_report(tmp_path, printed):
+    grid = write_grid(tmp_path, macs=1e7)
+    there, here = tmp_path / "a", tmp_path / "b"
+    expected = printed("sweep", grid, "--jobs", "1", "--out", there)
+    result = run_sweep(SweepJob(grid, here, jobs=1))
+    assert result.done == RUNS
+    assert plain(result.to_json()) == plain(expected)
+
+    options = ("--rows", "method", "--columns", "corruption,severity", "--baseline", "paper")
+    expected = printed("report", there, *options)
+    job = ReportJob([here], columns=("corruption", "severity"), baseline="paper")
+    assert plain(make_report(job).to_json()) == plain(expected)
+
+
+def test_study(tmp_path, printed):
+    pytest.importorskip("torch")
+    there, here = tmp_path / "a", tmp_path / "b"
+    options = ("--layers", "head", "--queries", "4", "--estimators", "weight", "--images", "2")
+    options += ("--repeats", "2", "--no-plots", "--no-scopes", "--threads", "1", "--out", there)
+    study = ("study", "gradients", "fashion_mnist_dscnn", "--data", "bundled")
+    expected = printed(*study, *options)
+    job = GradientJob(
+        pmt.load("fashion_mnist_dscnn"),
+        DataSource("bundled"),
+        here,
+        layers="head",
+        queries=(4,),
+        estimators=("weight",),
+        images=2,
+        repeats=2,
+        scopes=False,
+        plots=False,
+        threads=1,
+    )
+    assert plain(run_gradient_study(job).to_json()) == plain(expected)
+    assert (here / "gradients.csv").read_bytes() == (there / "gradients.csv").read_bytes()
