@@ -42,16 +42,20 @@ void register_options(py::module_& m) {
       .value("weight_perturbation", Estimator::weight_perturbation)
       .value("node_perturbation", Estimator::node_perturbation)
       .value("closed_form", Estimator::closed_form)
+      .value("pooled_perturbation", Estimator::pooled_perturbation)
       .finalize();
   py::class_<LayerSettings>(m, "LayerSettings", "What may differ from layer to layer.")
-      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator) {
-             return LayerSettings{queries, mu_weight, mu_node, estimator};
+      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator,
+                       int32_t regions) {
+             return LayerSettings{queries, mu_weight, mu_node, estimator, regions};
            }),
-           py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"))
+           py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"),
+           py::arg("regions") = 1)
       .def_readonly("queries", &LayerSettings::queries)
       .def_readonly("mu_weight", &LayerSettings::mu_weight)
       .def_readonly("mu_node", &LayerSettings::mu_node)
       .def_readonly("estimator", &LayerSettings::estimator)
+      .def_readonly("regions", &LayerSettings::regions)
       .def("pack", [](const LayerSettings& settings) {
         return py::bytes(reinterpret_cast<const char*>(&settings), sizeof settings);
       });

@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "arrays.hpp"
 #include "core/zo/loss.hpp"
 #include "register.hpp"
@@ -15,6 +17,7 @@ const char* estimator_name(Estimator estimator) {
     case Estimator::weight_perturbation: return "weight_perturbation";
     case Estimator::node_perturbation: return "node_perturbation";
     case Estimator::closed_form: return "closed_form";
+    case Estimator::pooled_perturbation: return "pooled_perturbation";
     default: return "unknown";
   }
 }
@@ -71,6 +74,7 @@ py::list layer_list(const HostTrainer& host) {
     d["queries"] = layer.queries;
     d["mu_weight"] = layer.mu_weight;
     d["mu_node"] = layer.mu_node;
+    d["regions"] = std::max(layer.regions.rows, layer.regions.columns);
     list.append(d);
   }
   return list;

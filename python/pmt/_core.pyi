@@ -21,7 +21,13 @@ class Estimator(IntEnum):
 
 class LayerSettings:
     def __init__(
-        self, *, queries: int, mu_weight: int, mu_node: int, estimator: Estimator
+        self,
+        *,
+        queries: int,
+        mu_weight: int,
+        mu_node: int,
+        estimator: Estimator,
+        regions: int = 1,
     ) -> None: ...
     @property
     def queries(self) -> int: ...
@@ -31,6 +37,8 @@ class LayerSettings:
     def mu_node(self) -> int: ...
     @property
     def estimator(self) -> Estimator: ...
+    @property
+    def regions(self) -> int: ...
     def pack(self) -> bytes: ...
 
 class Options:

@@ -55,6 +55,7 @@ const char* training_message(Code code) {
     case Code::layer_queries:
       return "a layer's queries must be 1..4096, at least 2 with leave-one-out, even with antithetic pairs; "
              "model-wise, the options'";
+    case Code::layer_regions: return "a layer's regions must be 1 to 16 along each side of its plane";
     case Code::layer_estimator: return "only a linear head without int8_logits can have a closed form";
     case Code::layer_repeated: return "layers must be ascending, each once, and at least one";
     case Code::plan_streams: return "ops that were chosen to stream cannot: they are of another model or training";

@@ -41,6 +41,7 @@ enum class Code : int32_t {
   layer_settings,          // not as many settings as layers
   layer_queries,           // a layer's own queries are out of range, or differ model-wise
   layer_estimator,         // an estimator that the layer cannot have
+  layer_regions,
   layer_repeated,          // the same layer twice, or layers not ascending
   plan_streams,            // ops that are said to stream cannot
   optimizer_state,         // values that no update can have left

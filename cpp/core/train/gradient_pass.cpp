@@ -2,6 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
+#include "core/zo/region_gradient.hpp"
 #include "core/zo/shrinkage.hpp"
 
 namespace pmt {
@@ -81,28 +82,41 @@ void GradientPass::add_head(int32_t sample, int32_t worker, int32_t label, const
   add_head_product(memory_.context, workspace, layer_, gradient, sums);
 }
 
-// Row by row where the layer streams, else from the whole tensors.
-void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums& sums) {
+// Calls visit(rows): row by row where the layer streams, else once with the whole tensors.
+template <typename Visit>
+void GradientPass::for_rows(int32_t worker, const Visit& visit) {
   const Plan& plan = memory_.plan;
   const Workspace& workspace = memory_.workspaces[worker];
-  NodeGradient gradient(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample), sums);
-  int64_t* squares = channels_.begin == 0 ? gradients_.input_squares() : nullptr;
-  if (squares != nullptr) squares[sample] = 0;
-  const auto add = [&](const LayerRows& rows) {
-    gradient.add(rows);
-    if (squares == nullptr) return;
-    squares[sample] += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
-                                                          : free_nodes(memory_.context, layer_, rows);
-  };
   if (!plan.streams(layer_.op)) {
-    add(main_rows(memory_.context, workspace, layer_));
+    visit(main_rows(memory_.context, workspace, layer_));
     return;
   }
   run_stream(*memory_.setup.model, plan, workspace, {Pass::main, 0}, plan.segment_begin(layer_.op), layer_.op,
              [&](int32_t op, const OpImages& rows) {
                run_op(memory_.network, op, rows, workspace.scratch_of(plan, Pass::main, op));
-               if (op == layer_.op) add({rows.input[0], rows.output, rows.shape});
+               if (op == layer_.op) visit(LayerRows{rows.input[0], rows.output, rows.shape});
              });
+}
+
+void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums& sums) {
+  const auto id = static_cast<uint32_t>(sample);
+  const Workspace& workspace = memory_.workspaces[worker];
+  int64_t* squares = channels_.begin == 0 ? gradients_.input_squares() : nullptr;
+  if (layer_.estimator == Estimator::pooled_perturbation) {
+    RegionGradient regions(memory_.context, workspace, layer_);
+    for_rows(worker, [&](const LayerRows& rows) { regions.count(rows); });
+    if (squares != nullptr) squares[sample] = regions.factor_squares();
+    regions.share(id, differences(sample));
+    squares = nullptr;
+  }
+  if (squares != nullptr) squares[sample] = 0;
+  NodeGradient gradient(memory_.context, workspace, layer_, id, differences(sample), sums);
+  for_rows(worker, [&](const LayerRows& rows) {
+    gradient.add(rows);
+    if (squares == nullptr) return;
+    squares[sample] += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
+                                                          : free_nodes(memory_.context, layer_, rows);
+  });
 }
 
 // Weights that random sparsity leaves out do not change, whatever the estimator.
@@ -131,7 +145,7 @@ float GradientPass::noise() const {
   if (shared_) {
     return share * freedom * in_squared_losses(difference_squares(memory_.options, losses_.averages(), queries));
   }
-  const bool node = layer_.estimator == Estimator::node_perturbation;
+  const bool node = perturbs_nodes(layer_);
   const float inputs = memory_.options.train_weights == 0 ? 1.0f : active_share(memory_.options, layer_);
   float noise = 0.0f;
   for (int32_t n = 0; n < samples_; ++n) {

@@ -24,6 +24,8 @@ class GradientPass {
   Status add_sample(int32_t sample, int32_t worker);
   Status run_main(int32_t sample, int32_t worker, int32_t* label);
   void add_head(int32_t sample, int32_t worker, int32_t label, const GradientSums& sums);
+  template <typename Visit>
+  void for_rows(int32_t worker, const Visit& visit);
   void add_nodes(int32_t sample, int32_t worker, const GradientSums& sums);
   void leave_out_inactive(const GradientSums& sums) const;
   const int32_t* differences(int32_t sample) const;

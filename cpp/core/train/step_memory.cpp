@@ -78,7 +78,7 @@ Status make_plan(StepMemory& memory, const Tables& tables) {
   for (int32_t i = 0; i < model.op_count(); ++i) tables.scratch[i] = op_scratch_bytes(memory.network, model.op(i));
   for (int32_t i = 0; i < setup.layer_count; ++i) {
     const Layer& layer = memory.layers[i];
-    tables.perturbs_nodes[i] = layer.estimator == Estimator::node_perturbation ? 1 : 0;
+    tables.perturbs_nodes[i] = perturbs_nodes(layer) ? 1 : 0;
     tables.tiles[i] = planned_tile_bytes(memory.network, layer, memory.options);
     const bool products = layer.estimator != Estimator::weight_perturbation;
     if (products) tables.scratch[layer.op] = scratch_bytes(memory.network, layer.op);

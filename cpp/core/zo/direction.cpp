@@ -11,7 +11,7 @@ bool is_shared(const TrainerOptions& options, const Layer& layer) {
 
 uint32_t columns_of(const TrainerOptions& options, const Layer& layer) {
   if (layer.estimator == Estimator::closed_form) return 0;
-  if (layer.estimator == Estimator::node_perturbation) return static_cast<uint32_t>(layer.node_count);
+  if (perturbs_nodes(layer)) return static_cast<uint32_t>(node_columns(layer));
   return static_cast<uint32_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
 }
 
@@ -86,6 +86,7 @@ Coordinate coordinate_of(const StepContext& context, const Workspace& workspace,
   const Model& model = context.model();
   const TrainerOptions& options = *context.options;
   const OpRecord& op = model.op(layer.op);
+  if (layer.estimator == Estimator::pooled_perturbation) return {Purpose::node_signs, query, 1};
   if (layer.estimator == Estimator::node_perturbation) {
     const int8_t node = workspace.tensor(*context.plan, Pass::main, op.output)[query];
     return {Purpose::node_signs, query, upwards_unless_clipped(node, layer.mu_node, op.clamp_min, op.clamp_max)};

@@ -167,8 +167,23 @@ NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspac
 void NodeGradient::add(const LayerRows& rows) {
   const int32_t at_once = node_positions(*context_.network, *context_.plan, layer_);
   const int32_t width = rows.shape.out.width;
-  for (int32_t y = 0; y < rows.shape.out.height; ++y) {
+  for (int32_t y = 0; y < rows.shape.out.height; ++y, ++y_) {
     for (int32_t x = 0; x < width; x += at_once) add_positions(rows, y, x, x + at_once < width ? x + at_once : width);
+  }
+}
+
+// Of the nodes of positions begin .. end-1 of a row.
+void NodeGradient::node_sums(int32_t begin, int32_t end) {
+  if (layer_.estimator != Estimator::pooled_perturbation) {
+    directions_.next((end - begin) * layer_.channels);
+    return;
+  }
+  const Regions& regions = layer_.regions;
+  const auto bytes = static_cast<uint32_t>(layer_.channels) * sizeof(int32_t);
+  int32_t* gradient = workspace_.sign_sums;
+  for (int32_t x = begin; x < end; ++x, gradient += layer_.channels) {
+    const int32_t region = regions.row_at(y_) * regions.columns + regions.column_at(x);
+    __builtin_memcpy(gradient, workspace_.region_shares + region * layer_.channels, bytes);
   }
 }
 
@@ -177,7 +192,7 @@ void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin
   const int32_t nodes = (end - begin) * layer_.channels;
   const int8_t* clean = rows.output + (y * rows.shape.out.width + begin) * layer_.channels;
   int32_t* gradient = workspace_.sign_sums;
-  directions_.next(nodes);
+  node_sums(begin, end);
   for (int32_t i = 0; i < nodes; ++i) {
     if (clean[i] <= op.clamp_min || clean[i] >= op.clamp_max) gradient[i] = 0;
   }

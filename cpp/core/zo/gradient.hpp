@@ -39,7 +39,8 @@ void add_weight_gradient(const StepContext& context, const Workspace& workspace,
                          const int32_t* differences, const GradientSums& sums);
 
 // Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
-// output is saturated, times the input patches. Rows come in order, each once.
+// output is saturated, times the input patches. Rows come in order, each once. Pooled, the node gradients are
+// the shares of RegionGradient in workspace.region_shares.
 class NodeGradient {
  public:
   NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
@@ -47,6 +48,7 @@ class NodeGradient {
   void add(const LayerRows& rows);
 
  private:
+  void node_sums(int32_t begin, int32_t end);
   void add_positions(const LayerRows& rows, int32_t y, int32_t begin, int32_t end);
 
   const StepContext& context_;
@@ -54,6 +56,7 @@ class NodeGradient {
   const Layer& layer_;
   const GradientSums sums_;
   DirectionSums directions_;
+  int32_t y_ = 0;  // of the plane
 };
 
 // The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'

@@ -24,6 +24,7 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
   if (options.rule == EstimatorRule::weight) return Estimator::weight_perturbation;
   if (has_closed_form(model, op, options)) return Estimator::closed_form;
   if (options.rule == EstimatorRule::node) return Estimator::node_perturbation;
+  if (options.rule == EstimatorRule::pooled) return Estimator::pooled_perturbation;
   if (options.train_weights == 0) return Estimator::weight_perturbation;
   const bool by_input = options.node_dimension == NodeDimension::input;
   const int32_t nodes = element_count(by_input ? model.input_of(record) : model.output_of(record));
@@ -32,7 +33,7 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
 }
 
 LayerSettings default_settings(const Model& model, int32_t op, const TrainerOptions& options) {
-  return {options.queries, options.mu_weight, options.mu_node, choose_estimator(model, op, options)};
+  return {options.queries, options.mu_weight, options.mu_node, choose_estimator(model, op, options), options.regions};
 }
 
 Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings) {
@@ -45,9 +46,10 @@ Status check_settings(const Model& model, int32_t op, const TrainerOptions& opti
   if (!inside(settings.mu_weight, 1, largest_mu) || !inside(settings.mu_node, 1, largest_mu)) {
     return {Code::option_mu, op};
   }
-  const bool known = static_cast<uint32_t>(settings.estimator) <= static_cast<uint32_t>(Estimator::closed_form);
+  const bool known = static_cast<uint32_t>(settings.estimator) <= static_cast<uint32_t>(Estimator::pooled_perturbation);
   const bool exact = settings.estimator == Estimator::closed_form;
   if (!known || (exact && !has_closed_form(model, op, options))) return {Code::layer_estimator, op};
+  if (!inside(settings.regions, 1, most_regions)) return {Code::layer_regions, op};
   return {};
 }
 
@@ -65,7 +67,13 @@ Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, 
           settings.queries,
           settings.mu_weight,
           settings.mu_node,
+          regions_of(model, op, settings.regions),
           options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+}
+
+Regions regions_of(const Model& model, int32_t op, int32_t side) {
+  const TensorRecord& out = model.output_of(model.op(op));
+  return {out.height, out.width, clamp(side, 1, out.height), clamp(side, 1, out.width)};
 }
 
 float mean_weight_scale(const Model& model, const OpRecord& op) {

@@ -10,6 +10,7 @@ enum class Estimator : uint32_t {
   weight_perturbation = 0,
   node_perturbation = 1,
   closed_form = 2,  // a linear head: the loss's gradient by the logits is known exactly
+  pooled_perturbation = 3,
 };
 
 // Settings that may differ from layer to layer.
@@ -18,8 +19,22 @@ struct LayerSettings {
   int32_t mu_weight;  // 1..64
   int32_t mu_node;
   Estimator estimator;
+  int32_t regions;  // along each side of the plane: 1..16; pooled node perturbation
 };
-static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
+static_assert(sizeof(LayerSettings) == 20, "written into the firmware's data file as it is");
+
+// A layer's output plane in rectangles of nearly equal size. Pooled node perturbation moves all nodes of a
+// channel in a region together.
+struct Regions {
+  int32_t height, width;  // of the plane
+  int32_t rows, columns;
+
+  int32_t count() const { return rows * columns; }
+  int32_t row_at(int32_t y) const { return y * rows / height; }
+  int32_t column_at(int32_t x) const { return x * columns / width; }
+  // First x right of the regions' column.
+  int32_t column_end(int32_t column) const { return ((column + 1) * width + columns - 1) / columns; }
+};
 
 struct Layer {
   int32_t op;
@@ -32,10 +47,24 @@ struct Layer {
   int32_t queries;  // the settings', or the coordinates moved one by one
   int32_t mu_weight;
   int32_t mu_node;
+  Regions regions;
   float mean_scale;  // of the live channels' weights; 0 where all channels have the same mu
 };
 template <>
 inline constexpr size_t size_on_device<Layer> = 44;
+
+// Whether queries move a layer's output, and not its parameters.
+inline bool perturbs_nodes(const Layer& layer) {
+  return layer.estimator == Estimator::node_perturbation || layer.estimator == Estimator::pooled_perturbation;
+}
+
+// Values in which a query moves a layer's nodes: one a node, or pooled, one a channel and region.
+inline int32_t node_columns(const Layer& layer) {
+  return layer.estimator == Estimator::pooled_perturbation ? layer.channels * layer.regions.count() : layer.node_count;
+}
+
+// The regions of an op's output, `side` along each side or as many as there are nodes.
+Regions regions_of(const Model& model, int32_t op, int32_t side);
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {

@@ -31,8 +31,8 @@ PMT_WORDS(HadamardIndex, per_sample, running);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
 // node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
-// whose squared error is smaller, by probing.
-PMT_WORDS(EstimatorRule, by_dimension, weight, node, measured);
+// whose squared error is smaller, by probing. pooled: pooled node perturbation, by `regions`.
+PMT_WORDS(EstimatorRule, by_dimension, weight, node, measured, pooled);
 PMT_WORDS(NodeDimension, output, input);
 
 // Weight perturbations of a batch: one set for all samples, or one for each.
@@ -93,11 +93,13 @@ struct TrainerOptions {
   float momentum = 0.9f;  // Adam's beta 1
   float adam_beta2 = 0.999f;
   float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step
+  int32_t regions = 1;            // of a plane, along each side; pooled node perturbation
 };
-static_assert(sizeof(TrainerOptions) == 128, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 132, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
+constexpr int32_t most_regions = 16;
 constexpr float largest_float = 3.40282347e38f;
 
 // Values of a number, the bounds among them unless they are open. No NaN is inside.
@@ -148,6 +150,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("momentum", &O::momentum, fading);
   visit("adam_beta2", &O::adam_beta2, fading);
   visit("shrinkage_memory", &O::shrinkage_memory, fading);
+  visit("regions", &O::regions, Range<int32_t>{1, most_regions});
 }
 
 // Fewest queries of a layer for a sample: leave-one-out compares two.

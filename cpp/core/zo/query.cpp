@@ -4,6 +4,7 @@
 #include "core/net/stream_run.hpp"
 #include "core/zo/direction.hpp"
 #include "core/zo/loss.hpp"
+#include "core/zo/node_signs.hpp"
 
 namespace pmt {
 namespace {
@@ -64,7 +65,7 @@ class Queries {
     const OpRecord& op = model().op(index);
     const Layer* layer = perturbed_layer(index);
     const OpImages images = op_images(op);
-    const bool node = layer != nullptr && layer->estimator == Estimator::node_perturbation;
+    const bool node = layer != nullptr && perturbs_nodes(*layer);
     const bool is_last = index == model().op_count() - 1;
     if (node && index == first_op_) {  // the clean output is in the main pass
       perturb_nodes(*layer, op, {workspace_.tensor(plan(), Pass::main, op.output), 0}, images);
@@ -89,8 +90,8 @@ class Queries {
     if (layer == nullptr) {
       run_stream(model(), plan(), workspace_, place, begin, end,
                  [&](int32_t op, const OpImages& rows) { run_op(network(), op, rows, scratch(op)); });
-    } else if (layer->estimator == Estimator::node_perturbation) {
-      Direction signs = direction(*layer, 0, Purpose::node_signs);
+    } else if (perturbs_nodes(*layer)) {
+      NodeSigns signs = node_signs(*layer, 0);
       run_stream(model(), plan(), workspace_, place, begin, end, [&](int32_t op, const OpImages& rows) {
         run_op(network(), op, rows, scratch(op));
         if (op != layer->op) return;
@@ -113,9 +114,14 @@ class Queries {
 
   bool logits_from_accumulators() const { return options().int8_logits == 0 && has_linear_head(model()); }
 
+  QueryId id_of(int32_t query) const { return {static_cast<uint32_t>(queries_.first + query), queries_.sample}; }
+
   Direction direction(const Layer& layer, int32_t query, Purpose purpose) const {
-    const QueryId id = {static_cast<uint32_t>(queries_.first + query), queries_.sample};
-    return {context_, workspace_, layer, id, purpose};
+    return {context_, workspace_, layer, id_of(query), purpose};
+  }
+
+  NodeSigns node_signs(const Layer& layer, int32_t query) const {
+    return {context_, workspace_, layer, id_of(query)};
   }
 
   struct Nodes {
@@ -127,7 +133,7 @@ class Queries {
   void perturb_nodes(const Layer& layer, const OpRecord& op, const Nodes& nodes, const OpImages& images) {
     const int32_t count = element_count(model().output_of(op));
     for (int32_t i = 0; i < images.images; ++i) {
-      Direction signs = direction(layer, i, Purpose::node_signs);
+      NodeSigns signs = node_signs(layer, i);
       const int8_t* clean = nodes.first + i * nodes.stride;
       int8_t* perturbed = images.output + i * images.output_stride;
       perturb_run(layer, op, signs, clean, count, perturbed);
@@ -135,7 +141,7 @@ class Queries {
   }
 
   // The next `count` nodes.
-  void perturb_run(const Layer& layer, const OpRecord& op, Direction& signs, const int8_t* clean, int32_t count,
+  void perturb_run(const Layer& layer, const OpRecord& op, NodeSigns& signs, const int8_t* clean, int32_t count,
                    int8_t* perturbed) {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;

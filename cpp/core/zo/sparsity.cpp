@@ -48,7 +48,8 @@ float active_share(const TrainerOptions& options, const Layer& layer) {
 
 int32_t coordinate_count(const TrainerOptions& options, const Layer& layer) {
   switch (layer.estimator) {
-    case Estimator::node_perturbation: return layer.node_count;
+    case Estimator::node_perturbation:
+    case Estimator::pooled_perturbation: return node_columns(layer);
     case Estimator::weight_perturbation:
       return active_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0);
     default: return 0;

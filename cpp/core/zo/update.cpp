@@ -3,6 +3,7 @@
 #include "core/base/arithmetic.hpp"
 #include "core/zo/direction.hpp"
 #include "core/zo/loss.hpp"
+#include "core/zo/region_gradient.hpp"
 
 namespace pmt {
 namespace {
@@ -41,8 +42,9 @@ ChannelFactors gradient_factors(const StepContext& context, const Layer& layer, 
   }
   const int32_t divisor = difference_divisor(context, layer);
   const float mean = 1.0f / (loss_one * static_cast<float>(input.sample_sums) * static_cast<float>(divisor));
-  if (layer.estimator == Estimator::node_perturbation) {
-    const float per_node = mean / static_cast<float>(layer.mu_node);
+  if (perturbs_nodes(layer)) {
+    const bool pooled = layer.estimator == Estimator::pooled_perturbation;
+    const float per_node = mean / static_cast<float>(layer.mu_node * (pooled ? 1 << share_bits : 1));
     const float factor = per_node * (accumulator_scale / model.output_of(op).scale);
     return {factor, factor};
   }
@@ -59,9 +61,9 @@ float gradient_norm_scaling(const StepContext& context, const Layer& layer, int3
   if (off || exact) return 1.0f;
   float directions = static_cast<float>(direction_count(context, layer));
   if (mode == GradientNormScaling::queries_and_samples) directions *= static_cast<float>(samples);
-  const bool node = layer.estimator == Estimator::node_perturbation;
+  const bool node = perturbs_nodes(layer);
   const int32_t moved = options.train_weights != 0 ? active_weights(options, layer) : layer.channels;
-  const float dimension = static_cast<float>(node ? layer.node_count : moved);
+  const float dimension = static_cast<float>(node ? node_columns(layer) : moved);
   if (options.directions == Directions::hadamard) return directions < dimension ? directions / dimension : 1.0f;
   return directions / (directions + dimension - 1.0f);
 }

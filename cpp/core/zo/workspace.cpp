@@ -8,7 +8,8 @@ namespace {
 
 struct Sizes {
   int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, transforms = 0,
-          queries = 0, images = 1;
+          queries = 0, images = 1,
+          region_columns = 0, patch_sums = 0;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
@@ -62,6 +63,11 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
+  if (layer.estimator == Estimator::pooled_perturbation) {
+    grow(sizes.region_columns, node_columns(layer));
+    grow(sizes.patch_sums, patch_sum_count(*network.model, layer) * layer.regions.count());
+    grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
+  }
   if (!probed) return;
   Layer probe = layer;
   probe.queries = setup.probe_queries;
@@ -107,6 +113,12 @@ int32_t node_positions(const Network& network, const Plan& plan, const Layer& la
   return plan.is_compact() ? clamp(node_chunk / layer.channels, 1, width) : width;
 }
 
+int32_t patch_sum_count(const Model& model, const Layer& layer) {
+  const OpRecord& op = model.op(layer.op);
+  const int32_t taps = layer.weight_count / layer.channels;
+  return op.kind == OpKind::depthwise_conv2d ? taps * model.input_of(op).channels : taps;
+}
+
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
   const bool none = layer.estimator == Estimator::closed_form;
   if (plan.query_memory() == QueryMemory::shared || none) return 1;
@@ -133,6 +145,10 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
   workspace.sign_sums = reinterpret_cast<int32_t*>(workspace.weight_tile);
   workspace.streams = arena.take<SignStream>(MemoryPart::tables, sizes.streams);
+  const bool measured = setup.options->gradient_norm_scaling == GradientNormScaling::measured;
+  workspace.region_signs = arena.take<int8_t>(sizes.region_columns);
+  workspace.region_shares = arena.take<int32_t>(sizes.region_columns);
+  workspace.patch_sums = measured && sizes.patch_sums > 0 ? arena.take<int32_t>(sizes.patch_sums) : nullptr;
   workspace.transforms = arena.take<int32_t>(sizes.transforms);
   workspace.masks = take_masks(arena, setup);
   // In a compact plan the trainer keeps the head's gradient for every sample.

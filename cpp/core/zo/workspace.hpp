@@ -13,6 +13,9 @@ struct Workspace : Activations {
   int8_t* signs;           // one tile, one row of nodes or one chunk of weights
   int32_t* sign_sums;      // one row of nodes or one chunk of weights
   SignStream* streams;     // Rademacher: one per direction
+  int8_t* region_signs;    // pooled: one query's, one a channel and region
+  int32_t* region_shares;  // pooled: one sample's gradient, and the counts it is shared out by
+  int32_t* patch_sums;     // pooled, where the step's noise is measured: one patch a region
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
   int32_t* head_gradient;  // one per class; none in a compact plan
@@ -43,6 +46,9 @@ int32_t weight_tile_channels(const Network& network, const Plan& plan, const Lay
 
 // Positions of a row whose node gradients are made at once: all, or as many as a device has room for.
 int32_t node_positions(const Network& network, const Plan& plan, const Layer& layer);
+
+// Elements of a region's patch: the weights of a channel or, depthwise, one for each input channel and tap.
+int32_t patch_sum_count(const Model& model, const Layer& layer);
 
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);

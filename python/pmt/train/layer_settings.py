@@ -28,6 +28,7 @@ def settings_in_force(trainer: _core.Trainer) -> list[_core.LayerSettings]:
             mu_weight=layer["mu_weight"],
             mu_node=layer["mu_node"],
             estimator=_core.Estimator[layer["estimator"]],
+            regions=layer["regions"],
         )
         for layer in trainer.layers()
     ]
@@ -53,16 +54,16 @@ def settings_for_step(
 
 
 def settings_to_array(settings: Sequence[_core.LayerSettings]) -> npt.NDArray[np.int32]:
-    """Return settings as an array (layers, 4): queries, ``mu_weight``, ``mu_node``, estimator."""
-    rows = [(s.queries, s.mu_weight, s.mu_node, int(s.estimator)) for s in settings]
-    return np.array(rows, np.int32).reshape(-1, 4)
+    """Return settings as an array (layers, 5): queries, both mu, estimator, regions."""
+    rows = [(s.queries, s.mu_weight, s.mu_node, int(s.estimator), s.regions) for s in settings]
+    return np.array(rows, np.int32).reshape(-1, 5)
 
 
 def settings_from_array(array: npt.NDArray[Any], layers: int) -> list[_core.LayerSettings]:
     """Return the settings of an array; raise a ValueError if it is none for so many layers."""
-    if array.dtype != np.int32 or array.shape != (layers, 4):
+    if array.dtype != np.int32 or array.shape != (layers, 5):
         raise ValueError(
-            f"layer_settings: {array.dtype} {array.shape} must be int32 ({layers}, 4), a row for "
+            f"layer_settings: {array.dtype} {array.shape} must be int32 ({layers}, 5), a row for "
             "each layer"
         )
     return [
@@ -71,8 +72,9 @@ def settings_from_array(array: npt.NDArray[Any], layers: int) -> list[_core.Laye
             mu_weight=mu_weight,
             mu_node=mu_node,
             estimator=_core.Estimator(estimator),
+            regions=regions,
         )
-        for queries, mu_weight, mu_node, estimator in array.tolist()
+        for queries, mu_weight, mu_node, estimator, regions in array.tolist()
     ]
 
 
@@ -87,6 +89,6 @@ def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
         estimator = layer["estimator"]
         one = described.setdefault(layer["name"], {"estimator": estimator})
         if estimator != "closed_form":
-            which = "mu_node" if estimator == "node_perturbation" else "mu_weight"
+            which = "mu_weight" if estimator == "weight_perturbation" else "mu_node"
             one.update(queries=layer["queries"], mu=layer[which])
     return described

@@ -120,6 +120,12 @@ class TrainingOptions(Options):
         "which estimator a layer gets; by measurement, the one with the smaller squared error",
         CORE,
     )
+    regions: int = option(
+        1,
+        "K",
+        "with {rule} pooled a query moves each channel of K x K regions of a layer's output plane",
+        CORE,
+    )
     node_dimension: str = option(
         "output",
         "NAME",
