@@ -45,8 +45,7 @@ void register_options(py::module_& m) {
       .value("pooled_perturbation", Estimator::pooled_perturbation)
       .finalize();
   py::class_<LayerSettings>(m, "LayerSettings", "What may differ from layer to layer.")
-      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator,
-                       int32_t regions) {
+      .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator, int32_t regions) {
              return LayerSettings{queries, mu_weight, mu_node, estimator, regions};
            }),
            py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"),

@@ -1,6 +1,9 @@
 #include "reference/gradient.hpp"
 
+#include <cmath>
+
 #include "reference/patch.hpp"
+#include "reference/perturbation.hpp"
 
 namespace pmt::reference {
 
@@ -14,6 +17,61 @@ xt::xtensor<double, 3> node_gradient(const Vector<double>& differences, const xt
   const xt::xtensor<double, 3> sums = xt::sum(factors * signs, {0});
   const auto free = xt::cast<int32_t>(nodes) > clamp_min && xt::cast<int32_t>(nodes) < clamp_max;
   return xt::where(free, sums, 0.0);
+}
+
+xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
+                                            const Image& nodes, int32_t clamp_min, int32_t clamp_max) {
+  const auto factors = xt::view(differences, xt::all(), xt::newaxis(), xt::newaxis(), xt::newaxis());
+  const xt::xtensor<double, 3> sums = xt::sum(factors * signs, {0});
+  const auto is_free = xt::cast<int32_t>(nodes) > clamp_min && xt::cast<int32_t>(nodes) < clamp_max;
+  const xt::xtensor<double, 3> free = xt::where(is_free, 1.0, 0.0);
+  xt::xtensor<double, 3> count = xt::zeros_like(sums), gradient = xt::zeros_like(free);
+  const auto for_nodes = [&](const auto& visit) {
+    for (size_t y = 0; y < nodes.shape(0); ++y) {
+      for (size_t x = 0; x < nodes.shape(1); ++x) {
+        visit(y, x, region_of(y, nodes.shape(0), sums.shape(0)), region_of(x, nodes.shape(1), sums.shape(1)));
+      }
+    }
+  };
+  for_nodes(
+      [&](size_t y, size_t x, size_t row, size_t column) { xt::view(count, row, column) += xt::view(free, y, x); });
+  for_nodes([&](size_t y, size_t x, size_t row, size_t column) {
+    for (size_t c = 0; c < nodes.shape(2); ++c) {
+      if (free(y, x, c) != 0.0) gradient(y, x, c) = std::round(64.0 * sums(row, column, c) / count(row, column, c));
+    }
+  });
+  return gradient;
+}
+
+double pooled_factor_squares(const Image& input, int32_t input_zero, const Window& window, const Image& nodes,
+                             int32_t clamp_min, int32_t clamp_max, const Vector<float>& scales, size_t rows,
+                             size_t columns, bool depthwise, bool by_bias) {
+  const size_t channels = nodes.shape(2), multiplier = depthwise ? channels / input.shape(2) : 1;
+  double total = 0.0;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      xt::xtensor<double, 3> sums = xt::zeros<double>(
+          {static_cast<size_t>(window.kernel_h), static_cast<size_t>(window.kernel_w), input.shape(2)});
+      Vector<double> free = xt::zeros<double>({channels});
+      double positions = 0.0;
+      for (size_t y = 0; y < nodes.shape(0); ++y) {
+        for (size_t x = 0; x < nodes.shape(1); ++x) {
+          if (region_of(y, nodes.shape(0), rows) != row || region_of(x, nodes.shape(1), columns) != column) continue;
+          sums += patch(input, input_zero, window, static_cast<int32_t>(y), static_cast<int32_t>(x));
+          for (size_t c = 0; c < channels; ++c) free(c) += nodes(y, x, c) > clamp_min && nodes(y, x, c) < clamp_max;
+          positions += 1.0;
+        }
+      }
+      for (size_t c = 0; c < channels; ++c) {
+        if (free(c) == 0.0 || scales(c) < 1e-6f) continue;
+        const auto own =
+            xt::view(sums, xt::all(), xt::all(),
+                     depthwise ? xt::range(c / multiplier, c / multiplier + 1) : xt::range(size_t{0}, input.shape(2)));
+        total += by_bias ? 1.0 : std::round(xt::sum(own * own)() / (positions * positions));
+      }
+    }
+  }
+  return total;
 }
 
 xt::xtensor<double, 4> conv2d_gradient(const xt::xtensor<double, 3>& nodes, const Image& input, int32_t input_zero,

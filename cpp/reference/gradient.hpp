@@ -13,6 +13,19 @@ Vector<double> weight_gradient(const Vector<double>& differences, const xt::xten
 xt::xtensor<double, 3> node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
                                      const Image& nodes, int32_t clamp_min, int32_t clamp_max);
 
+// Pooled node perturbation: signs[q][region row][region column][channel] move all nodes of a channel in a
+// region. Each node that is not at a bound of its clamp gets round(64 * sum / number of them), to the nearest, halves
+// away from zero.
+xt::xtensor<double, 3> pooled_node_gradient(const Vector<double>& differences, const xt::xtensor<int8_t, 4>& signs,
+                                            const Image& nodes, int32_t clamp_min, int32_t clamp_max);
+
+// The squared factors from the gradient by a channel and region to that by the channel's weights: of the mean
+// patch of the region, rounded for each region (depthwise: and channel), where the channel has a free node there;
+// or, by the bias, 1. Channels whose scale is dead do not count.
+double pooled_factor_squares(const Image& input, int32_t input_zero, const Window& window, const Image& nodes,
+                             int32_t clamp_min, int32_t clamp_max, const Vector<float>& scales, size_t rows,
+                             size_t columns, bool depthwise, bool by_bias);
+
 // Chain rule through a convolution: weights[c][k] = sum over positions of nodes[..][c] * patch[k].
 xt::xtensor<double, 4> conv2d_gradient(const xt::xtensor<double, 3>& nodes, const Image& input, int32_t input_zero,
                                        const Window& window);

@@ -19,6 +19,12 @@ inline void make_consistent(TrainerOptions& options) {
   if (options.pairs == Pairs::antithetic) options.queries += options.queries % 2;
 }
 
+// Any but what is measured.
+inline EstimatorRule random_rule(RandomSource& random) {
+  return random.pick<EstimatorRule>(
+      {EstimatorRule::by_dimension, EstimatorRule::weight, EstimatorRule::node, EstimatorRule::pooled});
+}
+
 inline void random_directions(RandomSource& random, TrainerOptions& options) {
   options.directions = random.pick<Directions>({Directions::rademacher, Directions::rademacher, Directions::hadamard,
                                                 Directions::hadamard, Directions::hadamard, Directions::coordinate});
@@ -26,6 +32,7 @@ inline void random_directions(RandomSource& random, TrainerOptions& options) {
   options.hadamard_index = static_cast<HadamardIndex>(random.integer(0, 1));
   options.sparsity = random.pick<float>({0.0f, 0.0f, 0.3f, 0.9f});
   options.mask_interval = random.integer(1, 3);
+  options.regions = random.integer(1, 5);
   if (options.directions == Directions::coordinate) options.sparsity = 0.95f;  // a query each: keeps tests quick
   make_consistent(options);
 }

@@ -21,10 +21,15 @@ int8_t way(double value, double mu, double low, double high) {
   return high - value >= value - low ? 1 : -1;
 }
 
+size_t region_columns(const Layer& layer) {
+  return static_cast<size_t>(layer.channels * layer.regions.rows * layer.regions.columns);
+}
+
 size_t columns_of(const TrainerOptions& options, const Layer& layer) {
   switch (layer.estimator) {
     case Estimator::closed_form: return 0;
     case Estimator::node_perturbation: return static_cast<size_t>(layer.node_count);
+    case Estimator::pooled_perturbation: return region_columns(layer);
     default:
       return static_cast<size_t>(trained_weights(options, layer) + (options.train_bias != 0 ? layer.channels : 0));
   }
@@ -41,6 +46,7 @@ uint32_t ReferenceEstimate::owner(const Layer& layer, uint32_t sample) const {
 int32_t ReferenceEstimate::query_count(const Layer& layer) const {
   if (options_.directions != Directions::coordinate) return layer.queries;
   if (layer.estimator == Estimator::node_perturbation) return layer.node_count;
+  if (layer.estimator == Estimator::pooled_perturbation) return static_cast<int32_t>(region_columns(layer));
   const auto weights = static_cast<int32_t>(active_weights(layer).size());
   return weights + (options_.train_bias != 0 ? layer.channels : 0);
 }
@@ -111,6 +117,10 @@ Vector<int8_t> ReferenceEstimate::coordinate(const Layer& layer, const QueryId& 
   const OpRecord& op = model_.op(layer.op);
   const auto query = static_cast<size_t>(id.query);
   Vector<int8_t> values = zeros(count);
+  if (layer.estimator == Estimator::pooled_perturbation) {
+    values(query) = 1;
+    return values;
+  }
   if (layer.estimator == Estimator::node_perturbation) {
     const int8_t node = clean_[id.sample][op.output].flat(query);
     values(query) = way(node, layer.mu_node, op.clamp_min, op.clamp_max);

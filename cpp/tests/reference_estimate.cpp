@@ -88,9 +88,20 @@ reference::Vector<int32_t> ReferenceEstimate::channel_mu(const Layer& layer) con
   return reference::channel_mu(tensor_of<reference::Vector<float>>(all, {all.size()}), layer.mu_weight);
 }
 
+reference::Vector<int8_t> ReferenceEstimate::node_signs(const Layer& layer, const QueryId& id) const {
+  if (layer.estimator == Estimator::node_perturbation)
+    return direction(layer, id, Purpose::node_signs, layer.node_count);
+  const Regions& regions = layer.regions;
+  const auto drawn = direction(layer, id, Purpose::node_signs, layer.channels * regions.rows * regions.columns);
+  const auto size = [](int32_t value) { return static_cast<size_t>(value); };
+  xt::xtensor<int8_t, 3> signs = xt::zeros<int8_t>({size(regions.rows), size(regions.columns), size(layer.channels)});
+  std::copy(drawn.begin(), drawn.end(), signs.begin());
+  return reference::node_signs(signs, size(regions.height), size(regions.width));
+}
+
 void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const {
   const OpRecord& op = model_.op(layer.op);
-  const auto signs = direction(layer, id, Purpose::node_signs, layer.node_count);
+  const auto signs = node_signs(layer, id);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
   const auto moved = reference::perturb(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());
@@ -112,7 +123,7 @@ int32_t ReferenceEstimate::query_loss(const LayerRange& perturbed, const QueryId
     reference::Image& output = tensors[model_.op(i).output];
     output = run_reference_op(model_, i, parameters, tensors);
     for (int32_t k = perturbed.first; k <= perturbed.last; ++k) {
-      if (layer(k).op != i || layer(k).estimator != Estimator::node_perturbation) continue;
+      if (layer(k).op != i || !perturbs_nodes(layer(k))) continue;
       perturb_nodes(layer(k), id, output);
       from_int8 = from_int8 || i == model_.op_count() - 1;
     }
@@ -167,19 +178,44 @@ double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) con
       op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}), op.kind == OpKind::depthwise_conv2d);
 }
 
-Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
-  const Layer& one = layer(index);
-  const OpRecord& op = model_.op(one.op);
+xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint32_t sample,
+                                                        const std::vector<double>& differences) const {
+  const OpRecord& op = model_.op(layer.op);
   const reference::Image& nodes = clean_[sample][op.output];
-  xt::xtensor<int8_t, 4> signs =
-      xt::zeros<int8_t>({differences.size(), nodes.shape(0), nodes.shape(1), nodes.shape(2)});
+  const bool pooled = layer.estimator == Estimator::pooled_perturbation;
+  const Regions& regions = layer.regions;
+  const auto size = [](int32_t value) { return static_cast<size_t>(value); };
+  const size_t height = pooled ? size(regions.rows) : nodes.shape(0);
+  const size_t width = pooled ? size(regions.columns) : nodes.shape(1);
+  xt::xtensor<int8_t, 4> signs = xt::zeros<int8_t>({differences.size(), height, width, nodes.shape(2)});
   for (uint32_t q = 0; q < differences.size(); ++q) {
-    const auto drawn = direction(one, {q, sample}, Purpose::node_signs, one.node_count);
+    const auto count = static_cast<int32_t>(height * width * nodes.shape(2));
+    const auto drawn = direction(layer, {q, sample}, Purpose::node_signs, count);
     std::copy(drawn.begin(), drawn.end(), signs.begin() + static_cast<std::ptrdiff_t>(q * drawn.size()));
   }
   const auto factors = tensor_of<reference::Vector<double>>(differences, {differences.size()});
-  const auto gradient = reference::node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
-  return through_layer(one, gradient, clean_[sample][op.input[0]]);
+  return pooled ? reference::pooled_node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max)
+                : reference::node_gradient(factors, signs, nodes, op.clamp_min, op.clamp_max);
+}
+
+Sums ReferenceEstimate::node_sums(int32_t index, uint32_t sample, const std::vector<double>& differences) const {
+  const Layer& one = layer(index);
+  return through_layer(one, node_gradient(one, sample, differences), clean_[sample][model_.op(one.op).input[0]]);
+}
+
+double ReferenceEstimate::pooled_factor_squares(int32_t index, uint32_t sample) const {
+  const Layer& one = layer(index);
+  const OpRecord& op = model_.op(one.op);
+  const reference::Image& input = clean_[sample][op.input[0]];
+  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
+  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const float* scales = model_.weight_scales(op);
+  const std::vector<float> all(scales, scales + one.channels);
+  return reference::pooled_factor_squares(
+      input, model_.input_of(op).zero_point, op.kind == OpKind::fully_connected ? whole : window,
+      clean_[sample][op.output], op.clamp_min, op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}),
+      static_cast<size_t>(one.regions.rows), static_cast<size_t>(one.regions.columns),
+      op.kind == OpKind::depthwise_conv2d, options_.train_weights == 0);
 }
 
 const reference::Image& ReferenceEstimate::clean_nodes(int32_t index, uint32_t sample) const {
@@ -228,7 +264,7 @@ Sums ReferenceEstimate::all_sums(int32_t index) const {
     const std::vector<double> own = differences(index, n);
     std::transform(own.begin(), own.end(), together.begin(), together.begin(), std::plus<>());
     if (shared) continue;
-    add(total, one.estimator == Estimator::node_perturbation ? node_sums(index, n, own) : weight_sums(index, n, own));
+    add(total, perturbs_nodes(one) ? node_sums(index, n, own) : weight_sums(index, n, own));
   }
   if (!shared) return total;
   for (double& sum : together) sum = halves_away_from_zero(sum / samples);

@@ -29,11 +29,14 @@ class ReferenceEstimate {
 
   // Gradient sums of a layer from given differences of one sample, [query].
   Sums weight_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
+  // Of node perturbation; pooled, 64 times.
   Sums node_sums(int32_t layer, uint32_t sample, const std::vector<double>& differences) const;
   Sums head_sums(int32_t layer, uint32_t sample) const;
 
   // See core/zo/shrinkage.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
+  // See core/zo/region_gradient.hpp.
+  double pooled_factor_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].
   std::vector<double> differences(int32_t layer, uint32_t sample) const;
 
@@ -59,6 +62,9 @@ class ReferenceEstimate {
   reference::Vector<int8_t> coordinate(const Layer& layer, const QueryId& id, Purpose purpose, int32_t count) const;
   std::vector<OpParameters> perturbed_parameters(const LayerRange& perturbed, const QueryId& id) const;
   reference::Vector<int32_t> channel_mu(const Layer& layer) const;
+  reference::Vector<int8_t> node_signs(const Layer& layer, const QueryId& id) const;
+  xt::xtensor<double, 3> node_gradient(const Layer& layer, uint32_t sample,
+                                       const std::vector<double>& differences) const;
   void perturb_nodes(const Layer& layer, const QueryId& id, reference::Image& nodes) const;
   Sums through_layer(const Layer& layer, const xt::xtensor<double, 3>& nodes, const reference::Image& input) const;
   Sums all_sums(int32_t layer) const;  // of weights left out, too

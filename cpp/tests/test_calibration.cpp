@@ -178,7 +178,10 @@ TEST_CASE("a probe is the variance of the losses of its queries, and changes not
     Trainer& trainer = run->trainer();
     const std::vector<LayerSettings> own = random_settings(random, setting.model, setting.options, setting.layers);
     std::vector<LayerSettings> probed = own;
-    for (LayerSettings& one : probed) one.queries = setting.options.probe_queries;
+    for (LayerSettings& one : probed) {
+      one.queries = setting.options.probe_queries;
+      if (one.estimator == Estimator::pooled_perturbation) one.estimator = Estimator::node_perturbation;
+    }
     std::vector<LayerMeasurement> measured(probed.size());
     REQUIRE(
         trainer.probe()

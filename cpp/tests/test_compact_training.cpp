@@ -17,7 +17,7 @@ namespace {
 TrainerOptions random_options(RandomSource& random) {
   TrainerOptions options;
   options.queries = 2 * random.integer(1, 4);
-  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.rule = random_rule(random);
   options.scope = random.chance(4) ? Scope::model_wise : Scope::layer_wise;
   options.generator = random.chance(2) ? Generator::philox : Generator::xorshift32;
   options.sharing = random.chance(3) ? Sharing::batch : Sharing::per_sample;

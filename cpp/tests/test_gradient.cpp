@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/zo/gradient.hpp"
+#include "core/zo/region_gradient.hpp"
 #include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_estimate.hpp"
@@ -21,7 +21,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.generator = static_cast<Generator>(random.integer(0, 1));
   options.scope = static_cast<Scope>(random.integer(0, 1));
   options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.rule = random_rule(random);
   options.node_dimension = static_cast<NodeDimension>(random.integer(0, 1));
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
@@ -123,8 +123,13 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
       if (layer.estimator == Estimator::weight_perturbation) {
         add_weight_gradient(context, workspace, layer, 0, differences.data(), sums.view());
         expected = reference.weight_sums(index, 0, exact);
-      } else if (layer.estimator == Estimator::node_perturbation) {
+      } else if (perturbs_nodes(layer)) {
         setting.run_to(0, layer.op);
+        if (layer.estimator == Estimator::pooled_perturbation) {
+          RegionGradient regions(context, workspace, layer);
+          regions.count(main_rows(context, workspace, layer));
+          regions.share(0, differences.data());
+        }
         NodeGradient gradient(context, workspace, layer, 0, differences.data(), sums.view());
         gradient.add(main_rows(context, workspace, layer));
         expected = reference.node_sums(index, 0, exact);

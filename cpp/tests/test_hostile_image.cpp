@@ -6,6 +6,7 @@
 
 #include "tests/engine.hpp"
 #include "tests/model_consistency.hpp"
+#include "tests/random_directions.hpp"
 #include "tests/random_network.hpp"
 #include "tests/training_run.hpp"
 
@@ -32,7 +33,7 @@ void train(RandomSource& random, const Model& model) {
   options.mu_weight = options.mu_node = random.pick<int32_t>({1, 64});
   options.scope = static_cast<Scope>(random.integer(0, 1));
   options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.rule = random_rule(random);
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
   options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));

@@ -9,6 +9,7 @@
 #include "core/zo/optimizer_state.hpp"
 #include "reference/moments.hpp"
 #include "tests/random_dag.hpp"
+#include "tests/random_directions.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
 #include "tests/training_run.hpp"
@@ -26,7 +27,7 @@ struct Setting {
     options.queries = 4;
     options.rounding = Rounding::stochastic;
     options.step = Step::normalised;
-    options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+    options.rule = random_rule(random);
     options.sharing = static_cast<Sharing>(random.integer(0, 1));
     options.scope = static_cast<Scope>(random.integer(0, 1));
     options.optimizer = optimizer;

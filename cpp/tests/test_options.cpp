@@ -39,7 +39,9 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.allocation = static_cast<Allocation>(2); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.mu = static_cast<MuRule>(2); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.mu_per_channel = 2; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.rule = static_cast<EstimatorRule>(4); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.rule = static_cast<EstimatorRule>(5); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.regions = 0; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.regions = 17; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.probe_queries = 1; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.probe_queries = 4097; }) == Code::option_value);
 }
@@ -52,4 +54,6 @@ TEST_CASE("what is measured layer by layer needs the scope layer_wise") {
   CHECK(code_of([](Options& o) { o.scope = Scope::model_wise, o.allocation = Allocation::variance; }) ==
         Code::option_scope);
   CHECK(code_of([](Options& o) { o.mu = MuRule::calibrated; }) == Code::ok);
+  CHECK(code_of([](Options& o) { o.rule = EstimatorRule::pooled, o.mu = MuRule::calibrated; }) ==
+        Code::option_measured_pooled);
 }

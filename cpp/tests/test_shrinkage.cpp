@@ -25,7 +25,7 @@ struct Setting {
     samples = random_samples(random, model, random.integer(1, 3));
     options.queries = random.integer(2, 6);
     options.baseline = static_cast<Baseline>(random.integer(0, 1));
-    options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+    options.rule = random_rule(random);
     options.sharing = static_cast<Sharing>(random.integer(0, 1));
     options.train_weights = random.chance(3) ? 0 : 1;
     random_directions(random, options);
@@ -94,9 +94,9 @@ double hadamard_correlation(size_t directions, size_t columns) {
 
 double direction_noise(const Setting& setting, const Layer& layer) {
   if (setting.options.directions != Directions::hadamard) return 1.0;
-  const bool node = layer.estimator == Estimator::node_perturbation;
+  const bool node = perturbs_nodes(layer);
   const int32_t weights = setting.options.train_weights != 0 ? layer.weight_count : 0;
-  const int32_t columns = node ? layer.node_count : weights + layer.channels;
+  const int32_t columns = node ? node_columns(layer) : weights + layer.channels;
   const int32_t directions =
       setting.options.pairs == Pairs::antithetic ? setting.options.queries / 2 : setting.options.queries;
   return hadamard_correlation(static_cast<size_t>(directions), static_cast<size_t>(columns));
@@ -126,6 +126,10 @@ Measured measure(const Setting& setting, const ReferenceEstimate& reference, con
   for (uint32_t n = 0; n < samples; ++n) {
     const std::vector<double> own = reference.differences(index, n);
     std::copy(own.begin(), own.end(), xt::row(all.differences, static_cast<std::ptrdiff_t>(n)).begin());
+    if (layer.estimator == Estimator::pooled_perturbation) {  // sums are 64 times the gradient's
+      all.freedom(n) = noise * share * 64 * 64 * reference.pooled_factor_squares(index, n);
+      continue;
+    }
     all.freedom(n) = noise * (layer.estimator == Estimator::node_perturbation
                                   ? share * node_freedom(setting, reference, layer, index, n)
                                   : elements - 1.0);
@@ -146,8 +150,8 @@ Measured measure(const Setting& setting, const ReferenceEstimate& reference, con
 
 TEST_CASE("the share of noise is the definition's, averaged over the steps with exponential weights") {
   RandomSource random(65);
-  int32_t compared[2] = {0, 0};
-  for (int i = 0; i < 40; ++i) {
+  int32_t compared[4] = {0, 0, 0, 0};
+  for (int i = 0; i < 80; ++i) {
     CAPTURE(i);
     const Setting setting(random);
     TrainingRun run(setting.model, setting.options, trainable_layers(setting.model), setting.samples.count(), {});
@@ -177,6 +181,7 @@ TEST_CASE("the share of noise is the definition's, averaged over the steps with 
   }
   CHECK(compared[0] > 40);
   CHECK(compared[1] > 40);
+  CHECK(compared[static_cast<size_t>(Estimator::pooled_perturbation)] > 40);
 }
 
 TEST_CASE("columns of Hadamard rows are correlated as the matrix says") {

@@ -27,7 +27,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.generator = static_cast<Generator>(random.integer(0, 1));
   options.scope = static_cast<Scope>(random.integer(0, 1));
   options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = static_cast<EstimatorRule>(random.integer(0, 2));
+  options.rule = random_rule(random);
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.rounding = static_cast<Rounding>(random.integer(0, 1));
   options.step = Step::normalised;
@@ -206,6 +206,28 @@ TEST_CASE("a learning rate of 0 changes nothing") {
   CHECK(run.parameters() == before);
 }
 
+TEST_CASE("pooled over regions of one position, node perturbation is as it was") {
+  RandomSource random(39);
+  int32_t changed = 0;
+  for (int i = 0; i < 20; ++i) {
+    CAPTURE(i);
+    Setting setting(random);
+    setting.settings.clear();
+    setting.options.directions = random.chance(2) ? Directions::rademacher : Directions::hadamard;
+    if (setting.options.directions == Directions::rademacher)
+      setting.options.hadamard_index = HadamardIndex::per_sample;
+    setting.options.sparsity = 0.0f;
+    TrainerOptions nodes = setting.options, pooled = setting.options;
+    nodes.rule = EstimatorRule::node;
+    pooled.rule = EstimatorRule::pooled;
+    pooled.regions = 16;
+    const std::vector<int32_t> found = setting.trained(pooled, {});
+    CHECK(found == setting.trained(nodes, {}));
+    changed += found != setting.start();
+  }
+  CHECK(changed > 10);
+}
+
 TEST_CASE("every layer's update is computed on the weights from before the step") {
   RandomSource random(38);
   for (int i = 0; i < 20; ++i) {
@@ -362,7 +384,10 @@ TEST_CASE("open refuses a layer's settings that cannot work") {
   CHECK(code(weight, exact) == Code::ok);
   CHECK(code(node, weight) == Code::ok);
   CHECK(code(exact, exact) == Code::layer_estimator);
-  CHECK(code({3, 1, 1, static_cast<Estimator>(3)}, exact) == Code::layer_estimator);
+  CHECK(code({3, 1, 1, static_cast<Estimator>(4)}, exact) == Code::layer_estimator);
+  CHECK(code({3, 1, 1, Estimator::pooled_perturbation, 0}, exact) == Code::layer_regions);
+  CHECK(code({3, 1, 1, Estimator::pooled_perturbation, 17}, exact) == Code::layer_regions);
+  CHECK(code({3, 1, 1, Estimator::pooled_perturbation, 16}, exact) == Code::ok);
   CHECK(code({0, 1, 1, Estimator::weight_perturbation}, exact) == Code::layer_queries);
   CHECK(code({4097, 1, 1, Estimator::weight_perturbation}, exact) == Code::layer_queries);
   CHECK(code({3, 0, 1, Estimator::weight_perturbation}, exact) == Code::option_mu);

@@ -52,6 +52,7 @@ struct LayerCase {
              options.queries,
              options.mu_weight,
              options.mu_node,
+             {1, 1, 1, 1},
              0.0f};
   }
 
@@ -81,7 +82,8 @@ double weight_gradient(const LayerCase& one, const UpdateInput& input, int32_t c
   }
   const double mean = static_cast<double>(sum) / sum_divisor(one, input);
   if (one.layer.estimator == Estimator::weight_perturbation) return mean / one.layer.mu_weight;
-  return mean / one.layer.mu_node * by_accumulator / static_cast<double>(output_scale);
+  const double unit = one.layer.estimator == Estimator::pooled_perturbation ? 64.0 : 1.0;  // of the sums
+  return mean / unit / one.layer.mu_node * by_accumulator / static_cast<double>(output_scale);
 }
 
 int32_t channel_of(const LayerCase& one, size_t weight) {
@@ -147,13 +149,13 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     one.options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
     one.options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
-    one.layer.estimator = static_cast<Estimator>(random.integer(0, 2));
+    one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
+    one.layer.regions = {4, 4, random.integer(1, 4), 2};
     const UpdateInput input = {static_cast<float>(random.real(0.01, 1.0)), 8, random.chance(2) ? 8 : 1};
     const bool exact = one.layer.estimator == Estimator::closed_form;
     const auto mode = one.options.gradient_norm_scaling;
     const double k = one.layer.queries * (mode == GradientNormScaling::queries_and_samples ? 8.0 : 1.0);
-    const double dimension =
-        one.layer.estimator == Estimator::node_perturbation ? one.layer.node_count : one.layer.weight_count;
+    const double dimension = perturbs_nodes(one.layer) ? node_columns(one.layer) : one.layer.weight_count;
     const double norm_scaling =
         mode == GradientNormScaling::none || exact ? 1.0 : reference::gradient_norm_scaling(k, dimension);
 

@@ -105,7 +105,11 @@ std::vector<LayerSettings> random_settings(RandomSource& random, const Model& mo
     if (options.pairs == Pairs::antithetic) one.queries += one.queries % 2;
     one.mu_weight = random.integer(1, 8);
     one.mu_node = random.integer(1, 8);
-    if (one.estimator != Estimator::closed_form) one.estimator = static_cast<Estimator>(random.integer(0, 1));
+    if (one.estimator != Estimator::closed_form) {
+      one.estimator = random.pick<Estimator>(
+          {Estimator::weight_perturbation, Estimator::node_perturbation, Estimator::pooled_perturbation});
+    }
+    one.regions = random.integer(1, 6);
     all.push_back(one);
   }
   return all;

@@ -146,7 +146,9 @@ float GradientPass::noise() const {
     return share * freedom * in_squared_losses(difference_squares(memory_.options, losses_.averages(), queries));
   }
   const bool node = perturbs_nodes(layer_);
-  const float inputs = memory_.options.train_weights == 0 ? 1.0f : active_share(memory_.options, layer_);
+  const bool pooled = layer_.estimator == Estimator::pooled_perturbation;
+  const float unit = pooled ? static_cast<float>(1 << (2 * share_bits)) : 1.0f;
+  const float inputs = unit * (memory_.options.train_weights == 0 ? 1.0f : active_share(memory_.options, layer_));
   float noise = 0.0f;
   for (int32_t n = 0; n < samples_; ++n) {
     const float squares = in_squared_losses(difference_squares(memory_.options, differences(n), queries));

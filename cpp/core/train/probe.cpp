@@ -59,6 +59,7 @@ Status Probe::check(const LayerSettings* settings, int32_t samples) const {
   for (int32_t i = 0; i < setup.layer_count; ++i) {
     const int32_t op = memory_.layers[i].op;
     PMT_RETURN_IF_ERROR(check_settings(*setup.model, op, memory_.options, settings[i]));
+    if (settings[i].estimator == Estimator::pooled_perturbation) return {Code::option_measured_pooled, op};
     if (settings[i].queries < 2 || settings[i].queries > memory_.probe_queries()) return {Code::option_probe, op};
   }
   return {};

@@ -19,7 +19,7 @@ struct LayerSettings {
   int32_t mu_weight;  // 1..64
   int32_t mu_node;
   Estimator estimator;
-  int32_t regions;  // along each side of the plane: 1..16; pooled node perturbation
+  int32_t regions = 1;  // along each side of the plane: 1..16; pooled node perturbation
 };
 static_assert(sizeof(LayerSettings) == 20, "written into the firmware's data file as it is");
 

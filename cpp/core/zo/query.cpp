@@ -120,9 +120,7 @@ class Queries {
     return {context_, workspace_, layer, id_of(query), purpose};
   }
 
-  NodeSigns node_signs(const Layer& layer, int32_t query) const {
-    return {context_, workspace_, layer, id_of(query)};
-  }
+  NodeSigns node_signs(const Layer& layer, int32_t query) const { return {context_, workspace_, layer, id_of(query)}; }
 
   struct Nodes {
     const int8_t* first;

@@ -8,8 +8,7 @@ namespace {
 
 struct Sizes {
   int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, transforms = 0,
-          queries = 0, images = 1,
-          region_columns = 0, patch_sums = 0;
+          queries = 0, images = 1, region_columns = 0, patch_sums = 0;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
