@@ -74,7 +74,7 @@ py::list layer_list(const HostTrainer& host) {
     d["queries"] = layer.queries;
     d["mu_weight"] = layer.mu_weight;
     d["mu_node"] = layer.mu_node;
-    d["regions"] = std::max(layer.regions.rows, layer.regions.columns);
+    d["regions"] = std::max(layer.region_rows, layer.region_columns);
     list.append(d);
   }
   return list;

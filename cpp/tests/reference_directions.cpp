@@ -22,7 +22,7 @@ int8_t way(double value, double mu, double low, double high) {
 }
 
 size_t region_columns(const Layer& layer) {
-  return static_cast<size_t>(layer.channels * layer.regions.rows * layer.regions.columns);
+  return static_cast<size_t>(layer.channels * layer.region_rows * layer.region_columns);
 }
 
 size_t columns_of(const TrainerOptions& options, const Layer& layer) {

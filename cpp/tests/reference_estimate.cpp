@@ -91,7 +91,7 @@ reference::Vector<int32_t> ReferenceEstimate::channel_mu(const Layer& layer) con
 reference::Vector<int8_t> ReferenceEstimate::node_signs(const Layer& layer, const QueryId& id) const {
   if (layer.estimator == Estimator::node_perturbation)
     return direction(layer, id, Purpose::node_signs, layer.node_count);
-  const Regions& regions = layer.regions;
+  const Regions regions = regions_of(model_, layer);
   const auto drawn = direction(layer, id, Purpose::node_signs, layer.channels * regions.rows * regions.columns);
   const auto size = [](int32_t value) { return static_cast<size_t>(value); };
   xt::xtensor<int8_t, 3> signs = xt::zeros<int8_t>({size(regions.rows), size(regions.columns), size(layer.channels)});
@@ -183,7 +183,7 @@ xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint
   const OpRecord& op = model_.op(layer.op);
   const reference::Image& nodes = clean_[sample][op.output];
   const bool pooled = layer.estimator == Estimator::pooled_perturbation;
-  const Regions& regions = layer.regions;
+  const Regions regions = regions_of(model_, layer);
   const auto size = [](int32_t value) { return static_cast<size_t>(value); };
   const size_t height = pooled ? size(regions.rows) : nodes.shape(0);
   const size_t width = pooled ? size(regions.columns) : nodes.shape(1);
@@ -214,7 +214,7 @@ double ReferenceEstimate::pooled_factor_squares(int32_t index, uint32_t sample) 
   return reference::pooled_factor_squares(
       input, model_.input_of(op).zero_point, op.kind == OpKind::fully_connected ? whole : window,
       clean_[sample][op.output], op.clamp_min, op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}),
-      static_cast<size_t>(one.regions.rows), static_cast<size_t>(one.regions.columns),
+      static_cast<size_t>(one.region_rows), static_cast<size_t>(one.region_columns),
       op.kind == OpKind::depthwise_conv2d, options_.train_weights == 0);
 }
 

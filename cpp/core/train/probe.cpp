@@ -36,7 +36,7 @@ void Probe::apply(int32_t layer, const LayerSettings& settings) {
   probed.estimator = settings.estimator;
   probed.queries = settings.queries;
   probed.mu_weight = settings.mu_weight;
-  probed.mu_node = settings.mu_node;
+  probed.mu_node = static_cast<int16_t>(settings.mu_node);
 }
 
 // Summed sample by sample.

@@ -178,12 +178,12 @@ void NodeGradient::node_sums(int32_t begin, int32_t end) {
     directions_.next((end - begin) * layer_.channels);
     return;
   }
-  const Regions& regions = layer_.regions;
+  const Regions regions = regions_of(context_.model(), layer_);
   const auto bytes = static_cast<uint32_t>(layer_.channels) * sizeof(int32_t);
   int32_t* gradient = workspace_.sign_sums;
   for (int32_t x = begin; x < end; ++x, gradient += layer_.channels) {
     const int32_t region = regions.row_at(y_) * regions.columns + regions.column_at(x);
-    __builtin_memcpy(gradient, workspace_.region_shares + region * layer_.channels, bytes);
+    __builtin_memcpy(gradient, workspace_.region_values + region * layer_.channels, bytes);
   }
 }
 

@@ -40,7 +40,7 @@ void add_weight_gradient(const StepContext& context, const Workspace& workspace,
 
 // Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
 // output is saturated, times the input patches. Rows come in order, each once. Pooled, the node gradients are
-// the shares of RegionGradient in workspace.region_shares.
+// the shares of RegionGradient in workspace.region_values.
 class NodeGradient {
  public:
   NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,

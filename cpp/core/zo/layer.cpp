@@ -66,14 +66,15 @@ Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, 
           storage.bias,
           settings.queries,
           settings.mu_weight,
-          settings.mu_node,
-          regions_of(model, op, settings.regions),
+          static_cast<int16_t>(settings.mu_node),
+          static_cast<uint8_t>(clamp(settings.regions, 1, out.height)),
+          static_cast<uint8_t>(clamp(settings.regions, 1, out.width)),
           options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
 }
 
-Regions regions_of(const Model& model, int32_t op, int32_t side) {
-  const TensorRecord& out = model.output_of(model.op(op));
-  return {out.height, out.width, clamp(side, 1, out.height), clamp(side, 1, out.width)};
+Regions regions_of(const Model& model, const Layer& layer) {
+  const TensorRecord& out = model.output_of(model.op(layer.op));
+  return {out.height, out.width, layer.region_rows, layer.region_columns};
 }
 
 float mean_weight_scale(const Model& model, const OpRecord& op) {

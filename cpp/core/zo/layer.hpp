@@ -46,9 +46,9 @@ struct Layer {
   int32_t* bias;
   int32_t queries;  // the settings', or the coordinates moved one by one
   int32_t mu_weight;
-  int32_t mu_node;
-  Regions regions;
-  float mean_scale;  // of the live channels' weights; 0 where all channels have the same mu
+  int16_t mu_node;
+  uint8_t region_rows, region_columns;  // pooled node perturbation
+  float mean_scale;                     // of the live channels' weights; 0 where all channels have the same mu
 };
 template <>
 inline constexpr size_t size_on_device<Layer> = 44;
@@ -60,11 +60,11 @@ inline bool perturbs_nodes(const Layer& layer) {
 
 // Values in which a query moves a layer's nodes: one a node, or pooled, one a channel and region.
 inline int32_t node_columns(const Layer& layer) {
-  return layer.estimator == Estimator::pooled_perturbation ? layer.channels * layer.regions.count() : layer.node_count;
+  return layer.estimator == Estimator::pooled_perturbation ? layer.channels * layer.region_rows * layer.region_columns
+                                                           : layer.node_count;
 }
 
-// The regions of an op's output, `side` along each side or as many as there are nodes.
-Regions regions_of(const Model& model, int32_t op, int32_t side);
+Regions regions_of(const Model& model, const Layer& layer);
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {

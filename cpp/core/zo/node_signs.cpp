@@ -17,14 +17,17 @@ void repeat(const int8_t* pattern, int32_t period, int32_t first, int32_t count,
 }  // namespace
 
 NodeSigns::NodeSigns(const StepContext& context, const Workspace& workspace, const Layer& layer, const QueryId& id)
-    : direction_(context, workspace, layer, id, Purpose::node_signs), layer_(layer), regions_(nullptr) {
+    : direction_(context, workspace, layer, id, Purpose::node_signs),
+      channels_(layer.channels),
+      regions_(regions_of(context.model(), layer)) {
   if (layer.estimator != Estimator::pooled_perturbation) return;
-  direction_.next(context.kernels(), node_columns(layer), workspace.region_signs);
-  regions_ = workspace.region_signs;
+  int8_t* signs = workspace.region_signs();
+  direction_.next(context.kernels(), node_columns(layer), signs);
+  signs_ = signs;
 }
 
 void NodeSigns::next(const Kernels& kernels, int32_t count, int8_t* values) {
-  if (regions_ == nullptr) {
+  if (signs_ == nullptr) {
     direction_.next(kernels, count, values);
     return;
   }
@@ -33,16 +36,14 @@ void NodeSigns::next(const Kernels& kernels, int32_t count, int8_t* values) {
 
 // At most to the end of the region's part of the row.
 int32_t NodeSigns::next_of_region(int32_t count, int8_t* values) {
-  const Regions& regions = layer_.regions;
-  const int32_t channels = layer_.channels, column = regions.column_at(x_);
-  const int32_t region = regions.row_at(y_) * regions.columns + column;
-  const int32_t left = (regions.column_end(column) - x_) * channels - channel_;
+  const int32_t column = regions_.column_at(x_), region = regions_.row_at(y_) * regions_.columns + column;
+  const int32_t left = (regions_.column_end(column) - x_) * channels_ - channel_;
   const int32_t run = count < left ? count : left;
-  repeat(regions_ + region * channels, channels, channel_, run, values);
-  const int32_t at = x_ * channels + channel_ + run;
-  x_ = at / channels;
-  channel_ = at % channels;
-  if (x_ == regions.width) {
+  repeat(signs_ + region * channels_, channels_, channel_, run, values);
+  const int32_t at = x_ * channels_ + channel_ + run;
+  x_ = at / channels_;
+  channel_ = at % channels_;
+  if (x_ == regions_.width) {
     x_ = 0;
     ++y_;
   }

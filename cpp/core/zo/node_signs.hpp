@@ -17,8 +17,9 @@ class NodeSigns {
   int32_t next_of_region(int32_t count, int8_t* values);
 
   Direction direction_;
-  const Layer& layer_;
-  const int8_t* regions_;  // of every region, all channels; null unless pooled
+  const int32_t channels_;
+  const Regions regions_;
+  const int8_t* signs_ = nullptr;  // every region's, all channels of each; none unless pooled
   int32_t y_ = 0, x_ = 0, channel_ = 0;
 };
 

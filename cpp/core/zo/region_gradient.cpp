@@ -5,6 +5,10 @@
 namespace pmt {
 namespace {
 
+bool measures_noise(const TrainerOptions& options) {
+  return options.gradient_norm_scaling == GradientNormScaling::measured;
+}
+
 bool is_depthwise(const StepContext& context, const Layer& layer) {
   return context.model().op(layer.op).kind == OpKind::depthwise_conv2d;
 }
@@ -22,26 +26,30 @@ int64_t area(const Regions& regions, int32_t region) {
 }  // namespace
 
 RegionGradient::RegionGradient(const StepContext& context, const Workspace& workspace, const Layer& layer)
-    : context_(context), workspace_(workspace), layer_(layer), taps_(patch_sum_count(context.model(), layer)) {
+    : context_(context),
+      workspace_(workspace),
+      layer_(layer),
+      regions_(regions_of(context.model(), layer)),
+      patch_sums_(measures_noise(*context.options) ? workspace.region_values + node_columns(layer) : nullptr),
+      taps_(patch_sum_count(context.model(), layer)) {
   const auto columns = static_cast<uint32_t>(node_columns(layer));
-  __builtin_memset(workspace.region_shares, 0, columns * sizeof(int32_t));
-  if (workspace.patch_sums == nullptr) return;
-  __builtin_memset(workspace.patch_sums, 0,
-                   static_cast<uint32_t>(taps_) * static_cast<uint32_t>(layer.regions.count()) * sizeof(int32_t));
+  __builtin_memset(workspace.region_values, 0, columns * sizeof(int32_t));
+  if (patch_sums_ == nullptr) return;
+  __builtin_memset(patch_sums_, 0,
+                   static_cast<uint32_t>(taps_) * static_cast<uint32_t>(regions_.count()) * sizeof(int32_t));
 }
 
 void RegionGradient::count(const LayerRows& rows) {
   const OpRecord& op = context_.model().op(layer_.op);
-  const Regions& regions = layer_.regions;
   const int8_t* nodes = rows.output;
   for (int32_t y = 0; y < rows.shape.out.height; ++y, ++y_) {
-    for (int32_t x = 0; x < regions.width; ++x, nodes += layer_.channels) {
-      const int32_t region = regions.row_at(y_) * regions.columns + regions.column_at(x);
-      int32_t* counts = workspace_.region_shares + region * layer_.channels;
+    for (int32_t x = 0; x < regions_.width; ++x, nodes += layer_.channels) {
+      const int32_t region = regions_.row_at(y_) * regions_.columns + regions_.column_at(x);
+      int32_t* counts = workspace_.region_values + region * layer_.channels;
       for (int32_t c = 0; c < layer_.channels; ++c) {
         counts[c] += nodes[c] > op.clamp_min && nodes[c] < op.clamp_max ? 1 : 0;
       }
-      if (workspace_.patch_sums != nullptr) add_patch(rows, y, x, region);
+      if (patch_sums_ != nullptr) add_patch(rows, y, x, region);
     }
   }
 }
@@ -52,7 +60,7 @@ void RegionGradient::add_patch(const LayerRows& rows, int32_t y, int32_t x, int3
   const Window window = flat ? Window{in.height, in.width, 1, 1, 0, 0} : rows.shape.window;
   const int32_t zero_point = context_.model().input_of(context_.model().op(layer_.op)).zero_point;
   const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
-  int32_t* sums = workspace_.patch_sums + region * taps_;
+  int32_t* sums = patch_sums_ + region * taps_;
   for (int32_t ky = 0; ky < window.kernel_h; ++ky) {
     for (int32_t kx = 0; kx < window.kernel_w; ++kx, sums += in.channels) {
       const int32_t row = top + ky, column = left + kx;
@@ -70,10 +78,10 @@ int64_t RegionGradient::factor_squares() const {
   const bool depthwise = is_depthwise(context_, layer_);
   const int32_t multiplier = depthwise ? layer_.channels / inputs : 1;
   int64_t total = 0;
-  for (int32_t region = 0; region < layer_.regions.count(); ++region) {
-    const int32_t* counts = workspace_.region_shares + region * layer_.channels;
-    const int32_t* sums = workspace_.patch_sums + region * taps_;
-    const int64_t positions = area(layer_.regions, region);
+  for (int32_t region = 0; region < regions_.count(); ++region) {
+    const int32_t* counts = workspace_.region_values + region * layer_.channels;
+    const int32_t* sums = patch_sums_ + region * taps_;
+    const int64_t positions = area(regions_, region);
     const auto squares = [&](int32_t first, int32_t step) {
       int64_t sum = 0;
       for (int32_t k = first; k < taps_; k += step) sum += int64_t{sums[k]} * sums[k];
@@ -92,7 +100,7 @@ void RegionGradient::share(uint32_t sample, const int32_t* differences) {
   DirectionSums directions(context_, workspace_, layer_, sample, differences);
   directions.open(Purpose::node_signs);
   const int32_t columns = node_columns(layer_);
-  int32_t* shares = workspace_.region_shares;
+  int32_t* shares = workspace_.region_values;
   for (int32_t done = 0; done < columns; done += gradient_chunk) {
     const int32_t chunk = columns - done < gradient_chunk ? columns - done : gradient_chunk;
     directions.next(chunk);

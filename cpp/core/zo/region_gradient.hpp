@@ -21,7 +21,7 @@ class RegionGradient {
   // gradient by a channel's region and that by the weight.
   int64_t factor_squares() const;
 
-  // Turns the counts in workspace.region_shares into one sample's shares.
+  // Turns the counts in workspace.region_values into one sample's shares.
   void share(uint32_t sample, const int32_t* differences);
 
  private:
@@ -30,7 +30,9 @@ class RegionGradient {
   const StepContext& context_;
   const Workspace& workspace_;
   const Layer& layer_;
-  const int32_t taps_;  // of a patch: of one channel's weights or, depthwise, of all
+  const Regions regions_;
+  int32_t* const patch_sums_;  // behind the shares; null where the step's noise is not measured
+  const int32_t taps_;         // of a patch: of one channel's weights or, depthwise, of all
   int32_t y_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 struct Sizes {
   int32_t scratch = 0, weight_tile = 0, channels = 0, signs = 0, sign_sums = 0, streams = 0, transforms = 0,
-          queries = 0, images = 1, region_columns = 0, patch_sums = 0;
+          queries = 0, images = 1, region_values = 0;
 };
 
 void grow(int32_t& size, int32_t needed) { size = size < needed ? needed : size; }
@@ -63,8 +63,9 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
     grow(sizes.sign_sums, nodes);
   }
   if (layer.estimator == Estimator::pooled_perturbation) {
-    grow(sizes.region_columns, node_columns(layer));
-    grow(sizes.patch_sums, patch_sum_count(*network.model, layer) * layer.regions.count());
+    const bool measured = setup.options->gradient_norm_scaling == GradientNormScaling::measured;
+    const int32_t patches = patch_sum_count(*network.model, layer) * layer.region_rows * layer.region_columns;
+    grow(sizes.region_values, node_columns(layer) + (measured ? patches : 0));
     grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
   }
   if (!probed) return;
@@ -144,10 +145,7 @@ Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {
   workspace.signs = arena.take<int8_t>(sizes.signs, alignment);
   workspace.sign_sums = reinterpret_cast<int32_t*>(workspace.weight_tile);
   workspace.streams = arena.take<SignStream>(MemoryPart::tables, sizes.streams);
-  const bool measured = setup.options->gradient_norm_scaling == GradientNormScaling::measured;
-  workspace.region_signs = arena.take<int8_t>(sizes.region_columns);
-  workspace.region_shares = arena.take<int32_t>(sizes.region_columns);
-  workspace.patch_sums = measured && sizes.patch_sums > 0 ? arena.take<int32_t>(sizes.patch_sums) : nullptr;
+  workspace.region_values = arena.take<int32_t>(sizes.region_values);
   workspace.transforms = arena.take<int32_t>(sizes.transforms);
   workspace.masks = take_masks(arena, setup);
   // In a compact plan the trainer keeps the head's gradient for every sample.

@@ -8,17 +8,20 @@
 namespace pmt {
 
 struct Workspace : Activations {
-  int8_t* weight_tile;     // perturbed weights, packed where the kernels pack; see tile()
-  int32_t* bias_tile;      // perturbed biases
-  int8_t* signs;           // one tile, one row of nodes or one chunk of weights
-  int32_t* sign_sums;      // one row of nodes or one chunk of weights
-  SignStream* streams;     // Rademacher: one per direction
-  int8_t* region_signs;    // pooled: one query's, one a channel and region
-  int32_t* region_shares;  // pooled: one sample's gradient, and the counts it is shared out by
-  int32_t* patch_sums;     // pooled, where the step's noise is measured: one patch a region
+  int8_t* weight_tile;  // perturbed weights, packed where the kernels pack; see tile()
+  int32_t* bias_tile;   // perturbed biases
+  int8_t* signs;        // one tile, one row of nodes or one chunk of weights
+  int32_t* sign_sums;   // one row of nodes or one chunk of weights
+  SignStream* streams;  // Rademacher: one per direction
+  // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
+  // Behind them, where the step's noise is measured, sums of one patch a region.
+  int32_t* region_values;
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
   int32_t* head_gradient;  // one per class; none in a compact plan
+
+  // Pooled, one a channel and region: a query's; it is over before a gradient needs the place.
+  int8_t* region_signs() const { return reinterpret_cast<int8_t*>(region_values); }
 
   // Perturbed weights of the layer that is queried. In a compact plan, among the activations.
   int8_t* tile(const Plan& plan) const {
@@ -27,7 +30,7 @@ struct Workspace : Activations {
   }
 };
 template <>
-inline constexpr size_t size_on_device<Workspace> = 56;
+inline constexpr size_t size_on_device<Workspace> = 60;
 
 // Weights of a chunk of the weight gradient, and nodes of a query, or of the node gradient, at once.
 constexpr int32_t gradient_chunk = 512;
