@@ -11,6 +11,7 @@ from networks import residual_network
 from required import need
 
 import pmt
+from pmt.datasets import image_layouts
 from pmt.firmware.export import export
 
 pytest_plugins = ["workers"]
@@ -24,6 +25,13 @@ def shared() -> Path:
     hint = "set PMT_SHARED to the one with models/, data/ and golden/"
     need(folder.is_dir(), f"no folder {folder}: {hint}")
     return folder
+
+
+@pytest.fixture
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two methods and two official data sets: a help's golden shows how names are listed."""
+    monkeypatch.setattr("pmt.methods.METHODS", ("default", "mezo"))
+    monkeypatch.setattr("pmt.datasets.image_layouts.OFFICIAL", image_layouts.OFFICIAL[:2])
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ from cli_files import check_golden, program, write_data, write_model
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset, load, save_npz
+from pmt.datasets.image_layouts import OFFICIAL
+from pmt.firmware.export import targets
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +51,18 @@ def without_options(text: str) -> str:
         "download",
     ],
 )
+@pytest.mark.usefixtures("few_names")
 def test_help_says_units_and_defaults(command, capsys):
     assert main([*command.split(), "--help"]) == 0
     check_golden(f"help_{command or 'pmt'}.txt", without_options(capsys.readouterr().out))
+
+
+def test_help_names_every_official_data_set(capsys):
+    assert main(["eval", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    *titles, last = (layout.title for layout in OFFICIAL)
+    assert titles[:2] == ["Stanford Cars", "CUB-200-2011"]
+    assert f"the official files of {', '.join(titles)} or {last}, one .npz file" in shown
 
 
 def test_version(capsys):
@@ -208,9 +219,8 @@ BAD_INPUT = {
         "create it"
     ),
     "target": ("export {model} --data {data} --target toaster --out {out}",
-               "target='toaster' is unknown; choose one of generic, qemu-mps2-an500, "
-               "stm32f746g-disco, stm32h7b3i-dk, or give the path of a TOML file that describes a "
-               "board"),
+               f"target='toaster' is unknown; choose one of {', '.join(targets())}, or give the "
+               "path of a TOML file that describes a board"),
     "export without data": (
         "export {model} --target qemu-mps2-an500 --out {out}",
         "--data is missing: the firmware needs images; see `pmt export --help`",

@@ -45,6 +45,7 @@ def run(data: Path, out: Path, *more: str) -> int:
     return main(["corrupt", str(data), "--name", ",".join(NAMES), "--out", str(out), *more])
 
 
+@pytest.mark.usefixtures("few_names")
 def test_help(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("pmt.cli.corrupt.names", lambda: ("contrast", "fog"))

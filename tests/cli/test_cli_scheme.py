@@ -32,6 +32,7 @@ def written(tmp_path) -> UpdateScheme:
     return UpdateScheme.load(tmp_path / "scheme.json", model)
 
 
+@pytest.mark.usefixtures("few_names")
 def test_help_says_units_and_defaults(capsys):
     assert main(["scheme", "--help"]) == 0
     check_golden("help_scheme.txt", capsys.readouterr().out)

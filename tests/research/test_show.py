@@ -40,6 +40,7 @@ def plain(rows: int, columns: int, height: int, width: int) -> Sheet:
     )
 
 
+@pytest.mark.usefixtures("few_names")
 def test_help(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["show", "--help"]) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pmt
 from pmt import corruptions, methods
 from pmt.corruptions import CONSTANTS
+from pmt.datasets.image_layouts import official_titles
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
@@ -71,14 +72,6 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-DATA_HELP = (
-    "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz and "
-    "test.npz, of images (train/CLASS/*.png), the official files of Stanford Cars, CUB-200-2011, "
-    "Flowers-102, Food-101, Oxford-IIIT Pets or Visual Wake Words, one .npz file, the name of a "
-    "data set fetched by `pmt download`, or the word 'bundled'"
-)
-
-
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     """Return an argument type: whole numbers from ``low`` to ``high`` (or without end)."""
     rule = f"{low} or more" if high is None else f"{low}..{high}"
@@ -130,6 +123,16 @@ def load_model(arguments: argparse.Namespace) -> Model:
     return pmt.load(arguments.model, **importer_options(arguments))
 
 
+def data_help() -> str:
+    """Return what may be given as a data set."""
+    return (
+        "folder of CIFAR-10 or CIFAR-100 (python or binary), of MNIST-like idx files, of train.npz "
+        "and test.npz, of images (train/CLASS/*.png), the official files of "
+        f"{official_titles()}, one .npz file, the name of a data set fetched by `pmt download`, or "
+        "the word 'bundled'"
+    )
+
+
 def add_data(
     parser: argparse.ArgumentParser,
     *,
@@ -142,7 +145,7 @@ def add_data(
         "--data",
         metavar="DIR",
         required=required,
-        help=f"{DATA_HELP}. Images of another size than the model's input are resized",
+        help=f"{data_help()}. Images of another size than the model's input are resized",
     )
     add_coarse_labels(group)
     group.add_argument(

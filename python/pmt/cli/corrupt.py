@@ -6,7 +6,6 @@ import argparse
 
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
-    DATA_HELP,
     add_coarse_labels,
     add_constants,
     add_corruption_seed,
@@ -16,6 +15,7 @@ from pmt.cli.arguments import (
     checked_constants,
     chosen_corruptions,
     chosen_labels,
+    data_help,
     integer,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, complain
@@ -33,7 +33,7 @@ goes on, and makes no array twice."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("data", metavar="DATA", help=data_help())
     parser.add_argument(
         "--name",
         metavar="NAMES",

@@ -9,7 +9,6 @@ from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
-    DATA_HELP,
     add_coarse_labels,
     add_constants,
     add_corruption_seed,
@@ -20,6 +19,7 @@ from pmt.cli.arguments import (
     chosen_corruptions,
     chosen_labels,
     chosen_severities,
+    data_help,
     integer,
 )
 from pmt.cli.output import Output, check_folder
@@ -36,7 +36,7 @@ enlarged by a whole factor. Where DATA is or holds a CIFAR-10-C folder, its arra
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("data", metavar="DATA", help=data_help())
     parser.add_argument("--out", metavar="PATH", required=True, help="file to write, .png")
     parser.add_argument(
         "--corruptions",

@@ -105,18 +105,25 @@ def _image_files(class_folder: Path) -> list[Path]:
 
 
 class _Layout(NamedTuple):
+    title: str
     has: Callable[[Path], bool]
     list_files: Callable[[Path, str], ImageFiles]
 
 
 OFFICIAL = (
-    _Layout(has_stanford_cars, list_stanford_cars),
-    _Layout(has_cub200, list_cub200),
-    _Layout(has_flowers102, list_flowers102),
-    _Layout(has_food101, list_food101),
-    _Layout(has_oxford_pets, list_oxford_pets),
-    _Layout(has_visual_wake_words, list_visual_wake_words),
+    _Layout("Stanford Cars", has_stanford_cars, list_stanford_cars),
+    _Layout("CUB-200-2011", has_cub200, list_cub200),
+    _Layout("Flowers-102", has_flowers102, list_flowers102),
+    _Layout("Food-101", has_food101, list_food101),
+    _Layout("Oxford-IIIT Pets", has_oxford_pets, list_oxford_pets),
+    _Layout("Visual Wake Words", has_visual_wake_words, list_visual_wake_words),
 )
+
+
+def official_titles() -> str:
+    """Name the data sets whose official files are read."""
+    *titles, last = (layout.title for layout in OFFICIAL)
+    return f"{', '.join(titles)} or {last}"
 
 
 def find_image_files(

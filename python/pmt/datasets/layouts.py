@@ -18,7 +18,7 @@ from pmt.datasets.decoding import have_one_size
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.idx import has_idx, read_idx
 from pmt.datasets.image_files import ImageFiles
-from pmt.datasets.image_layouts import SPLITS, find_image_files
+from pmt.datasets.image_layouts import SPLITS, find_image_files, official_titles
 from pmt.datasets.npz import read_npz
 from pmt.datasets.picture import Fit, resized
 from pmt.datasets.storage import located
@@ -27,8 +27,7 @@ LABELS = ("fine", "coarse")
 LAYOUTS = (
     "CIFAR-10 binary (data_batch_1.bin) or python (data_batch_1), CIFAR-100 binary (train.bin) or "
     "python (train), MNIST idx (train-images-idx3-ubyte[.gz]), train.npz and test.npz, one .npz "
-    "file, the official files of Stanford Cars, CUB-200-2011, Flowers-102, Food-101, "
-    "Oxford-IIIT Pets or Visual Wake Words, or an image folder (train/CLASS/*.png)"
+    f"file, the official files of {official_titles()}, or an image folder (train/CLASS/*.png)"
 )
 
 
