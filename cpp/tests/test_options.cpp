@@ -15,6 +15,10 @@ Code code_of(Edit edit) {
   return check_options(options).code;
 }
 
+// The first value behind the words.
+template <typename Enumeration>
+constexpr Enumeration beyond = static_cast<Enumeration>(words<Enumeration>.count);
+
 }  // namespace
 
 TEST_CASE("the default options are valid") { CHECK(check_options(TrainerOptions{}).ok()); }
@@ -29,17 +33,17 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.mu_node = 65; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.seed = 0; }) == Code::ok);
   CHECK(code_of([](Options& o) { o.seed = 0, o.generator = Generator::xorshift32; }) == Code::option_seed);
-  CHECK(code_of([](Options& o) { o.generator = static_cast<Generator>(2); }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.scope = static_cast<Scope>(2); }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.step = static_cast<Step>(7); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.generator = beyond<Generator>; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.scope = beyond<Scope>; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.step = beyond<Step>; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.train_bias = 2; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.node_ratio = 0.0f; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.node_ratio = std::numeric_limits<float>::quiet_NaN(); }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.weight_tile_bytes = -1; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.allocation = static_cast<Allocation>(2); }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.mu = static_cast<MuRule>(2); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.allocation = beyond<Allocation>; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.mu = beyond<MuRule>; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.mu_per_channel = 2; }) == Code::option_value);
-  CHECK(code_of([](Options& o) { o.rule = static_cast<EstimatorRule>(5); }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.rule = beyond<EstimatorRule>; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 0; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 17; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.probe_queries = 1; }) == Code::option_value);

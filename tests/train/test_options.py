@@ -221,7 +221,7 @@ def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixtur
 
 def test_help_is_laid_out_as_declared():
     parser = argparse.ArgumentParser(prog="pmt train", add_help=False)
-    kept = ("epochs", "learning_rate", "seed", "directions", "sparsity", "node_ratio", "train_bias")
+    kept = ("epochs", "learning_rate", "seed", "pairs", "sparsity", "node_ratio", "train_bias")
     add_training_options(parser, without=[name for name in DECLARED if name not in kept])
     check_golden("help_options.txt", parser.format_help())
 
