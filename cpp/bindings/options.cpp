@@ -1,5 +1,6 @@
 #include <pybind11/native_enum.h>
 
+#include "core/base/arithmetic.hpp"
 #include "core/zo/layer.hpp"
 #include "register.hpp"
 #include "words.hpp"
@@ -27,6 +28,9 @@ py::dict option_values() {
   return values;
 }
 
+// What does not fit stays out of every range.
+int16_t narrowed(int32_t mu) { return static_cast<int16_t>(clamp(mu, INT16_MIN, INT16_MAX)); }
+
 }  // namespace
 
 std::string option_name(int32_t index) {
@@ -46,7 +50,7 @@ void register_options(py::module_& m) {
       .finalize();
   py::class_<LayerSettings>(m, "LayerSettings", "What may differ from layer to layer.")
       .def(py::init([](int32_t queries, int32_t mu_weight, int32_t mu_node, Estimator estimator, int32_t regions) {
-             return LayerSettings{queries, mu_weight, mu_node, estimator, regions};
+             return LayerSettings{queries, narrowed(mu_weight), narrowed(mu_node), estimator, regions};
            }),
            py::kw_only(), py::arg("queries"), py::arg("mu_weight"), py::arg("mu_node"), py::arg("estimator"),
            py::arg("regions") = 1)

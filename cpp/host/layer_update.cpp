@@ -7,7 +7,8 @@ void update_layer(const HostModel& host, const TrainerOptions& options, int32_t 
   const Access::Shared use(host.access());
   check(check_options(options));
   if (options.optimizer != Optimizer::sgd) check({Code::optimizer_state});
-  const LayerSettings settings = {options.queries, options.mu_weight, options.mu_node, Estimator::weight_perturbation};
+  const LayerSettings settings = {options.queries, static_cast<int16_t>(options.mu_weight),
+                                  static_cast<int16_t>(options.mu_node), Estimator::weight_perturbation};
   check(check_settings(host.model(), op, options, settings));
   const Layer layer = make_layer(host.model(), op, options, settings, parameters);
   const StepContext context = {&host.network(), &host.plan(), &options, &layer, 1, step};

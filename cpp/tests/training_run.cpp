@@ -103,8 +103,8 @@ std::vector<LayerSettings> random_settings(RandomSource& random, const Model& mo
     LayerSettings one = default_settings(model, op, options);
     if (options.scope == Scope::layer_wise) one.queries = random.integer(2, 9);
     if (options.pairs == Pairs::antithetic) one.queries += one.queries % 2;
-    one.mu_weight = random.integer(1, 8);
-    one.mu_node = random.integer(1, 8);
+    one.mu_weight = static_cast<int16_t>(random.integer(1, 8));
+    one.mu_node = static_cast<int16_t>(random.integer(1, 8));
     if (one.estimator != Estimator::closed_form) {
       one.estimator = random.pick<Estimator>(
           {Estimator::weight_perturbation, Estimator::node_perturbation, Estimator::pooled_perturbation});

@@ -84,7 +84,8 @@ class Calibration {
       result_.settings[i].queries = options_.probe_queries;
       if (exact(i)) continue;
       if (all != Estimator::closed_form) result_.settings[i].estimator = all;
-      if (calibrated()) result_.settings[i].mu_weight = result_.settings[i].mu_node = probe_mu[which];
+      if (calibrated())
+        result_.settings[i].mu_weight = result_.settings[i].mu_node = static_cast<int16_t>(probe_mu[which]);
     }
     return result_.settings;
   }
@@ -125,10 +126,10 @@ class Calibration {
     if (exact(index)) return;
     const bool both = options_.rule == EstimatorRule::measured;
     if (both || settings.estimator == Estimator::weight_perturbation) {
-      settings.mu_weight = choice(index, Estimator::weight_perturbation).mu;
+      settings.mu_weight = static_cast<int16_t>(choice(index, Estimator::weight_perturbation).mu);
     }
     if (both || settings.estimator == Estimator::node_perturbation) {
-      settings.mu_node = choice(index, Estimator::node_perturbation).mu;
+      settings.mu_node = static_cast<int16_t>(choice(index, Estimator::node_perturbation).mu);
     }
     if (!both) return;
     const bool node =

@@ -36,7 +36,7 @@ void Probe::apply(int32_t layer, const LayerSettings& settings) {
   probed.estimator = settings.estimator;
   probed.queries = settings.queries;
   probed.mu_weight = settings.mu_weight;
-  probed.mu_node = static_cast<int16_t>(settings.mu_node);
+  probed.mu_node = settings.mu_node;
 }
 
 // Summed sample by sample.
@@ -71,7 +71,7 @@ Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32
   const int32_t layers = memory_.setup.layer_count;
   for (int32_t i = 0; i < layers; ++i) {
     const Layer& layer = memory_.layers[i];
-    memory_.settings[i] = {layer.queries, layer.mu_weight, layer.mu_node, layer.estimator};
+    memory_.settings[i] = {layer.queries, static_cast<int16_t>(layer.mu_weight), layer.mu_node, layer.estimator};
     apply(i, settings[i]);
   }
   losses_.lay_out();

@@ -33,7 +33,8 @@ Estimator choose_estimator(const Model& model, int32_t op, const TrainerOptions&
 }
 
 LayerSettings default_settings(const Model& model, int32_t op, const TrainerOptions& options) {
-  return {options.queries, options.mu_weight, options.mu_node, choose_estimator(model, op, options), options.regions};
+  return {options.queries, static_cast<int16_t>(options.mu_weight), static_cast<int16_t>(options.mu_node),
+          choose_estimator(model, op, options), options.regions};
 }
 
 Status check_settings(const Model& model, int32_t op, const TrainerOptions& options, const LayerSettings& settings) {
@@ -66,7 +67,7 @@ Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, 
           storage.bias,
           settings.queries,
           settings.mu_weight,
-          static_cast<int16_t>(settings.mu_node),
+          settings.mu_node,
           static_cast<uint8_t>(clamp(settings.regions, 1, out.height)),
           static_cast<uint8_t>(clamp(settings.regions, 1, out.width)),
           options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};

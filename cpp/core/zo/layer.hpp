@@ -16,12 +16,12 @@ enum class Estimator : uint32_t {
 // Settings that may differ from layer to layer.
 struct LayerSettings {
   int32_t queries;    // per sample; 1..4096, 2 with leave-one-out; model-wise, the options'
-  int32_t mu_weight;  // 1..64
-  int32_t mu_node;
+  int16_t mu_weight;  // 1..64
+  int16_t mu_node;
   Estimator estimator;
   int32_t regions = 1;  // along each side of the plane: 1..16; pooled node perturbation
 };
-static_assert(sizeof(LayerSettings) == 20, "written into the firmware's data file as it is");
+static_assert(sizeof(LayerSettings) == 16, "written into the firmware's data file as it is");
 
 // A layer's output plane in rectangles of nearly equal size. Pooled node perturbation moves all nodes of a
 // channel in a region together.
