@@ -53,7 +53,7 @@ def main() -> None:
     quantized.metadata = {
         "name": NAME,
         "class_names": list(train_data.class_names),
-        "source": "Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), trained and quantised by "
+        "source": "Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), trained and quantized by "
         "scripts/make_bundled_model.py",
         "licence": "MIT",
         "command": f"python scripts/make_bundled_model.py --epochs {options.epochs} "

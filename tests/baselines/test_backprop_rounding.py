@@ -35,7 +35,7 @@ def test_stochastic_rounding_is_right_on_average(update):
     assert set(np.unique(new)) <= {-np.floor(update), -np.ceil(update)}
 
 
-def test_truncation_cuts_the_new_weight_off_towards_zero():
+def test_truncation_cuts_the_new_weight_off_toward_zero():
     old = weights(5, 5, -5, -5, 0)
     update = weights(0.01, -0.01, 0.01, -0.01, 0.9)
     assert updated_weights(old, update, "truncation").tolist() == [4, 5, -5, -4, 0]

@@ -216,7 +216,7 @@ def test_training_lowers_the_loss_of_a_real_network(mode):
     assert result.epochs[-1]["changed"] > 0
 
 
-def test_with_float32_the_float_network_is_measured_and_the_model_is_its_quantisation(model):
+def test_with_float32_the_float_network_is_measured_and_the_model_is_its_quantization(model):
     images = data(model)
     trainer = BackpropTrainer(arithmetic="float32", epochs=2, batch=10, learning_rate=1e-12)
     result = trainer.fit(model, images, valid=images, progress=False)

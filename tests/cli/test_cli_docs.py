@@ -1,4 +1,4 @@
-"""What the documents show is what the program prints."""
+"""The documents show what the program prints."""
 
 from __future__ import annotations
 

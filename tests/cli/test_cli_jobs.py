@@ -27,7 +27,7 @@ from pmt.research.sweep import SweepJob, run_sweep
 from pmt.train.alignment_job import AlignJob, StatisticsJob, align_model, store_statistics
 from pmt.train.selection_job import SelectJob, select_block
 
-# What the time of day decides.
+# Values that change from run to run.
 _OF_THE_MOMENT = ("seconds", "train_seconds", "images_per_second")
 
 
@@ -43,7 +43,7 @@ def data(tmp_path) -> str:
 
 @pytest.fixture
 def printed(capsys) -> Callable[..., Any]:
-    """What a command writes as JSON."""
+    """Run a command and return its JSON."""
 
     def run(*arguments: object) -> Any:
         capsys.readouterr()

@@ -26,7 +26,7 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture
 def reader(monkeypatch):
-    """What the ONNX reader gives: change ``.graph``; ``.calls`` has the options it was given."""
+    """Stands in for the ONNX reader: change ``.graph``; ``.calls`` holds the options given."""
     module = ModuleType("pmt.formats.onnx.float_importer")
     module.graph = mobile_network(2, "relu6", uneven=20.0)
     module.calls = []
@@ -81,7 +81,7 @@ def test_a_model_is_written_and_its_report_printed(tmp_path, reader, capsys):
     model = pmt.load(tmp_path / "net.pmt")
     assert model.metadata["class_names"] == list(NAMES)
     assert model.metadata["name"] == "net"
-    assert model.metadata["source"] == "net.onnx, quantised by pmt quantize"
+    assert model.metadata["source"] == "net.onnx, quantized by pmt quantize"
     images = random_images(1, 30, reader.graph)
     expected = float_logits(reader.graph, images)
     error = model.logits(images) - expected

@@ -19,7 +19,7 @@ FLAGS = [
     "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Werror",
 ]  # fmt: skip
 
-# What the compiler itself may call: copies, and integer arithmetic of 64 bits from libgcc.
+# Functions that the compiler itself may call: copies, and 64-bit integer arithmetic of libgcc.
 RUN_TIME = {
     "memcpy", "memmove", "memset", "memcmp",
     "__aeabi_ldivmod", "__aeabi_uldivmod", "__aeabi_lmul",

@@ -55,7 +55,7 @@ def test_variance_along_signs_is_the_squared_norm_of_the_gradient():
 
 @pytest.mark.parametrize("rule", ["weight", "node"])
 def test_the_error_is_that_of_the_estimates(rule):
-    # Of one layer's gradient by the real weights: over many steps, around their mean.
+    # One layer's gradients by the real weights: over many steps, around their mean.
     model, count, queries = residual_network(), 5, 12
     images, y = model.prepare(pixels(model, count)), labels(model, count)
     options = {"rule": rule, "allocation": "variance", "queries": queries, "probe_queries": 200}

@@ -228,7 +228,7 @@ def test_an_update_divides_sums_by_queries_sets_and_perturbations():
 
 
 def test_stochastic_rounding_reads_sixteen_bits_a_weight():
-    """Of every sixteen signs of the stream for rounding: the bits of a word, the lowest first."""
+    """Sixteen signs at a time of the stream for rounding: a word's bits, the lowest first."""
     one = _core.LOSS_ONE * 5 * 4
     weights, _, _ = updated_head("stochastic", one, 0)  # half a step each
     head = residual_network().layers[-1].index

@@ -178,7 +178,7 @@ def test_wrong_options(options: dict[str, object], error: type[Exception], messa
     ],
 )  # fmt: skip
 def test_two_thousand_images_a_second(name: str) -> None:
-    # 2,000 a second are 0.25 s here. In yardsticks, because a machine's neighbours make it slower
+    # 2,000 a second are 0.25 s here. In yardsticks, because a machine's neighbors make it slower
     # by half: one is 0.095 s on a quiet Xeon of 2.5 GHz.
     images = flat(100, count=500)
     ratios = []

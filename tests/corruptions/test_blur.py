@@ -41,7 +41,7 @@ def test_gaussian_blur_keeps_what_is_flat_up_to_the_border() -> None:
     assert set(np.unique(blurred)) <= {199, 200}
 
 
-# What OpenCV's GaussianBlur of the disks and filter2D give, truncated: around the middle, and how
+# OpenCV's GaussianBlur of the disks and filter2D, truncated: around the middle, and how
 # many pixels are not black.
 @pytest.mark.parametrize(
     ("constants", "severity", "center", "beside", "diagonal", "lit"),

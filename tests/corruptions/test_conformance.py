@@ -1,4 +1,4 @@
-"""What every corruption keeps to by being declared in the catalogue."""
+"""Every corruption that the catalogue declares passes these checks."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from pmt.corruptions.image_operations import bilinear
     ("severity", "dark", "light"),
     [(1, 25, 175), (2, 50, 150), (3, 60, 140), (4, 70, 130), (5, 85, 115)],
 )
-def test_contrast_pulls_towards_the_mean_of_each_channel(
+def test_contrast_pulls_toward_the_mean_of_each_channel(
     severity: int, dark: int, light: int
 ) -> None:
     images = flat(0, count=2, side=4)

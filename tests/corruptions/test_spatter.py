@@ -16,7 +16,7 @@ def drawn(edges: np.ndarray) -> list[str]:
     return ["".join(".#"[int(edge)] for edge in row) for row in edges]
 
 
-# What OpenCV's Canny draws of this layer with the thresholds 50 and 150. With 50 and 51 the last
+# OpenCV's Canny of this layer with the thresholds 50 and 150. With 50 and 51 the last
 # row has three pixels more: they are not connected with a strong edge.
 WEAK_AND_STRONG = [
     ".........#.##...........",

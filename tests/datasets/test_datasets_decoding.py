@@ -74,7 +74,7 @@ def test_transparency_is_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp", ".tif"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_turns_the_image_upright(tmp_path: Path, suffix: str, orientation: int) -> None:
-    # What a camera stores: the upright picture, transposed the other way round.
+    # As a camera stores it: the upright picture, transposed the other way round.
     inverse = {
         2: Image.Transpose.FLIP_LEFT_RIGHT,
         3: Image.Transpose.ROTATE_180,

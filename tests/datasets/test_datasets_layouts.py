@@ -12,7 +12,7 @@ import pytest
 
 from pmt.datasets import Dataset, load, save_npz
 
-GREY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+GRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
 
 def idx_images(images: np.ndarray) -> bytes:
@@ -25,30 +25,30 @@ def idx_labels(labels: list[int]) -> bytes:
 
 
 def write_idx(folder: Path) -> Path:
-    (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx_images(GREY)))
+    (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx_images(GRAY)))
     (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_labels([7, 2])))
-    (folder / "t10k-images-idx3-ubyte").write_bytes(idx_images(GREY[1:]))
+    (folder / "t10k-images-idx3-ubyte").write_bytes(idx_images(GRAY[1:]))
     (folder / "t10k-labels-idx1-ubyte").write_bytes(idx_labels([4]))
     return folder
 
 
 def test_idx_files_compressed_and_plain(tmp_path: Path) -> None:
     train, test = load(write_idx(tmp_path)), load(tmp_path, split="test")
-    np.testing.assert_array_equal(train.images, GREY[..., None])
+    np.testing.assert_array_equal(train.images, GRAY[..., None])
     assert train.labels.tolist() == [7, 2]
     assert train.class_names == tuple("0123456789")
-    np.testing.assert_array_equal(test.images, GREY[1:, ..., None])
+    np.testing.assert_array_equal(test.images, GRAY[1:, ..., None])
     assert load(tmp_path, class_names=tuple("abcdefgh")).class_names == tuple("abcdefgh")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t10k-images-idx3-ubyte", idx_images(GREY)[:-1], "has 23 bytes of data, its header says"),
-        ("t10k-images-idx3-ubyte", idx_images(GREY) + b"x", "has 25 bytes of data"),
+        ("t10k-images-idx3-ubyte", idx_images(GRAY)[:-1], "has 23 bytes of data, its header says"),
+        ("t10k-images-idx3-ubyte", idx_images(GRAY) + b"x", "has 25 bytes of data"),
         ("t10k-images-idx3-ubyte", b"\x00\x00\x08", "not an idx file of bytes with 3 dimensions"),
         ("t10k-images-idx3-ubyte", idx_labels([1]), "not an idx file of bytes with 3 dimensions"),
-        ("t10k-images-idx3-ubyte", idx_images(GREY[:0]), "holds nothing"),
+        ("t10k-images-idx3-ubyte", idx_images(GRAY[:0]), "holds nothing"),
         ("t10k-labels-idx1-ubyte", idx_labels([1, 2]), "2 labels for 1 images"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
 
 
 def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
-    np.savez(tmp_path / "train.npz", images=GREY, labels=np.array([1, 0], np.uint8))
+    np.savez(tmp_path / "train.npz", images=GRAY, labels=np.array([1, 0], np.uint8))
     train = load(tmp_path)
     assert train.images.shape == (2, 3, 4, 1)
     assert (train.class_names, train.name) == (("0", "1"), "train")
@@ -121,15 +121,15 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"images": GREY}, r"no array 'labels' \(found: images\)"),
-        ({"images": GREY / 1.0, "labels": [0, 1]}, "images is float64, not uint8"),
-        ({"images": GREY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
-        ({"images": GREY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),
-        ({"images": GREY, "labels": [0]}, r"labels has shape \(1,\) for 2 images"),
-        ({"images": GREY, "labels": [0, -1]}, "label -1 is below 0"),
-        ({"images": GREY, "labels": [0, 2], "class_names": ["a", "b"]}, "label 2 is out of range"),
-        ({"images": GREY, "labels": [0, 1], "class_names": ["a", "a"]}, "holds a name twice"),
-        ({"images": GREY, "labels": [0, 1], "class_names": [1, 2]}, "not a row of text"),
+        ({"images": GRAY}, r"no array 'labels' \(found: images\)"),
+        ({"images": GRAY / 1.0, "labels": [0, 1]}, "images is float64, not uint8"),
+        ({"images": GRAY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
+        ({"images": GRAY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),
+        ({"images": GRAY, "labels": [0]}, r"labels has shape \(1,\) for 2 images"),
+        ({"images": GRAY, "labels": [0, -1]}, "label -1 is below 0"),
+        ({"images": GRAY, "labels": [0, 2], "class_names": ["a", "b"]}, "label 2 is out of range"),
+        ({"images": GRAY, "labels": [0, 1], "class_names": ["a", "a"]}, "holds a name twice"),
+        ({"images": GRAY, "labels": [0, 1], "class_names": [1, 2]}, "not a row of text"),
         ({"images": np.array([{}, 1]), "labels": [0, 1]}, "pickled objects, which are refused"),
     ],
 )
@@ -162,7 +162,7 @@ def test_truncated_and_flipped_npz_files(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         problem = problem_of(path)
         assert problem is None or "data.npz: " in problem
-    np.save(tmp_path / "bare.npy", GREY)
+    np.save(tmp_path / "bare.npy", GRAY)
     path.write_bytes((tmp_path / "bare.npy").read_bytes())
     with pytest.raises(ValueError, match="one bare array"):
         load(path)

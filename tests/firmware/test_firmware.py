@@ -76,7 +76,7 @@ def check_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("changes", "estimators", "optimise"),
+    ("changes", "estimators", "optimize"),
     [
         ({"rule": "node"}, {"node_perturbation", "closed_form"}, "-O2"),
         (
@@ -144,14 +144,14 @@ def check_same_bytes(
     ],
 )
 def test_every_kind_of_step_gives_the_same_bytes(
-    tmp_path: Path, changes: dict[str, Any], estimators: set[str], optimise: str
+    tmp_path: Path, changes: dict[str, Any], estimators: set[str], optimize: str
 ) -> None:
     # Random data teach little: the measured scaling would leave hardly a step to compare.
     base = {"batch": 3, "queries": 6, "learning_rate": 0.3, "gradient_norm_scaling": "none"}
     options = pmt.preset("default", **{**base, **changes})
     model = residual_network()
     data = random_dataset(model, 12)
-    used = check_same_bytes(tmp_path / "fw", model, data, options, f"OPTIMISE={optimise}")
+    used = check_same_bytes(tmp_path / "fw", model, data, options, f"OPTIMISE={optimize}")
     assert set(used) == estimators
 
 

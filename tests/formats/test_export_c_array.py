@@ -137,7 +137,7 @@ def test_names_from_elsewhere_cannot_leave_the_comment(tmp_path):
     assert lines[2:5] == [
         " * Name: net * / int x; / * ? ?/",
         " * Source: C:_models__new line",
-        " * Licence: _ _n_code",
+        " * License: _ _n_code",
     ]
     (tmp_path / "main.c").write_text('#include "net.h"\nint main(void) { return *net_model - 80; }')
     assert run("c99", tmp_path, "main.c") == ""

@@ -1,4 +1,4 @@
-"""What torch exports: the classical families of networks, our float forward against torch's."""
+"""Exports of torch: the classical families of networks, our float forward against torch's."""
 
 from __future__ import annotations
 

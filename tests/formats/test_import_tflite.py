@@ -190,7 +190,7 @@ def test_layers_are_found_again_in_the_file(tmp_path: Path) -> None:
     names = [lowered.graph.ops[i].name for i in lowered.graph.blocks["all"]]
     assert names == list(lowered.layers)
     helpers = lowered.graph.metadata["helper_layers"]
-    assert helpers == ["multiply0", "subtract0", "requantise0"]
+    assert helpers == ["multiply0", "subtract0", "requantize0"]
     assert set(helpers).isdisjoint(names)
 
 

@@ -1,4 +1,4 @@
-"""What the importer of .tflite refuses: one message, every problem, its operator and a remedy."""
+"""Refusals of the .tflite importer: one message, every problem, its operator and a remedy."""
 
 from __future__ import annotations
 

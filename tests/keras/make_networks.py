@@ -35,7 +35,7 @@ def mobilenet(x: Any) -> Any:
 
 
 def mixed(x: Any) -> Any:
-    """Rescaling, groups, dilation, unfolded normalisation, pools, a flattened image."""
+    """Rescaling, groups, dilation, unfolded normalization, pools, a flattened image."""
     x = layers.Rescaling(2.0, -1.0)(x)
     x = layers.ReLU()(layers.Conv2D(8, 3, padding="same")(x))
     x = layers.ReLU()(layers.Conv2D(16, 3, padding="same", groups=4)(x))
@@ -49,7 +49,7 @@ def mixed(x: Any) -> Any:
 
 
 def resnet(x: Any) -> Any:
-    """A padded max pool, blocks that begin with normalisation, projections, a mean of positions."""
+    """A padded max pool, blocks that begin with normalization, projections, a mean of positions."""
     x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(8, 7, 2, padding="same")(x)))
     x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
     for stride in (1, 2):
@@ -82,7 +82,7 @@ NETWORKS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], Any]] = {
 }
 
 
-def randomise(model: Any, rng: np.random.Generator) -> None:
+def randomize(model: Any, rng: np.random.Generator) -> None:
     for layer in model.layers:
         stored = layer.get_weights()
         if isinstance(layer, layers.BatchNormalization):
@@ -115,7 +115,7 @@ def main() -> None:
         rng = np.random.default_rng(seed)
         image = layers.Input(shape)
         model = keras.Model(image, network(image))
-        randomise(model, rng)
+        randomize(model, rng)
         (FOLDER / f"{name}.tflite").write_bytes(convert(model, shape, ends, rng))
 
 

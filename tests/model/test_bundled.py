@@ -125,7 +125,7 @@ def test_the_core_finds_the_accuracies_of_the_card():
     assert noisy < clean - 0.1  # there is something to adapt to
 
 
-def test_the_card_carries_the_licence_and_the_file_sizes(image):
+def test_the_card_carries_the_license_and_the_file_sizes(image):
     assert "Copyright (c) 2017 Zalando SE" in CARD
     assert "Permission is hereby granted, free of charge" in CARD
     assert f"| `fashion_mnist_dscnn.pmt` | {len(image):,} |" in CARD

@@ -45,9 +45,9 @@ def test_the_page_runs_and_the_network_adapts(
         run(kind, text, names)
         outputs.append(capsys.readouterr().out)
     assert [kind for kind, _ in blocks()] == ["python", "", "", "", "python"]
-    _, quantised, trained, converted, compared = outputs
+    _, quantized, trained, converted, compared = outputs
     (floating, integer) = re.search(
-        r"1,000 test images: accuracy float (\S+), int8 (\S+),", quantised
+        r"1,000 test images: accuracy float (\S+), int8 (\S+),", quantized
     ).groups()
     assert abs(float(floating) - float(integer)) < 0.01
     before, after = re.search(r"^accuracy (\S+) -> (\S+),", trained, re.MULTILINE).groups()

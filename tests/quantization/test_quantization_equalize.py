@@ -171,7 +171,7 @@ def test_no_image_leads_outside_the_intervals(seed, activation):
     reach = channel_intervals(graph)
     free = replace(graph, ops=[replace(op, activation="none") for op in graph.ops])
     for position, op in enumerate(graph.ops):
-        # What op gives before its activation: the ops before it have theirs.
+        # The op's output before its activation; the ops before it have theirs.
         ops = [*graph.ops[:position], free.ops[position]]
         part = replace(graph, ops=ops, tensors=graph.tensors[: position + 2], output=op.output)
         values = float_activations(part, normalize(part, random_images(seed, 4, graph)))[op.output]

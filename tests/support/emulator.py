@@ -64,14 +64,14 @@ def accumulators(op: Op, x: npt.NDArray[np.int8], source: Tensor) -> Array:
     """Exact integer sums of a layer before the bias, float64 (N, out_h, out_w, out)."""
     assert op.weights is not None
     weights = op.weights.astype(np.float64)
-    centred = x.astype(np.float64) - source.zero_point
+    centered = x.astype(np.float64) - source.zero_point
     if op.kind == "fully_connected":
-        acc = (centred.reshape(len(x), -1) @ weights.T)[:, None, None, :]
+        acc = (centered.reshape(len(x), -1) @ weights.T)[:, None, None, :]
     elif op.kind == "conv2d":
-        patches = _windows(_pad(centred, op.padding, 0.0), op)
+        patches = _windows(_pad(centered, op.padding, 0.0), op)
         acc = np.tensordot(patches, weights, axes=((3, 4, 5), (3, 1, 2)))
     else:
-        repeated = np.repeat(centred, weights.shape[2] // centred.shape[3], axis=3)
+        repeated = np.repeat(centered, weights.shape[2] // centered.shape[3], axis=3)
         patches = _windows(_pad(repeated, op.padding, 0.0), op)
         acc = np.einsum("nhwcij,ijc->nhwc", patches, weights, optimize=True)
     assert np.abs(acc).max(initial=0) < 2**31, op.name

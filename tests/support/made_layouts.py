@@ -1,4 +1,4 @@
-"""Small copies of data sets in their official layouts, each image of one colour."""
+"""Small copies of data sets in their official layouts, each image of one color."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
-def colour(number: int) -> Colour:
-    """The colour of image `number`: survives JPEG within a few units."""
+def color(number: int) -> Color:
+    """The color of image `number`: survives JPEG within a few units."""
     return (40 * number % 256, 255 - 40 * number % 256, 128)
 
 
 def write_image(path: Path, number: int, size: tuple[int, int] = (24, 16)) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, colour(number)).save(path, quality=95)
+    Image.new("RGB", size, color(number)).save(path, quality=95)
 
 
 def numbers_of(images: np.ndarray) -> list[int]:
-    """Which `colour` each image has."""
+    """Which `color` each image has."""
     reds = images[:, images.shape[1] // 2, images.shape[2] // 2, 0].astype(int)
-    return [min(range(6), key=lambda n: abs(colour(n)[0] - red)) for red in reds]
+    return [min(range(6), key=lambda n: abs(color(n)[0] - red)) for red in reds]
 
 
 def write_cars(root: Path) -> Path:

@@ -1,4 +1,4 @@
-"""JSON and TOML of strangers: read, or refused in one line that names the file and what helps."""
+"""Untrusted JSON and TOML: read, or refused in one line that names the file and what helps."""
 
 from __future__ import annotations
 

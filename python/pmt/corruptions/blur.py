@@ -216,7 +216,7 @@ def trail(images: Images, radius: int, deviation: float, angles: list[float]) ->
 
 
 def _offsets(steps: npt.NDArray[np.int64], angle: float) -> npt.NDArray[np.int64]:
-    """Whole pixels (x, y) along a line, halves towards zero at positive and away at negative."""
+    """Whole pixels (x, y) along a line, halves toward zero at positive and away at negative."""
     direction = np.array((math.cos(math.radians(angle)), math.sin(math.radians(angle))))
     offsets: npt.NDArray[np.int64] = np.ceil(steps[:, None] * direction - 0.5).astype(np.int64)
     return offsets

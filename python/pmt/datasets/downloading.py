@@ -156,8 +156,8 @@ def resumed_download(url: str, part: Path, size: int) -> None:
     A connection that ends early is opened again as long as each attempt brings something.
 
     A connection that ends early is opened again as long as each attempt brings something; then its
-    error is raised. What the file holds already is taken for the beginning; a file that is too
-    long is begun anew.
+    error is raised. Bytes that the file holds already are taken for the beginning; a file that
+    is too long is begun anew.
     """
     if _length(part) > size:
         part.unlink()

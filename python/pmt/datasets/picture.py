@@ -87,7 +87,7 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
     """Decode a file, turn it as its EXIF data says, crop and resize it.
 
     Palettes, CMYK and transparency become RGB (transparency is dropped), black and white and gray
-    stay one channel. Of an animation the first frame is taken.
+    stay one channel. The first frame stands for an animation.
 
     The format is the file's, whatever its suffix says. `box` (left, top, right, bottom in pixels of
     the upright image) is cut to the image; by default it is the whole image. The result is uint8 of

@@ -109,8 +109,8 @@ class TrainingLog:
         Parameters
         ----------
         line : str
-            With or without its end. What is no line of the log, such as a compiler's, comes back
-            as it is.
+            With or without its end. A line of another kind, such as a compiler's, comes back as
+            it is.
         """
         line = line.rstrip("\r\n")
         for kind, pattern in _LINES.items():

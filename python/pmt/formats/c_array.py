@@ -98,7 +98,7 @@ def _comment(graph: Graph, image: bytes, file_name: str, use: str) -> list[str]:
         f"{file_name}: a .pmt image, written by pmt {_core.__version__}.",
         *(
             f"{word}: {graph.metadata[key]}"
-            for key, word in (("name", "Name"), ("source", "Source"), ("licence", "Licence"))
+            for key, word in (("name", "Name"), ("source", "Source"), ("licence", "License"))
             if graph.metadata.get(key)
         ),
         f"Image: {len(image)} bytes, CRC-32 {zlib.crc32(image):08x}, aligned to {ALIGNMENT} bytes.",

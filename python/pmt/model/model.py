@@ -146,7 +146,7 @@ class Model:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Class names, source, licence, and all else that the model says of itself."""
+        """Class names, source, license, and all else that the model says of itself."""
         return read_metadata(self.core.metadata().encode())
 
     @property

@@ -60,8 +60,8 @@ def equalize(
     others are left as they are.
 
     Weights have a scale per output channel here, so that a factor costs the first layer nothing,
-    and a depthwise second layer neither. What gains is the activation between, which has one scale
-    for all its channels.
+    and a depthwise second layer neither. The activation between gains: it has one scale for all
+    its channels.
 
     Parameters
     ----------

@@ -74,8 +74,8 @@ def quantize(
     ------
     ValueError
         The graph contradicts itself, an activation is not finite, the images do not fit the
-        network or are too few, or an option is out of range. What is wrong with graph and images
-        is said all at once.
+        network or are too few, or an option is out of range. One message names all problems of
+        graph and images.
     """
     check_method(ranges, percentile)
     check_calibration(float_graph, calibration_images)

@@ -296,7 +296,7 @@ def _quantized(
         **result.metadata,
         **({"class_names": list(names)} if names else {}),
         "name": job.name or Path(job.model).stem,
-        "source": f"{Path(job.model).name}, quantised by pmt quantize",
+        "source": f"{Path(job.model).name}, quantized by pmt quantize",
     }
     model = Model.from_graph(result)
     accuracies = {

@@ -18,7 +18,7 @@ __all__ = ["FloatNetwork"]
 
 
 class FloatNetwork(torch.nn.Module):  # type: ignore[misc]
-    """The dequantised network: :func:`pmt.quantization.dequantize`, float32 throughout.
+    """The dequantized network: :func:`pmt.quantization.dequantize`, float32 throughout.
 
     Batch norms are folded, as in every int8 network; activations are ReLU, ReLU6 or none. It reads
     the same int8 input as the int8 network, so that both see the same images.

@@ -57,7 +57,7 @@ class BackpropOptions(Options):
         "NAME",
         "what becomes of an update of int8 weights. The first three store nothing but int8: the "
         "update is rounded to whole steps at random so that it is right on average, or to the "
-        "nearest, or the new weight is cut off towards zero. The last keeps float32 copies that "
+        "nearest, or the new weight is cut off toward zero. The last keeps float32 copies that "
         "are trained and rounded in each forward pass: four more bytes for each weight, and what "
         "published figures of int8 training use. Without effect with {arithmetic} float32",
         Words(get_args(Rounding)),

@@ -137,8 +137,8 @@ def forward_potentials(
     The Fisher potential ``1/(2N) * sum_n (sum_d a_nd g_nd)^2`` holds the change of each sample's
     loss when a channel becomes zero, to first order. Here that change is measured:
     ``1/(2N) * sum_n (loss_n without channel - loss_n)^2``. A channel is taken out by setting its
-    weights to zero, which int8 holds exactly: no rounding stands between. What else reads the
-    activation (a residual connection) still does.
+    weights to zero, which int8 holds exactly: no rounding stands between. A residual
+    connection that reads the activation still does.
 
     Arguments and result are those of :func:`channel_potentials`; each channel takes one forward of
     all images.

@@ -308,7 +308,7 @@ def best_choice(
     and weights are trained only where biases are. The publication searches by evolution; with sums
     on both sides it is a knapsack with one option for each layer, which dynamic programming over
     the bytes solves exactly. Layers are taken from the last to the first, so one table serves
-    every number of biases. Of equal gains the choice of fewest biases is taken.
+    every number of biases. Among equal gains the choice of fewest biases is taken.
 
     Gains and memories of biases are those of the last k layers, for k = 0 .. L, ``nan`` where a k
     was not measured; options are by layer, first layer first.

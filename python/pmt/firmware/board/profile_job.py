@@ -1,4 +1,4 @@
-"""What methods take on a model and on a board, side by side; nothing is trained."""
+"""Memory and work of methods on a model and on a board, side by side; nothing is trained."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     Parameters
     ----------
     out : pathlib.Path
-        The folder, or a link to it. What an earlier export wrote is replaced; what is not in its
-        ``pmt.lock`` is kept.
+        The folder, or a link to it. Files of an earlier export are replaced; those not in its
+        ``pmt.lock`` are kept.
     files : mapping of str to bytes
         Path in it -> content.
 

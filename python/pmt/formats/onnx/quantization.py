@@ -134,7 +134,7 @@ def _quantized_view(call: Call, view: View, wanted: Quantization) -> View:
         tensor.quantization = wanted
     elif tensor.quantization != wanted and not view.dropped:
         ones = np.ones(view.size[2])
-        view = call.draft.channelwise(view, call.name("requantise"), ones, np.zeros_like(ones))
+        view = call.draft.channelwise(view, call.name("requantize"), ones, np.zeros_like(ones))
         call.draft.tensors[view.tensor].quantization = wanted
     return replace(view, raw=False)
 

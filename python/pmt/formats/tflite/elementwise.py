@@ -67,7 +67,7 @@ def requantize(step: Step) -> None:
     if step.keeps_quantization():
         step.alias(step.shape())
     else:
-        _emit_channelwise(step, 0, 1.0, 0.0, "requantise")
+        _emit_channelwise(step, 0, 1.0, 0.0, "requantize")
 
 
 def bounded(step: Step, low: float | None, high: float | None) -> None:

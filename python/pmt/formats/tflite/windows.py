@@ -219,7 +219,7 @@ def _pad_with(step: Step, shape: tuple[int, ...], amounts: Padding, value: int) 
         source.width + amounts[1] + amounts[3],
         source.channels,
     )
-    relabeled = replace(source, name=f"{source.name}_relabelled", zero_point=value)
+    relabeled = replace(source, name=f"{source.name}_relabeled", zero_point=value)
     padded = replace(relabeled, name=f"{source.name}_padded", height=size[0], width=size[1])
     first, second = network.intermediate(relabeled), network.intermediate(padded)
     forth = Op(

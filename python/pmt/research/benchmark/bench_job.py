@@ -67,7 +67,7 @@ class BenchJob:
 
 @dataclass
 class BenchResult:
-    """What was measured so far; a list is empty where that was not asked for.
+    """Measurements so far; a list is empty where nothing of its kind was asked for.
 
     Attributes
     ----------

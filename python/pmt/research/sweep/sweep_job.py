@@ -122,7 +122,7 @@ class SweepForecast:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What became of the runs of a sweep."""
+    """A sweep, and how its runs ended."""
 
     sweep: Sweep
     summary: Summary

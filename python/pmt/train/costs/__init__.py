@@ -1,1 +1,1 @@
-"""What methods cost: multiply-accumulates and memory, counted."""
+"""The cost of methods: multiply-accumulates and memory, counted."""

@@ -138,7 +138,7 @@ def zeroth_order_memory(
 
 @dataclass(frozen=True)
 class PlanMoment:
-    """What is alive while an op runs, in the main pass or in the queries of a layer.
+    """Live bytes while an op runs, in the main pass or in the queries of a layer.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ __all__ = ["PARTS", "Memory", "Moment"]
 
 @dataclass(frozen=True)
 class Moment:
-    """What of a pass is alive at one time, in bytes."""
+    """Live bytes at one moment of a pass."""
 
     activations: int = 0
     input: int = 0

@@ -63,7 +63,7 @@ class Work:
 
     @property
     def forward_macs(self) -> int:
-        """What the paper counts: the clean forward and the queries."""
+        """Multiply-accumulates as the paper counts them: the clean forward and the queries."""
         return self.forward + self.queries
 
     def cost(self, images: int) -> Cost:
