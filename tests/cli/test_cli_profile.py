@@ -16,7 +16,7 @@ from pmt.cli import main
 from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export import export
 from pmt.firmware.export.memory import planned_sizes
-from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.target import find_target
 from pmt.train.costs.device_memory import device_options
 
 PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper14"]

@@ -19,7 +19,7 @@ from pmt.firmware.export.latency import (
     estimated_instructions,
     project_latency,
 )
-from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.target import find_target
 
 
 def test_counts_of_ops_and_of_a_step(tmp_path, capsys):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools, succeed
 
-from pmt.firmware.export import sources
 from pmt.firmware.export.layout import link_script
+from pmt.firmware.export.target import find_target
 
 ROOT = Path(__file__).parents[2]
 CORE, FIRMWARE = ROOT / "cpp" / "core", ROOT / "firmware_export"
@@ -32,7 +32,7 @@ def test_the_assembly_computes_what_the_portable_kernels_do(tmp_path: Path) -> N
     start = [FIRMWARE / "instructions" / "board.cpp"]
     start += sorted((FIRMWARE / "drivers" / "cortex_m").glob("*.cpp"))
     script = tmp_path / "link.ld"
-    script.write_bytes(link_script(sources.find_target("qemu-mps2-an500")))
+    script.write_bytes(link_script(find_target("qemu-mps2-an500")))
     succeed(
         *(COMPILER, *FLAGS, *CORTEX_M7, f"-I{ROOT / 'cpp'}", f"-I{FIRMWARE}"),
         *("-nostartfiles", "-nodefaultlibs", "-Wl,--gc-sections"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pmt
-from pmt._util.threads import thread_count
+from pmt._util.processes import thread_count
 
 
 def _in_a_worker(start: int) -> tuple[int, int, float]:

@@ -14,8 +14,8 @@ from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
 import pmt
-from pmt.firmware.export import ExportReport, export, sources, targets
-from pmt.firmware.export.target import parse_size
+from pmt.firmware.export import ExportReport, export, targets
+from pmt.firmware.export.target import core_folder, parse_size
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 
@@ -28,7 +28,7 @@ def write(out: Path, **arguments: Any) -> ExportReport:
 
 def test_the_core_is_copied_unchanged(tmp_path: Path) -> None:
     write(tmp_path / "fw")
-    core = sources.core_folder()
+    core = core_folder()
     files = [p.relative_to(core) for p in core.rglob("*") if p.suffix in (".cpp", ".hpp")]
     assert len(files) > 30
     same, different, missing = filecmp.cmpfiles(core, tmp_path / "fw" / "core", files, False)
@@ -44,7 +44,7 @@ def test_the_folder_is_complete_and_names_no_other_place(tmp_path: Path) -> None
         "CMakeLists.txt", "CMakePresets.json", "toolchain.cmake", "common/board.hpp",
         "core/train/trainer.hpp", "model/config.hpp", "model/model.pmt",
     }  # fmt: skip
-    root = str(sources.core_folder().parents[1])
+    root = str(core_folder().parents[1])
     for path in (tmp_path / "fw").rglob("*"):
         if path.is_file() and path.suffix not in (".img", ".pmt", ".json"):
             text = path.read_text()

@@ -11,7 +11,7 @@ from firmware_tools import need_firmware_tools
 import pmt
 from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export.memory import planned_sizes
-from pmt.firmware.export.sources import find_target
+from pmt.firmware.export.target import find_target
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.device_memory import device_options
 

@@ -13,7 +13,8 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
-from pmt.firmware.export import export, sources
+from pmt.firmware.export import export
+from pmt.firmware.export.target import firmware_folder
 
 HERE = Path(__file__).parents[1] / "firmware"
 OPTIONS = pmt.preset("default", batch=3, queries=4)
@@ -74,7 +75,7 @@ def test_the_library_trains_the_same_bytes(tmp_path: Path, name: str) -> None:
     (out / "port").mkdir()
     shutil.copy(HERE / "emulated_port.cpp", out / "port")
     # There is no C library: what the compiler calls on its own must not call itself.
-    shutil.copy(sources.firmware_folder() / "common" / "memory.cpp", out / "port")
+    shutil.copy(firmware_folder() / "common" / "memory.cpp", out / "port")
     built = make(
         out,
         "build/fw",

@@ -15,7 +15,7 @@ from networks import residual_network
 import pmt
 from pmt.firmware.export import export, targets
 from pmt.firmware.export.layout import build_files, source_files, values_of
-from pmt.firmware.export.sources import core_folder, find_target, firmware_folder
+from pmt.firmware.export.target import core_folder, find_target, firmware_folder
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
 PROJECTS: tuple[dict[str, Any], ...] = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
 
-from pmt.firmware.export import sources
+from pmt.firmware.export.target import firmware_folder
 
 PROGRAM = Path(__file__).parents[1] / "firmware"
 FLAGS = [
@@ -23,7 +23,7 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_firmware_tools(EMULATOR)
-    root = sources.firmware_folder()
+    root = firmware_folder()
     names = [*("sd/spi_card", "sd/protocol"), *("log", "semihosting", "memory")]
     files = [root / "drivers" / f"{name}.cpp" for name in names[:2]]
     files += [root / "common" / f"{name}.cpp" for name in names[2:]]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pmt._util.parsing import parse_plain_toml, parse_toml
-from pmt.firmware.export import sources, targets
-from pmt.firmware.export.target import Region, Wiring
+from pmt.firmware.export import targets
+from pmt.firmware.export.target import Region, Wiring, find_target, firmware_folder
 
-BOARDS = sources.firmware_folder() / "boards"
+BOARDS = firmware_folder() / "boards"
 DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()
 
 
@@ -29,7 +29,7 @@ def write(folder: Path, text: str) -> str:
     ],
 )
 def test_memory_of_the_boards(name, flash, ram, clock):
-    target = sources.find_target(name)
+    target = find_target(name)
     assert (target.flash, target.ram) == (Region(*flash), Region(*ram))
     assert target.clock_hz == clock
     assert target.folder == BOARDS / name
@@ -42,9 +42,7 @@ def test_every_target_is_read_without_tomllib_too(name):
 
 
 def test_an_emulated_board_takes_the_sizes_of_another():
-    target = sources.find_target("qemu-mps2-an500").limited_to(
-        sources.find_target("stm32f746g-disco")
-    )
+    target = find_target("qemu-mps2-an500").limited_to(find_target("stm32f746g-disco"))
     assert target.flash == Region(0x0, 1048576)
     assert target.ram == Region(0x20000000, 262144)
     assert (target.name, target.like) == ("qemu-mps2-an500", "stm32f746g-disco")
@@ -57,7 +55,7 @@ def test_a_users_board_of_known_sources(tmp_path):
         'board = "stm32f746g-disco"\ndescription = "mine"\nsupply = "ldo"\ncrystal_hz = 8000000\n'
         "[ram]\norigin = 0x20000000\nbytes = 0x50000\n",
     )
-    target = sources.find_target(path)
+    target = find_target(path)
     assert (target.name, target.description) == ("mine", "mine")
     assert target.ram == Region(0x20000000, 327680)
     assert target.flash == Region(0x08000000, 1048576)
@@ -66,7 +64,7 @@ def test_a_users_board_of_known_sources(tmp_path):
 
 
 def test_a_users_board_of_own_sources(tmp_path):
-    target = sources.find_target(write(tmp_path, DISCO))
+    target = find_target(write(tmp_path, DISCO))
     assert target.folder == tmp_path
     assert target.drivers == ("cortex_m", "stm32", "stm32f7", "sd")
 
@@ -119,7 +117,7 @@ def test_a_users_board_of_own_sources(tmp_path):
 def test_a_wrong_file_is_refused_with_the_entry(tmp_path, old, new, message):
     assert old in DISCO
     with pytest.raises(ValueError, match=message):
-        sources.find_target(write(tmp_path, DISCO.replace(old, new, 1)))
+        find_target(write(tmp_path, DISCO.replace(old, new, 1)))
 
 
 def test_the_wiring_of_a_known_board_is_not_taken_over(tmp_path):
@@ -128,19 +126,17 @@ def test_the_wiring_of_a_known_board_is_not_taken_over(tmp_path):
     with pytest.raises(
         ValueError, match=r'supply is missing: add supply = "ldo" or "smps" or "smps_1v8'
     ):
-        sources.find_target(write(tmp_path, text))
+        find_target(write(tmp_path, text))
     text += 'supply = "ldo"\n'
     with pytest.raises(
         ValueError, match=r"crystal_hz is missing: .* a multiple of 2_000_000\), or 0"
     ):
-        sources.find_target(write(tmp_path, text))
+        find_target(write(tmp_path, text))
     text += "crystal_hz = 0\n"
-    assert sources.find_target(write(tmp_path, text)).wiring == Wiring("ldo", 0)
+    assert find_target(write(tmp_path, text)).wiring == Wiring("ldo", 0)
     for hz in (25_000_000, 52_000_000):
         with pytest.raises(ValueError, match=f"crystal_hz = {hz} must be 4_000_000 to 50_000_000"):
-            sources.find_target(
-                write(tmp_path, text.replace("crystal_hz = 0", f"crystal_hz = {hz}"))
-            )
+            find_target(write(tmp_path, text.replace("crystal_hz = 0", f"crystal_hz = {hz}")))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +149,7 @@ def test_the_wiring_of_a_known_board_is_not_taken_over(tmp_path):
     ],
 )
 def test_the_wiring_of_the_boards(name, wiring):
-    assert sources.find_target(name).wiring == wiring
+    assert find_target(name).wiring == wiring
 
 
 @pytest.mark.parametrize(
@@ -191,5 +187,5 @@ def test_which_processors_have_kernels_of_their_own(
     file = tmp_path / "board.toml"
     wiring = 'supply = "ldo"\ncrystal_hz = 0\n'
     file.write_text(f'board = "stm32f746g-disco"\n{wiring}flags = {flags}\n')
-    assert sources.find_target(str(file)).has_dsp == dsp
-    assert sources.find_target("stm32h7b3i-dk").has_dsp
+    assert find_target(str(file)).has_dsp == dsp
+    assert find_target("stm32h7b3i-dk").has_dsp

@@ -21,10 +21,11 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
-from pmt.firmware.export import ExportReport, export, sources, target
+from pmt.firmware.export import ExportReport, export, target
+from pmt.firmware.export.target import find_target, firmware_folder
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
-BOARDS = sources.firmware_folder() / "boards"
+BOARDS = firmware_folder() / "boards"
 BASE = 'board = "qemu-mps2-an500"\n'
 HOSTILE = (
     "$(shell touch pwned)", "`touch pwned`", "x; touch pwned", "x && touch pwned", "x | touch y",
@@ -87,12 +88,12 @@ def test_no_string_runs_anything(tmp_path: Path, field: str, value: str) -> None
     given = [value] if field in fields(list) else value
     path = written(tmp_path, field, given)
     if field == "description" and value.isprintable() and 0 < len(value) <= 200:
-        assert sources.find_target(path).description == value
+        assert find_target(path).description == value
         return
     if field == "board" and value == "":
         return  # beside the file, which lacks the rest
     with pytest.raises(ValueError, match=rf"mine\.toml: {field.replace('.', '[.]')} ") as error:
-        sources.find_target(path)
+        find_target(path)
     assert str(error.value).isprintable()
 
 
@@ -115,12 +116,12 @@ def test_a_description_is_shown_and_no_more(tmp_path: Path, value: str) -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_flags_that_are_none_of_a_processors(tmp_path: Path, flag: str) -> None:
     with pytest.raises(ValueError, match=r"flags has .* must be one of a compiler's options -m"):
-        sources.find_target(written(tmp_path, "flags", ["-mthumb", flag]))
+        find_target(written(tmp_path, "flags", ["-mthumb", flag]))
 
 
 @pytest.mark.parametrize("flag", FINE)
 def test_flags_that_a_board_may_need(tmp_path: Path, flag: str) -> None:
-    assert sources.find_target(written(tmp_path, "flags", [flag])).flags == (flag,)
+    assert find_target(written(tmp_path, "flags", [flag])).flags == (flag,)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_flags_that_a_board_may_need(tmp_path: Path, flag: str) -> None:
 def test_numbers_have_ranges(tmp_path: Path, field: str, value: int, rule: str) -> None:
     path = written(tmp_path, field, value)
     with pytest.raises(ValueError, match=re.escape(f"mine.toml: {field} = {value} must be {rule}")):
-        sources.find_target(path)
+        find_target(path)
 
 
 # Where a board's drivers ask for a crystal, its rule is the chip's: tests/firmware/test_targets.py.
@@ -150,7 +151,7 @@ def test_numbers_have_ranges(tmp_path: Path, field: str, value: int, rule: str) 
 @pytest.mark.parametrize("value", [-(2**63), -1, 2**63, 9e21, True, "1"])
 def test_every_number_has_a_range(tmp_path: Path, field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"mine\.toml: {field.replace('.', '[.]')} = .* must be "):
-        sources.find_target(written(tmp_path, field, value))
+        find_target(written(tmp_path, field, value))
 
 
 def test_memory_ends_within_the_addresses(tmp_path: Path) -> None:
@@ -158,14 +159,14 @@ def test_memory_ends_within_the_addresses(tmp_path: Path) -> None:
     path.write_text(BASE + "[ram]\norigin = 0xFFFF_0000\nbytes = 0x2_0000\n")
     rule = "ram.origin = 4294901760 and ram.bytes = 131072 must end within 32 bits of address"
     with pytest.raises(ValueError, match=rule):
-        sources.find_target(str(path))
+        find_target(str(path))
 
 
 def test_an_unknown_entry_is_shown_without_its_control_characters(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(BASE + '"\\u001b[31mx" = 1\n')
     with pytest.raises(ValueError, match=r"'\\x1b\[31mx' is unknown"):
-        sources.find_target(str(path))
+        find_target(str(path))
 
 
 @pytest.mark.parametrize(

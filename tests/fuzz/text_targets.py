@@ -16,8 +16,8 @@ from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.corrupted_arrays import read_manifest
-from pmt.firmware.export import sources
 from pmt.firmware.export.lock import read_lock
+from pmt.firmware.export.target import find_target, firmware_folder
 from pmt.research.studies.gradient_quality import _Store
 from pmt.research.sweep.grid_file import read_grid
 from pmt.research.sweep.result import read_result
@@ -36,7 +36,7 @@ seeds = [1]
 [method.mine]
 base = "mezo"
 """
-_BOARD = sources.firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"
+_BOARD = firmware_folder() / "boards" / "stm32f746g-disco" / "target.toml"
 _MANIFEST = {
     "data": "x", "split": "test", "seed": 0, "constants": "cifar10", "images": 3,
     "shape": [32, 32, 3], "data_crc32": 0, "class_names": ["a", "b"],
@@ -106,7 +106,7 @@ TEXT_TARGETS = {
     "plain_toml": Target("a.toml", _plain_toml, lambda: [_BOARD.read_bytes()]),
     "grid": Target("grid.toml", read_grid, lambda: [_GRID]),
     "board": Target(
-        "mine.toml", lambda path: sources.find_target(str(path)), lambda: [_BOARD.read_bytes()]
+        "mine.toml", lambda path: find_target(str(path)), lambda: [_BOARD.read_bytes()]
     ),
     "lock": Target("pmt.lock", read_lock, lambda: [_dumped(_LOCK)]),
     "scheme": Target(

@@ -18,7 +18,7 @@ from pmt.quantization import (
     signal_to_noise,
     worst,
 )
-from pmt.quantization.integer_forward import run_op
+from pmt.quantization.bias_correction import run_op
 
 
 def shifted(seed: int = 0):

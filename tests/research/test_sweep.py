@@ -8,12 +8,14 @@ import os
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 from cli_files import program
 from sweep_files import RUNS, SLOW, left_by, write_grid
 
 import pmt
+from pmt import methods
 from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
@@ -208,14 +210,12 @@ def test_a_full_disk_is_named_with_its_path(grid, tmp_path, monkeypatch, where):
 def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     from pmt.research.sweep import execution
 
-    trainer = execution.make_trainer
-
-    def out_of_memory(base, threads, options):
+    def out_of_memory(base, **options):
         if base == "paper":
             raise MemoryError("not enough")
-        return trainer(base, threads, options)
+        return methods.trainer(base, **options)
 
-    monkeypatch.setattr(execution, "make_trainer", out_of_memory)
+    monkeypatch.setattr(execution, "methods", SimpleNamespace(trainer=out_of_memory))
     assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 1
     printed = capsys.readouterr()
     assert "paper, contrast 5, B2, seed 2: failed: MemoryError: not enough" in printed.out

@@ -11,7 +11,7 @@ from interruptions import cut_and_resumed
 import pmt
 from pmt import _core, corruptions, datasets
 from pmt.cli.program import main
-from pmt.train.alignment import align, alignment_cost
+from pmt.train.alignment import align, alignment_cost, noise_probes
 from pmt.train.clean_statistics import (
     CleanStatistics,
     measure_statistics,
@@ -20,7 +20,6 @@ from pmt.train.clean_statistics import (
     with_statistics,
     without_statistics,
 )
-from pmt.train.noise_probe import disturbed_pairs
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +161,8 @@ def test_reliability_leaves_everything_as_it_is_without_noise(reference, corrupt
 def test_reliability_looks_at_images_of_all_classes(reference, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "pmt.train.alignment.disturbed_pairs",
-        lambda images: taken.append(images) or disturbed_pairs(images),
+        "pmt.train.alignment.noise_probes",
+        lambda images: taken.append(images) or noise_probes(images),
     )
     images = noisy(300).images
     model = pmt.load("fashion_mnist_dscnn")

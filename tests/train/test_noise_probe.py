@@ -1,4 +1,4 @@
-"""Disturbed images, and the share of noise in what a layer sees."""
+"""Noise probes, and the share of noise in what a layer sees."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmt.train.noise_probe import disturbed_pairs, noise_share
+from pmt.train.alignment import noise_probes, noise_share
 
 
 def by_definition(images):
-    """Disturb images by the definition, pixel by pixel."""
+    """Noise probes by the definition, pixel by pixel."""
     pairs = []
     for i, image in enumerate(images):
         other = images[(i + 1) % len(images)].astype(int)
@@ -38,18 +38,18 @@ def by_definition(images):
     st.integers(1, 3),
     st.integers(0, 2**32 - 1),
 )
-def test_disturbed_images_are_those_of_the_definition(count, height, width, channels, seed):
+def test_noise_probes_are_those_of_the_definition(count, height, width, channels, seed):
     shape = (count, height, width, channels)
     images = np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-    pairs = disturbed_pairs(images)
+    pairs = noise_probes(images)
     assert pairs.dtype == np.int8
     assert np.array_equal(pairs, by_definition(images))
 
 
-def test_a_flat_image_disturbs_nothing():
+def test_a_flat_image_adds_no_noise():
     images = np.zeros((2, 8, 8, 1), np.int8)
     images[0, 4, 4] = 100
-    pairs = disturbed_pairs(images)
+    pairs = noise_probes(images)
     assert np.array_equal(pairs[0], pairs[1])  # the second image is flat
     # The first is one bright pixel: it loses a ninth of it, and its neighbors get that below them.
     assert pairs[3, 3:6, 3:6, 0].tolist() == [[-11, -11, -11], [-11, 89, -11], [-11, -11, -11]]

@@ -1,10 +1,11 @@
-"""Checks of arguments that are whole numbers; errors name the argument and its value."""
+"""Checks of whole numbers, and the error that names options; messages name what was given."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
-__all__ = ["checked_integer", "checked_seed", "checked_size"]
+__all__ = ["OptionError", "checked_integer", "checked_seed", "checked_size"]
 
 
 def checked_integer(argument: str, value: object) -> int:
@@ -36,3 +37,26 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if height < 1 or width < 1:
         raise ValueError(f"size = {size!r}: height and width must be at least 1")
     return height, width
+
+
+class OptionError(ValueError):
+    """An option, or several together, that cannot be.
+
+    Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``.
+
+    Parameters
+    ----------
+    *parts : str
+        Name of an option, text, name of another option, text, and so on.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__(*parts)
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return "".join(self.parts)
+
+    def named(self, name: Callable[[str], str]) -> str:
+        """Return the message with options as ``name`` calls them."""
+        return "".join(name(p) if i % 2 == 0 else p for i, p in enumerate(self.parts))

@@ -1,7 +1,8 @@
-"""Whether a process is still there, where this one can see that."""
+"""The processes of this machine: which still run, and how many threads this one takes."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import zlib
@@ -9,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["is_running", "machine", "machine_tag", "started"]
+__all__ = ["is_running", "machine", "machine_tag", "started", "thread_count"]
 
 
 @cache
@@ -47,3 +48,32 @@ def is_running(pid: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def thread_count(requested: int) -> int:
+    """Resolve a number of threads.
+
+    Parameters
+    ----------
+    requested : int
+        0 leaves the choice to pmt.
+
+    Returns
+    -------
+    int
+        ``requested`` where it is positive. Else 1 in a worker of a process pool, which shares the
+        machine with its siblings, unless ``OMP_NUM_THREADS`` says how many it has; else 0, all that
+        the core sees. In a process forked after several threads were used the core runs on one,
+        whatever is asked for.
+
+    Raises
+    ------
+    ValueError
+        If ``requested`` is negative.
+    """
+    if requested < 0:
+        raise ValueError(f"threads must be 0 (all) or more; got {requested}")
+    in_a_pool = multiprocessing.parent_process() is not None
+    if requested == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
+        return 1
+    return requested

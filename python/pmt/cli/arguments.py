@@ -15,7 +15,7 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
-from pmt.protocol.split_choice import HELD_OUT, IMAGES
+from pmt.protocol.splitting import HELD_OUT, IMAGES
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.training_run import Trainer

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from pmt import __version__
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.cli import (
     align,
     bench,

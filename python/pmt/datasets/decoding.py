@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
-from pmt._util.threads import thread_count
 from pmt.datasets.files import Problems
 from pmt.datasets.picture import Box, Fit, UndecodableError, decoded, pillow, upright_size
 

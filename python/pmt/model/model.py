@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pmt import _core, formats
 from pmt._util import atomic_file
 from pmt._util.printable import printable
-from pmt._util.threads import thread_count
+from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pmt.protocol.clean_images import load_clean
 from pmt.protocol.corrupted_copies import (
     CorruptedCopies,
     CorruptJob,
     open_copies,
     write_corrupted,
 )
-from pmt.protocol.data_source import DataSource
+from pmt.protocol.data_source import DataSource, load_clean
 from pmt.protocol.image_pool import ImagePool
 from pmt.protocol.intervals import wilson_interval, wilson_of_share
-from pmt.protocol.split_choice import SplitChoice
-from pmt.protocol.splitting import PROTOCOLS, Split, balanced_order, split
+from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 
 __all__ = [
     "PROTOCOLS",

@@ -12,7 +12,7 @@ from pmt.corruptions import ArrayWriter
 from pmt.corruptions import names as known_names
 from pmt.datasets import Dataset
 from pmt.datasets.layouts import chosen_indices
-from pmt.protocol.clean_images import load_clean
+from pmt.protocol.data_source import load_clean
 
 __all__ = ["CorruptJob", "CorruptedCopies", "open_copies", "write_corrupted"]
 

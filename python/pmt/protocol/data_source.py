@@ -1,4 +1,4 @@
-"""The source of a model and of its images, as a run folder keeps it."""
+"""The source of a model and of its images, as a run folder keeps it or by the name alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol.image_pool import ImagePool
 
-__all__ = ["BUNDLED", "DataSource", "data_path", "model_path"]
+__all__ = ["BUNDLED", "DataSource", "data_path", "load_clean", "model_path"]
 
 BUNDLED = "bundled"
 
@@ -187,3 +187,46 @@ def model_path(name: str) -> str:
 def data_path(path: str) -> str:
     """Return a data set's path as a run folder keeps it: valid from any working directory."""
     return path if path == BUNDLED else str(named(path).absolute())
+
+
+def load_clean(
+    data: str,
+    *,
+    split: str = "test",
+    size: int | tuple[int, int] | None = None,
+    limit: int = 0,
+    labels: str = "fine",
+) -> Dataset:
+    """Read a split of a data set.
+
+    Parameters
+    ----------
+    data : str
+        Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
+    split : {"train", "test"}
+        Which part.
+    size : int or (int, int), optional
+        Height and width in pixels that images are resized to; by default their own.
+    limit : int
+        At most so many images, chosen at random, always the same ones; 0 takes all.
+    labels : {"fine", "coarse"}
+        Which labels of CIFAR-100.
+
+    Returns
+    -------
+    Dataset
+        The images.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As :func:`pmt.datasets.load`.
+    """
+    if data != BUNDLED:
+        return datasets.load(data, split=split, size=size, limit=limit, labels=labels)
+    found = datasets.bundled(split)
+    found = found.subset(chosen_indices(len(found), limit))
+    if size is None:
+        return found
+    height, width = (size, size) if isinstance(size, int) else size
+    return replace(found, images=resized(found.images, Fit((height, width))))

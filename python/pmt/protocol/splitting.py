@@ -8,14 +8,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed
+from pmt._util.checks import OptionError, checked_integer, checked_seed
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
+from pmt.model import Model
+from pmt.protocol.data_source import DataSource
 from pmt.protocol.image_pool import ImagePool
 
-__all__ = ["PROTOCOLS", "Split", "balanced_order", "split"]
+__all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
 
 PROTOCOLS = ("default", "paper")
+IMAGES, HELD_OUT = 1100, 100  # of "default", unless said otherwise
 # In the data code that seems to be the first author's each class has 110 images to adapt, of which
 # 10 choose, and 90 to test; 53 of the paper's 55 accuracies are multiples of 1/900.
 PAPER_TRAIN, PAPER_HELD_OUT, PAPER_TEST = 100, 10, 90
@@ -84,6 +87,12 @@ class Split:
         """Images to choose on (blocks, checkpoints), corrupted as ``train``; None if nothing is."""
         return self.train_pool.take(self.held_out_indices) if len(self.held_out_indices) else None
 
+    def choosing(self) -> Dataset:
+        """Return ``held_out``, or raise an error where nothing is held out."""
+        if self.held_out is None:
+            raise OptionError("held_out", " 0: a choice needs held-out images; take 100 or more")
+        return self.held_out
+
     @cached_property
     def test(self) -> Dataset:
         """Images that are reported on, corrupted; nothing may be chosen on them."""
@@ -101,8 +110,8 @@ def split(
     test: ImagePool,
     *,
     seed: int = 0,
-    images: int = 1100,
-    held_out: int = 100,
+    images: int = IMAGES,
+    held_out: int = HELD_OUT,
     test_images: int = 0,
 ) -> Split:
     """Choose the images of an experiment, balanced over the classes.
@@ -156,6 +165,51 @@ def split(
         chosen = balanced_order(test.labels, seed)[:limit]
     adapt, choose = np.sort(order[kept:total]), np.sort(order[:kept])
     return Split(train, test, adapt, choose, np.sort(chosen))
+
+
+@dataclass(frozen=True)
+class SplitChoice:
+    """A protocol and its numbers, see :func:`pmt.protocol.split`.
+
+    Parameters
+    ----------
+    protocol : {"default", "paper"}
+        The protocol.
+    images : int, optional
+        Training images in all, 2 or more; by default 1,100, or all where there are fewer. The
+        paper's protocol fixes them.
+    held_out : int, optional
+        How many of them are held out to choose on, 0 or more; by default 100. Likewise fixed.
+    seed : int
+        Seed of the choice, 0 or more.
+    """
+
+    protocol: str = "default"
+    images: int | None = None
+    held_out: int | None = None
+    seed: int = 0
+
+    def of(self, source: DataSource, model: Model) -> Split:
+        """Choose the images from a data source, at the size of the model's input.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
+        """
+        if self.protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise OptionError("protocol", f" {self.protocol!r} is unknown; choose one of {known}")
+        test = source.pool("test", model)
+        if self.protocol == "paper":
+            for name in ("images", "held_out"):
+                if getattr(self, name) is not None:
+                    raise OptionError(name, " is fixed by ", "protocol", " paper; leave it out")
+            return split(self.protocol, None, test, seed=self.seed)
+        train = source.pool("train", model)
+        images = min(IMAGES, len(train)) if self.images is None else self.images
+        held_out = HELD_OUT if self.held_out is None else self.held_out
+        return split(self.protocol, train, test, seed=self.seed, images=images, held_out=held_out)
 
 
 def _paper(pool: ImagePool, seed: int, limit: int) -> Split:

@@ -5,8 +5,13 @@ from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.dequantization import dequantize, tensor_ranges
 from pmt.quantization.equalization import Equalization, equalize
 from pmt.quantization.float_forward import float_activations, float_logits, normalize
-from pmt.quantization.integer_forward import integer_activations
-from pmt.quantization.noise_report import OpNoise, format_noise, signal_to_noise, worst
+from pmt.quantization.noise_report import (
+    OpNoise,
+    format_noise,
+    integer_activations,
+    signal_to_noise,
+    worst,
+)
 from pmt.quantization.post_training import quantize, quantize_with_ranges
 from pmt.quantization.quantize_job import QuantizedModel, QuantizeJob, quantize_model
 from pmt.quantization.ranges import RANGE_METHODS, RangeMethod, activation_ranges

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp, check_images, check_same_ops
-from pmt.net.graph import Graph, Op, is_layer
+from pmt.net.graph import Graph, Op, Tensor, graph_of_activations, is_layer
 from pmt.quantization.float_forward import (
     Progress,
     float_steps,
@@ -20,8 +20,8 @@ from pmt.quantization.float_forward import (
     normalize,
     taps,
 )
-from pmt.quantization.integer_forward import Int8Array, run_op
 
+Int8Array = npt.NDArray[np.int8]
 DoubleArray = npt.NDArray[np.float64]
 
 _IMAGE_BYTES = 256 * 2**20
@@ -143,3 +143,23 @@ def _output_means(op: FloatOp | Op, inputs: DoubleArray) -> DoubleArray:
         return np.asarray(np.einsum("oijc,ijc->o", weights, inputs) + bias)
     multiplier = weights.shape[-1] // inputs.shape[-1]
     return np.asarray((weights * np.repeat(inputs, multiplier, axis=-1)).sum(axis=(0, 1)) + bias)
+
+
+def run_op(graph: Graph, op: Op, sources: list[Int8Array]) -> Int8Array:
+    """Run one op of ``graph`` on its int8 inputs, ``(N, H, W, C)`` each."""
+    tensors = [graph.tensors[index] for index in (*op.inputs, op.output)]
+    if op.kind == "add":
+        return _add(op, sources, tensors)
+    model = Model.from_graph(graph_of_activations(tensors, [replace(op, inputs=(0,), output=1)]))
+    return np.stack([model.core.activations(image)[1] for image in sources[0]])
+
+
+def _add(op: Op, sources: list[Int8Array], tensors: list[Tensor]) -> Int8Array:
+    # A network has one input, so an addition cannot stand alone. See docs/reference/integers.md.
+    terms = [
+        (values.astype(np.float32) - np.float32(tensor.zero_point)) * np.float32(tensor.scale)
+        for values, tensor in zip(sources, tensors, strict=False)
+    ]
+    target = tensors[-1]
+    steps = np.rint((terms[0] + terms[1]) / np.float32(target.scale)) + target.zero_point
+    return np.asarray(np.clip(steps, *op.clamp), np.int8)

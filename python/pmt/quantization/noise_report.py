@@ -1,4 +1,4 @@
-"""How much noise quantization adds, layer by layer."""
+"""The noise that quantization adds, layer by layer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, check_same_ops
-from pmt.net.graph import Graph, OpKind
+from pmt.net.graph import Graph, OpKind, Tensor
 from pmt.quantization.float_forward import Progress, float_steps, image_batches, normalize
-from pmt.quantization.integer_forward import dequantized, integer_activations
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,26 @@ def format_noise(report: list[OpNoise]) -> str:
     return "\n".join(lines)
 
 
+def integer_activations(graph: Graph, images: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.int8]]:
+    """Run the network and keep every activation.
+
+    Parameters
+    ----------
+    graph : Graph
+        The int8 network.
+    images : ndarray of uint8, shape (N, H, W, C)
+        Pixels 0..255.
+
+    Returns
+    -------
+    list of ndarray of int8
+        One per tensor of the graph, ``(N, H, W, C)`` each; the input is among them.
+    """
+    model = Model.from_graph(graph)
+    per_image = [model.core.activations(image) for image in model.prepare(images)]
+    return [np.stack(tensors) for tensors in zip(*per_image, strict=True)]
+
+
 def _powers(
     float_graph: FloatGraph, graph: Graph, images: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
@@ -86,9 +106,15 @@ def _powers(
     powers = []
     for step in float_steps(float_graph, inputs):
         index = step.op.output
-        noise = dequantized(graph.tensors[index], quantized[index]) - step.output
+        noise = _dequantized(graph.tensors[index], quantized[index]) - step.output
         powers.append([_power(step.output), _power(noise)])
     return np.array(powers)
+
+
+def _dequantized(tensor: Tensor, values: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+    """Real values ``scale * (q - zero_point)`` of an activation."""
+    real = (values.astype(np.float32) - np.float32(tensor.zero_point)) * np.float32(tensor.scale)
+    return np.asarray(real, np.float32)
 
 
 def _power(values: npt.NDArray[np.float32]) -> float:

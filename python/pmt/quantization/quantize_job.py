@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, check_calibration

@@ -14,14 +14,16 @@ into the layer's weights. It is correlation alignment (CORAL; Sun, Saenko 2016, 
 for filters.
 
 Reliability: where new images are rougher than clean ones, layers that mix channels give each as
-much weight as it keeps of itself when the images are disturbed further
-(:mod:`pmt.train.noise_probe`).
+much weight as it keeps of itself in noise probes: copies of the images with still more noise, taken
+from the images themselves. Images made noisier still tell about their own noise, as is known from
+denoising (Moran et al. 2020, arXiv:1910.11908).
 
 All take forward passes alone, no labels and no perturbations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.threads import thread_count
+from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.train.clean_statistics import (
     CleanStatistics,
@@ -38,17 +40,17 @@ from pmt.train.clean_statistics import (
     window_layers,
 )
 from pmt.train.costs.work import Cost
-from pmt.train.noise_probe import disturbed_pairs, noise_share
 
-__all__ = ["Alignment", "align", "alignment_cost"]
+__all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"]
 
-# From clean statistics, which are a good guess, a second look brings nothing.
+# A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
-# Images that are disturbed, at most.
-_PAIRS = 256
+_PROBED_IMAGES = 256  # at most
 # The strength is so many times what the noise's share, a third for severe Gaussian noise, has
 # beyond the margin, which clean images reach by chance. Chosen on held-out images.
 _STRENGTH, _MARGIN = 2.5, 0.05
+# Part of the shorter side: a local mean is over twice as many pixels and one more, at least 3.
+_RADII = 16
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def align(
             found = core.measure_windows(index, clean.means)
             core.align_covariances(index, clean, found)
             if noise is not None:
-                noise.look_at(index, clean.covariances, found[1])
+                noise.measure(index, clean.covariances, found[1])
         if noise is not None:
             noise.weigh(index)
         measured = core.measure(index, known.channels[name], _ROUNDS)
@@ -146,18 +148,18 @@ def align(
 
 
 class _Noise:
-    """Weighs channels by their reliability, once a look at windows has found noise."""
+    """Weighs channels by their reliability, once the windows of a layer have shown noise."""
 
     def __init__(self, model: Model, images: npt.NDArray[np.int8], threads: int) -> None:
         self._model = model
         # Spread over all images, which may be in the order of their classes.
-        count = min(len(images), _PAIRS)
+        count = min(len(images), _PROBED_IMAGES)
         self._images = images[np.arange(count) * len(images) // count]
         self._threads = threads
         self._strength = -1.0  # not known yet
-        self._pairs: _core.Statistics | None = None
+        self._probes: _core.Statistics | None = None
 
-    def look_at(
+    def measure(
         self, index: int, clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32]
     ) -> None:
         """Settle the strength, at the first layer with windows."""
@@ -167,19 +169,19 @@ class _Noise:
         share = noise_share(clean, found, kernel)
         self._strength = min(1.0, max(0.0, _STRENGTH * (share - _MARGIN)))
         if self._strength > 0:
-            pairs = disturbed_pairs(self._images)
-            self._pairs = _core.Statistics(self._model.core, pairs, self._threads)
+            probes = noise_probes(self._images)
+            self._probes = _core.Statistics(self._model.core, probes, self._threads)
 
     @property
     def found(self) -> bool:
         """Whether there is any."""
-        return self._pairs is not None
+        return self._probes is not None
 
     def weigh(self, index: int) -> None:
         """Weigh the channels that a layer mixes."""
-        if self._pairs is not None and _core.mixes_channels(self._model.core, index):
-            found = self._pairs.measure_reliability(index)
-            self._pairs.weigh_channels(index, found, self._strength)
+        if self._probes is not None and _core.mixes_channels(self._model.core, index):
+            found = self._probes.measure_reliability(index)
+            self._probes.weigh_channels(index, found, self._strength)
 
 
 def alignment_cost(
@@ -200,5 +202,73 @@ def alignment_cost(
         for index, (groups, values) in window_layers(model).items():
             source = model.core.tensors()[model.core.ops()[index]["inputs"][0]]
             work += source["height"] * source["width"] * groups * values
-    disturbed = 2 * min(images, _PAIRS) if windows and reliability else 0
-    return Cost(forwards=images + disturbed, macs=images * work + disturbed * forward)
+    probes = 2 * min(images, _PROBED_IMAGES) if windows and reliability else 0
+    return Cost(forwards=images + probes, macs=images * work + probes * forward)
+
+
+def noise_probes(images: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return every image twice: at 2 i as it is, at 2 i + 1 with the details of the next on top.
+
+    Details are an image less its local means: mostly noise, where images have some. The first image
+    comes after the last. Values are clipped to -128..127.
+    """
+    pairs = np.repeat(images, 2, axis=0)
+    for i, image in enumerate(images):
+        total = image + _details(images[(i + 1) % len(images)])
+        pairs[2 * i + 1] = np.clip(total, -128, 127)
+    return pairs
+
+
+def noise_share(
+    clean: npt.NDArray[np.float32], found: npt.NDArray[np.float32], kernel: tuple[int, int]
+) -> float:
+    """Return the share (0..1) of a layer's variation between places that clean images do not have.
+
+    ``1 - roughness of clean / roughness of found``, where roughness is the mean squared difference,
+    over twice the variance, of two places as far apart as the window goes; 0 where new images are
+    as smooth as clean ones or smoother. Covariances are those of a layer's input, as in
+    :class:`pmt.train.clean_statistics.WindowStatistics`; the scale of a group does not matter.
+    """
+    known, now = _own(clean, kernel), _own(found, kernel)
+    varied = (known[:, 0] > 0) & (now[:, 0] > 0)
+    before, after = _roughness(known[varied], kernel), _roughness(now[varied], kernel)
+    return max(0.0, 1.0 - before / after) if after > 0 else 0.0
+
+
+def _details(image: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
+    """Subtract from every pixel the mean of the square around it, as far as it lies inside."""
+    radius = max(1, round(min(image.shape[:2]) / _RADII))
+    sums, counts = image.astype(np.int32), np.ones((), np.int32)
+    for axis in (0, 1):
+        sums = _window_sums(sums, radius, axis)
+        ones = np.ones([image.shape[a] if a == axis else 1 for a in range(3)], np.int32)
+        counts = counts * _window_sums(ones, radius, axis)
+    details: npt.NDArray[np.int32] = image - (2 * sums + counts) // (2 * counts)
+    return details
+
+
+def _window_sums(values: npt.NDArray[np.int32], radius: int, axis: int) -> npt.NDArray[np.int32]:
+    size = values.shape[axis]
+    edge = np.zeros([1 if a == axis else n for a, n in enumerate(values.shape)], np.int32)
+    upto = np.concatenate([edge, np.cumsum(values, axis=axis, dtype=np.int32)], axis=axis)
+    places = np.arange(size)
+    last = np.take(upto, np.minimum(places + radius + 1, size), axis=axis)
+    sums: npt.NDArray[np.int32] = last - np.take(upto, np.maximum(places - radius, 0), axis=axis)
+    return sums
+
+
+def _own(covariances: npt.NDArray[np.float32], kernel: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Sum the covariances of a group's channels with themselves, by distance: (groups, lags)."""
+    lags = kernel[1] + (kernel[0] - 1) * (2 * kernel[1] - 1)
+    channels = round((covariances.shape[1] / lags) ** 0.5)
+    own = covariances.reshape(-1, lags, channels, channels).diagonal(axis1=2, axis2=3)
+    # Exactly rounded sums: the same on every machine.
+    sums = [[math.fsum(values) for values in group] for group in own]
+    return np.array(sums, np.float64).reshape(-1, lags)
+
+
+def _roughness(own: npt.NDArray[np.float64], kernel: tuple[int, int]) -> float:
+    height, width = kernel
+    far = [width - 1] * (width > 1) + [own.shape[1] - width] * (height > 1)
+    groups = [1 - math.fsum(group[far]) / (len(far) * float(group[0])) for group in own]
+    return math.fsum(groups) / len(groups) if groups else 0.0

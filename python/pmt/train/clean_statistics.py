@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.threads import thread_count
+from pmt._util.processes import thread_count
 from pmt.model import Model
 
 __all__ = [

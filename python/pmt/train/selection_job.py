@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.model import Model
 from pmt.protocol import DataSource, Split, SplitChoice
 from pmt.train.options import TrainingOptions
@@ -117,12 +117,10 @@ def select_block(
     images = job.split.of(job.data, job.model)
     if opened is not None:
         opened(images)
-    if images.held_out is None:
-        raise OptionError("held_out", " 0: a choice needs held-out images; take 100 or more")
     found = select(
         job.model,
         images.train,
-        images.held_out,
+        images.choosing(),
         options=job.options,
         candidates=names,
         epochs=job.options.epochs,

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
-from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt.baselines.engines.directions import Directions
 from pmt.baselines.engines.engine import Engine
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
@@ -33,6 +33,7 @@ _FIXED: dict[str, Any] = {
     "train_weights": True,
     "align_images": 0,
 }
+_WEIGHT_SIGNS, _BIAS_SIGNS = 0, 1  # purposes of a stream
 
 
 class EngineTrainer(Stepper):
@@ -84,7 +85,7 @@ class EngineTrainer(Stepper):
         learning_rate: float,
     ) -> dict[str, Any]:
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
-        directions = Directions(self.options, step)
+        directions = _Directions(self.options, step)
         clean, correct = self.engine.losses(images, labels)
         alone = self.options.scope == "layer_wise"
         tables = [[layer] for layer in self.layers] if alone else [self.layers]
@@ -118,7 +119,7 @@ class EngineTrainer(Stepper):
     def _query(
         self,
         table: Sequence[int],
-        directions: Directions,
+        directions: _Directions,
         images: npt.NDArray[np.int8],
         labels: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.int64]:
@@ -143,7 +144,7 @@ class EngineTrainer(Stepper):
     def _perturbed(
         self,
         layer: int,
-        directions: Directions,
+        directions: _Directions,
         query: int,
         owner: int,
         weights: npt.NDArray[np.int8],
@@ -177,7 +178,7 @@ class EngineTrainer(Stepper):
     def _sums(
         self,
         layer: int,
-        directions: Directions,
+        directions: _Directions,
         differences: npt.NDArray[np.int64],
         samples: int,
     ) -> _Sums:
@@ -196,6 +197,35 @@ class EngineTrainer(Stepper):
                     layer, direction, owner, bias.size
                 ).astype(np.int64)
         return weight_sums, bias_sums, samples, len(differences)
+
+
+@dataclass(frozen=True)
+class _Directions:
+    """The core trainer's signs of one step: never stored, drawn again instead."""
+
+    options: TrainingOptions
+    step: int
+
+    def of_query(self, query: int) -> tuple[int, int]:
+        """Return a query's direction, and 1, or -1 where it goes backwards."""
+        if self.options.pairs == "antithetic":
+            return query // 2, -1 if query % 2 else 1
+        return query, 1
+
+    def weights(self, layer: int, direction: int, owner: int, count: int) -> npt.NDArray[np.int8]:
+        """Return the signs of a layer's weights; ``owner`` is the image, 0 where all share them."""
+        return self._signs(layer, direction, owner, _WEIGHT_SIGNS, count)
+
+    def biases(self, layer: int, direction: int, owner: int, count: int) -> npt.NDArray[np.int8]:
+        """Return the signs of a layer's biases."""
+        return self._signs(layer, direction, owner, _BIAS_SIGNS, count)
+
+    def _signs(
+        self, layer: int, direction: int, owner: int, purpose: int, count: int
+    ) -> npt.NDArray[np.int8]:
+        generator = self.options.generator
+        seed = self.options.seed
+        return _core.signs(generator, seed, self.step, layer, direction, owner, purpose, count)
 
 
 def _divided(values: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:

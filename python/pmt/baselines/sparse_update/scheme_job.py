@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt._util.option_error import OptionError
-from pmt._util.threads import thread_count
+from pmt._util.checks import OptionError
+from pmt._util.processes import thread_count
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.sparse_update.channels import chosen_scheme
@@ -107,12 +107,10 @@ def choose_scheme(job: SchemeJob) -> ChosenScheme:
 
 
 def _by_contribution(job: SchemeJob, images: Split) -> UpdateScheme:
-    if images.held_out is None:
-        raise OptionError("held_out", " 0: a choice needs held-out images; take 100 or more")
     found = analyze(
         job.model,
         images.train,
-        images.held_out,
+        images.choosing(),
         options=job.training,
         stride=job.stride,
         cache=job.cache,

@@ -10,8 +10,8 @@ from typing import Any
 
 from pmt import _core
 from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, write_changes
-from pmt.firmware.export import sources
 from pmt.firmware.export.layout import fill_in, link_script, source_files
+from pmt.firmware.export.target import find_target, firmware_folder
 from pmt.model import Model
 from pmt.train.costs.device_memory import device_options
 from pmt.train.costs.work import zeroth_order_work
@@ -156,8 +156,8 @@ def _project(
     model: Model, kernels: Sequence[str], options: TrainingOptions | None
 ) -> dict[str, bytes]:
     """Return the files of the program that counts: name -> content."""
-    firmware, image = sources.firmware_folder(), model.image()
-    target = sources.find_target(_TARGET)
+    firmware, image = firmware_folder(), model.image()
+    target = find_target(_TARGET)
     values = {
         "MODEL_BYTES": len(image),
         "PORTABLE": str("portable" in kernels).lower(),

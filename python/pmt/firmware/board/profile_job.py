@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.firmware.board.backends import Backend, our_backends, tflite_micro_backend
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
 from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
 from pmt.firmware.export.latency import Latency, project_latency
-from pmt.firmware.export.sources import find_target
-from pmt.firmware.export.target import Target
+from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
 from pmt.research.profile import (
     METHODS,

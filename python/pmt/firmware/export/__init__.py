@@ -4,7 +4,7 @@ from pmt.firmware.export.export_job import ExportJob, export_files
 from pmt.firmware.export.lock import Lock, read_lock
 from pmt.firmware.export.project import export
 from pmt.firmware.export.report import ExportReport
-from pmt.firmware.export.sources import targets
+from pmt.firmware.export.target import targets
 from pmt.model.card_reader import CardContents, read_card
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.datasets import Dataset
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.lock import Lock

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pmt._util import atomic_file, processes
 from pmt.firmware.export.lock import APPLICATION, LOCK_NAME, read_lock
-from pmt.firmware.export.sources import firmware_folder
+from pmt.firmware.export.target import firmware_folder
 
 __all__ = ["check_folder", "is_export", "with_kept_application", "write_folder"]
 

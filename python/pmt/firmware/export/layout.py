@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pmt import _core
-from pmt.firmware.export.sources import core_folder, firmware_folder
-from pmt.firmware.export.target import Target, check_word
+from pmt.firmware.export.target import Target, check_word, core_folder, firmware_folder
 
 __all__ = [
     "FORMATS",

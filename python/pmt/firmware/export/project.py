@@ -11,7 +11,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.firmware.export import layout, sources
+from pmt.firmware.export import layout
 from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
 from pmt.firmware.export.folder import (
@@ -30,7 +30,7 @@ from pmt.firmware.export.memory import (
     planned_arena,
 )
 from pmt.firmware.export.report import ExportReport
-from pmt.firmware.export.target import Target, parse_size
+from pmt.firmware.export.target import Target, find_target, parse_size
 from pmt.firmware.export.task import Task, check_steps, make_task
 from pmt.model import Model
 from pmt.train.costs.work import device_restarts, zeroth_order_work
@@ -137,9 +137,9 @@ def export(
     OSError
         If the folder cannot be written; what was there is unchanged.
     """
-    board = sources.find_target(target)
+    board = find_target(target)
     if like is not None:
-        board = board.limited_to(sources.find_target(like))
+        board = board.limited_to(find_target(like))
     layout.check_format(format, board)
     check_steps("save_interval", save_interval)
     out = Path(out)

@@ -1,4 +1,4 @@
-"""A target: what a board's TOML file says of it."""
+"""A target, as a board's TOML file describes it; the folders that hold boards and C++ sources."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ __all__ = [
     "Target",
     "Wiring",
     "check_word",
+    "core_folder",
+    "find_target",
+    "firmware_folder",
     "parse_size",
     "read_target",
     "target_names",
+    "targets",
 ]
 
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,52 @@ class Target:
             stack_bytes=other.stack_bytes,
             like=other.name,
         )
+
+
+def targets() -> tuple[str, ...]:
+    """Return the names that ``export`` takes as ``target``."""
+    return target_names(firmware_folder() / "boards")
+
+
+def find_target(target: str) -> Target:
+    """Return a target by its name, or by the path of its TOML file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such target, or its file is wrong.
+    """
+    boards = firmware_folder() / "boards"
+    if target in targets():
+        return read_target(boards / target / "target.toml", boards)
+    path = Path(target)
+    if path.suffix == ".toml" and path.is_file():
+        return read_target(path.resolve(), boards)
+    raise ValueError(
+        f"target={target!r} is unknown; choose one of {', '.join(targets())}, or give the path of "
+        "a TOML file that describes a board"
+    )
+
+
+def core_folder() -> Path:
+    """Return the folder of the C++ core."""
+    return _find("core", "cpp/core", "train/trainer.hpp")
+
+
+def firmware_folder() -> Path:
+    """Return the folder of boards, common code and templates."""
+    return _find("firmware_export", "firmware_export", "boards")
+
+
+def _find(installed: str, in_tree: str, marker: str) -> Path:
+    candidates = (_PACKAGE / "_native" / installed, _PACKAGE.parents[1] / in_tree)
+    for folder in candidates:
+        if (folder / marker).exists():
+            return folder
+    raise FileNotFoundError(
+        f"the sources of the firmware are missing: neither {candidates[0]} nor {candidates[1]} "
+        f"has {marker}; install poor-mans-training again"
+    )
 
 
 def target_names(boards: Path) -> tuple[str, ...]:

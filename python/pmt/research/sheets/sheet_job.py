@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from pmt import corruptions
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError
 from pmt.corruptions import SEVERITIES
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar

@@ -13,8 +13,8 @@ import numpy as np
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
+from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
-from pmt._util.threads import thread_count
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.threads import thread_count
+from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.research.studies.error_theory import (

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pmt import _core
+from pmt import _core, methods
 from pmt._util import atomic_file
 from pmt.datasets import Dataset
 from pmt.model import Evaluation, Model
 from pmt.model.loading import load
 from pmt.protocol import Split
-from pmt.research.sweep.methods import make_trainer
 from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
 from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.research.sweep.run_spec import RunSpec
@@ -80,7 +79,7 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
     if spec.trains:
-        trainer = make_trainer(spec.base, threads, spec.options)
+        trainer = methods.trainer(spec.base, threads=threads, **spec.options)
         result = trainer.fit(
             model,
             at_size(images.train, model),

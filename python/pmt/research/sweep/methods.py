@@ -9,27 +9,13 @@ from typing import Any
 from pmt import methods
 from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems, did_you_mean
 from pmt.research.sweep.run_spec import NO_ADAPTATION
-from pmt.train.training_run import Trainer
 
-__all__ = ["check_methods", "make_trainer"]
+__all__ = ["check_methods"]
 
 # Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
 # These choose what they update by other rules than the name of a layer.
 _SPARSE = ("mcutrain", "tinytrain")
-
-
-def make_trainer(base: str, threads: int, options: Mapping[str, Any]) -> Trainer:
-    """Return the trainer of a method.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an option is out of range.
-    ImportError
-        If the method needs a package that is missing.
-    """
-    return methods.trainer(base, threads=threads, **options)
 
 
 def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
@@ -59,7 +45,7 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
 
 def _own_layers(base: str) -> str | None:
     """Return the layers of a method that are part of what it is; None where the axis says them."""
-    layers = getattr(make_trainer(base, 1, {}).options, "layers", "all")
+    layers = getattr(methods.trainer(base, threads=1).options, "layers", "all")
     return str(layers) if base in _SPARSE or layers != "all" else None
 
 
@@ -72,7 +58,7 @@ def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
         problems.add(f"{place}: {table.base!r} is no method{near}")
         return None
     try:
-        return dataclasses.asdict(make_trainer(table.base, 1, {}).options)
+        return dataclasses.asdict(methods.trainer(table.base, threads=1).options)
     except ImportError as error:
         problems.add(f"{place}: {table.base!r}: {error}")
         return None

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pmt import _core
+from pmt import _core, methods
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.protocol.data_source import data_path, model_path
 from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
-from pmt.research.sweep.methods import check_methods, make_trainer
+from pmt.research.sweep.methods import check_methods
 from pmt.research.sweep.run_data import checksums, load_split, pools
 from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 
@@ -261,7 +261,7 @@ def _costed(
     model: Model | None,
     images: Split | None,
 ) -> RunSpec:
-    trainer = make_trainer(table.base, 1, options)
+    trainer = methods.trainer(table.base, threads=1, **options)
     spec = _spec(grid, table, trainer.name, dataclasses.asdict(trainer.options))
     if model is None or images is None:
         return spec
