@@ -88,6 +88,25 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     return convert
 
 
+def add_integer(
+    parser: argparse._ActionsContainer,
+    name: str,
+    text: str,
+    *,
+    default: int | None = None,
+    otherwise: str = "",
+    within: tuple[int, int | None] = (1, None),
+) -> None:
+    """Add a whole number, such as ``--images N``.
+
+    Its help ends with the default, or with what `otherwise` calls that.
+    """
+    name, metavar = name.split()
+    text += f" (default: {otherwise or default})"
+    kind = integer(*within)
+    parser.add_argument(name, metavar=metavar, type=kind, default=default, help=text)
+
+
 def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the model and the options of its importer."""
     parser.add_argument(
@@ -98,17 +117,19 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         f"folder, or the name of a bundled model: {', '.join(BUNDLED_MODELS)}",
     )
     group = parser.add_argument_group("import of a .pkl")
-    group.add_argument(
-        "--classes",
-        metavar="N",
-        type=integer(2, 65536),
-        help="replace the classifier by a new one of N classes (default: keep it)",
+    add_integer(
+        group,
+        "--classes N",
+        "replace the classifier by a new one of N classes",
+        otherwise="keep it",
+        within=(2, 65536),
     )
-    group.add_argument(
-        "--resolution",
-        metavar="N",
-        type=integer(32, 512),
-        help="height and width of the input in pixels (default: 128)",
+    add_integer(
+        group,
+        "--resolution N",
+        "height and width of the input in pixels",
+        otherwise="128",
+        within=(32, 512),
     )
 
 
@@ -200,12 +221,8 @@ def add_split(parser: argparse.ArgumentParser, default: str = "test") -> None:
 
 def add_size(parser: argparse.ArgumentParser, when: str) -> None:
     """Add the size that images are brought to, and when."""
-    parser.add_argument(
-        "--size",
-        metavar="PX",
-        type=integer(1, 4096),
-        help=f"resize the images to PX x PX {when} (default: keep their size)",
-    )
+    text = f"resize the images to PX x PX {when}"
+    add_integer(parser, "--size PX", text, otherwise="keep their size", within=(1, 4096))
 
 
 def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
@@ -267,23 +284,17 @@ def chosen_severities(option: str, text: str) -> tuple[int, ...]:
 
 def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the seed of the corruptions; `what` completes its help."""
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=integer(0, 2**31),
-        default=0,
-        help=f"seed of the corruptions{what} (default: 0)",
-    )
+    add_integer(parser, "--seed S", f"seed of the corruptions{what}", default=0, within=(0, 2**31))
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add the number of threads."""
-    parser.add_argument(
-        "--threads",
-        metavar="T",
-        type=integer(0, 1024),
+    add_integer(
+        parser,
+        "--threads T",
+        "threads to use, 0 = all; the result does not depend on it",
         default=0,
-        help="threads to use, 0 = all; the result does not depend on it (default: 0)",
+        within=(0, 1024),
     )
 
 
@@ -307,25 +318,13 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
         help="default: training images; paper: of each class 100 images of the test split adapt, "
         "10 choose (default: default)",
     )
-    group.add_argument(
-        "--images",
-        metavar="N",
-        type=integer(2),
-        help=f"training images in all, balanced over the classes (default: {IMAGES:,}, or all "
-        "where there are fewer)",
-    )
-    group.add_argument(
-        "--held-out",
-        metavar="N",
-        type=integer(0),
-        help=f"how many of them are held out, to choose on (default: {HELD_OUT})",
-    )
-    group.add_argument(
-        "--split-seed",
-        metavar="S",
-        type=integer(0, 2**31),
-        default=0,
-        help="seed of the choice of images (default: 0)",
+    text = "training images in all, balanced over the classes"
+    all_of = f"{IMAGES:,}, or all where there are fewer"
+    add_integer(group, "--images N", text, otherwise=all_of, within=(2, None))
+    text = "how many of them are held out, to choose on"
+    add_integer(group, "--held-out N", text, otherwise=str(HELD_OUT), within=(0, None))
+    add_integer(
+        group, "--split-seed S", "seed of the choice of images", default=0, within=(0, 2**31)
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pmt.cli.arguments import (
+    add_integer,
     add_json,
     add_layers,
     add_model,
@@ -50,12 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(1, 0),
         help="numbers of threads, 0 = all; layers are timed on one (default: 1,0)",
     )
-    parser.add_argument(
-        "--repeat",
-        metavar="N",
-        type=integer(1, 1000),
+    add_integer(
+        parser,
+        "--repeat N",
+        "measurements of each figure, whose median is shown",
         default=7,
-        help="measurements of each figure, whose median is shown (default: 7)",
+        within=(1, 1000),
     )
     _add_step(parser)
     parser.add_argument(
@@ -79,19 +80,9 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
         help=f"estimators to time: {', '.join(_RULES)}, or none (default: weight,node)",
     )
     add_layers(parser)
-    group.add_argument(
-        "--batch",
-        metavar="N",
-        type=integer(1, 100_000),
-        default=20,
-        help="images of a step (default: 20)",
-    )
-    group.add_argument(
-        "--queries",
-        metavar="Q",
-        type=integer(2, 4096),
-        default=10,
-        help="queries for each image and layer (default: 10)",
+    add_integer(group, "--batch N", "images of a step", default=20, within=(1, 100_000))
+    add_integer(
+        group, "--queries Q", "queries for each image and layer", default=10, within=(2, 4096)
     )
 
 

@@ -9,6 +9,7 @@ from pmt.cli.arguments import (
     add_coarse_labels,
     add_constants,
     add_corruption_seed,
+    add_integer,
     add_json,
     add_size,
     add_split,
@@ -16,7 +17,6 @@ from pmt.cli.arguments import (
     chosen_corruptions,
     chosen_labels,
     data_help,
-    integer,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, complain
 from pmt.corruptions import SEVERITIES, names
@@ -52,12 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ": the train split is corrupted with S, the test split with S + 1, as --corruption-seed S "
         "does in other commands",
     )
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=integer(1),
-        default=0,
-        help="at most N images, always the same ones (default: all)",
+    add_integer(
+        parser, "--limit N", "at most N images, always the same ones", default=0, otherwise="all"
     )
     add_size(parser, "before they are corrupted")
     add_coarse_labels(parser)

@@ -6,12 +6,12 @@ import argparse
 
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_model,
     add_split,
     add_threads,
     data_source,
-    integer,
     load_model,
 )
 from pmt.cli.output import Output
@@ -26,12 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
     add_split(parser)
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=integer(1),
-        default=0,
-        help="at most N images, always the same ones (default: all)",
+    add_integer(
+        parser, "--limit N", "at most N images, always the same ones", default=0, otherwise="all"
     )
     add_threads(parser)
     add_json(parser)

@@ -6,6 +6,7 @@ import argparse
 
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_layers,
     add_model,
@@ -13,7 +14,6 @@ from pmt.cli.arguments import (
     data_source,
     given_options,
     importer_options,
-    integer,
 )
 from pmt.cli.output import Output
 from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
@@ -81,20 +81,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replace files of an earlier export that were changed since; what no export wrote is "
         "never replaced",
     )
-    parser.add_argument(
-        "--steps",
-        metavar="N",
-        type=integer(1, MOST_STEPS),
-        default=5,
-        help="training steps of the firmware (default: 5)",
+    add_integer(
+        parser,
+        "--steps N",
+        "training steps of the firmware",
+        default=ExportJob.steps,
+        within=(1, MOST_STEPS),
     )
-    parser.add_argument(
-        "--save-interval",
-        metavar="N",
-        type=integer(1, MOST_STEPS),
-        default=SAVE_INTERVAL,
-        help=f"steps from one checkpoint on the card to the next (default: {SAVE_INTERVAL})",
-    )
+    text = "steps from one checkpoint on the card to the next"
+    add_integer(parser, "--save-interval N", text, default=SAVE_INTERVAL, within=(1, MOST_STEPS))
     for name, what in (("--ram", "RAM"), ("--flash", "flash")):
         parser.add_argument(
             name,
@@ -115,18 +110,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the board finds out which of these to train: blocks or layers separated by commas, "
         "or several joined by +, for example B1,B2+head; it tries each with all steps",
     )
-    parser.add_argument(
-        "--held-out",
-        metavar="N",
-        type=integer(1),
-        help="training images that --select chooses on (default: 100)",
-    )
+    add_integer(parser, "--held-out N", "training images that --select chooses on", otherwise="100")
     add_data(parser, required=False)
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=integer(1),
-        help="choose from at most N training images, always the same ones (default: all)",
+    add_integer(
+        parser,
+        "--limit N",
+        "choose from at most N training images, always the same ones",
+        otherwise="all",
     )
     add_training_options(parser)
     add_json(parser)

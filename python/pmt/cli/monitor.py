@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pmt._util.extras import import_extra
-from pmt.cli.arguments import add_json, integer
+from pmt.cli.arguments import add_integer, add_json
 from pmt.cli.output import Output
 from pmt.firmware.monitor import TrainingLog, follow
 
@@ -34,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="-",
         help="standard input, as in `make qemu | pmt monitor -`",
     )
-    parser.add_argument(
-        "--baud",
-        metavar="N",
-        type=integer(1),
-        default=115200,
-        help="speed of the port, in bits per second (default: 115200)",
-    )
+    add_integer(parser, "--baud N", "speed of the port, in bits per second", default=115200)
     add_json(parser)
 
 

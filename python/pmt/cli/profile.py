@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
-from pmt.cli.arguments import add_json, add_layers, add_model, integer, load_model
+from pmt.cli.arguments import add_integer, add_json, add_layers, add_model, load_model
 from pmt.cli.output import Output, table
 from pmt.firmware.board.backends import Backend
 from pmt.firmware.board.instructions import KERNELS, Instructions
@@ -57,17 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="methods to put beside it, separated by commas, or 'all'; with the same batch",
     )
-    parser.add_argument(
-        "--batch",
-        metavar="N",
-        type=integer(1),
-        help="images of a step (default: the method's own)",
-    )
-    parser.add_argument(
-        "--queries",
-        metavar="Q",
-        type=integer(1, 4096),
-        help="queries for each image and layer (default: the method's own)",
+    add_integer(parser, "--batch N", "images of a step", otherwise="the method's own")
+    add_integer(
+        parser,
+        "--queries Q",
+        "queries for each image and layer",
+        otherwise="the method's own",
+        within=(1, 4096),
     )
     parser.add_argument(
         "--scheme",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt.cli.arguments import add_json, add_threads, integer
+from pmt.cli.arguments import add_integer, add_json, add_threads
 from pmt.cli.output import Output, check_folder, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
@@ -36,12 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "resized to the network's input",
     )
     parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
-    parser.add_argument(
-        "--images",
-        metavar="N",
-        type=integer(1),
-        default=512,
-        help="calibrate on at most N images, always the same ones (default: 512)",
+    add_integer(
+        parser,
+        "--images N",
+        "calibrate on at most N images, always the same ones",
+        default=QuantizeJob.images,
     )
     _add_method(parser)
     _add_network(parser)
@@ -50,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="measure float and int8 accuracy on the test split of this data set, too",
     )
-    parser.add_argument(
-        "--eval-images",
-        metavar="N",
-        type=integer(1),
+    add_integer(
+        parser,
+        "--eval-images N",
+        "on at most N of its images, always the same ones",
         default=0,
-        help="on at most N of its images, always the same ones (default: all)",
+        otherwise="all",
     )
     add_threads(parser)
     add_json(parser)

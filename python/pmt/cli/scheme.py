@@ -17,13 +17,13 @@ from pmt.baselines.sparse_update.scheme_job import (
 )
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_model,
     add_options,
     add_protocol,
     add_threads,
     data_source,
-    integer,
     load_model,
     split_choice,
 )
@@ -57,21 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="budget of what the update adds to memory, for example 100K (default: 100K)",
     )
     group = parser.add_argument_group("mcutrain")
-    group.add_argument(
-        "--epochs", metavar="N", type=integer(1), default=1, help="of each training (default: 1)"
-    )
-    group.add_argument(
-        "--batch", metavar="N", type=integer(1), default=64, help="images of a step (default: 64)"
-    )
+    add_integer(group, "--epochs N", "of each training", default=1)
+    add_integer(group, "--batch N", "images of a step", default=64)
     group.add_argument(
         "--learning-rate", metavar="ETA", type=float, default=0.01, help="(default: 0.01)"
     )
-    group.add_argument(
-        "--stride",
-        metavar="N",
-        type=integer(1),
-        default=1,
-        help="try the biases of every N-th number of last layers (default: 1)",
+    add_integer(
+        group,
+        "--stride N",
+        "try the biases of every N-th number of last layers",
+        default=SchemeJob.stride,
     )
     group.add_argument(
         "--cache",

@@ -8,13 +8,13 @@ import sys
 
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_model,
     add_protocol,
     add_threads,
     add_training_options,
     data_source,
-    integer,
     load_model,
     split_choice,
     training_options,
@@ -51,19 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what is compared on the held-out images: {' or '.join(CRITERIA)}, which is the "
         "paper's (default: loss)",
     )
-    parser.add_argument(
-        "--epochs",
-        metavar="N",
-        type=integer(1),
-        default=1,
-        help="of each test training; 1 in the paper (default: 1)",
-    )
-    parser.add_argument(
-        "--seeds",
-        metavar="N",
-        type=integer(1, 1000),
-        default=1,
-        help="test trainings of each block, with seeds S, S + 1, ... (default: 1)",
+    add_integer(parser, "--epochs N", "of each test training; 1 in the paper", default=1)
+    add_integer(
+        parser,
+        "--seeds N",
+        "test trainings of each block, with seeds S, S + 1, ...",
+        default=SelectJob.seeds,
+        within=(1, 1000),
     )
     parser.add_argument(
         "--out",

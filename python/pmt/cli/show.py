@@ -12,6 +12,7 @@ from pmt.cli.arguments import (
     add_coarse_labels,
     add_constants,
     add_corruption_seed,
+    add_integer,
     add_json,
     add_size,
     add_split,
@@ -20,7 +21,6 @@ from pmt.cli.arguments import (
     chosen_labels,
     chosen_severities,
     data_help,
-    integer,
 )
 from pmt.cli.output import Output, check_folder
 from pmt.research.sheets import Sheet, SheetJob, make_sheet
@@ -52,11 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="severities to show, separated by commas (default: 1,2,3,4,5)",
     )
     add_split(parser)
-    parser.add_argument(
-        "--images",
-        metavar="N",
-        type=integer(1, 1000),
-        help="images of each class (default: 10); with --corruptions images in all (default: 1)",
+    add_integer(
+        parser,
+        "--images N",
+        "images of each class (default: 10); with --corruptions images in all",
+        otherwise="1",
+        within=(1, 1000),
     )
     parser.add_argument(
         "--index",

@@ -10,12 +10,12 @@ from pathlib import Path
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_model,
     add_split,
     add_threads,
     data_source,
-    integer,
     load_model,
 )
 from pmt.cli.output import Output, check_folder
@@ -43,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_images(parser: argparse.ArgumentParser) -> None:
     """Add the number of images."""
-    parser.add_argument(
-        "--images",
-        metavar="N",
-        type=integer(1, 100_000),
-        default=256,
-        help="on at most N images, always the same ones (default: 256)",
+    add_integer(
+        parser,
+        "--images N",
+        "on at most N images, always the same ones",
+        default=StatisticsJob.images,
+        within=(1, 100_000),
     )
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_model,
     add_threads,
     data_source,
-    integer,
     load_model,
 )
 from pmt.cli.output import Output, table
@@ -55,22 +55,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="separated by commas: weight or node, and joined to it by + what differs from the "
         f"default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
     )
-    parser.add_argument(
-        "--images",
-        metavar="N",
-        type=integer(1),
-        default=16,
-        help="training images of the batch, balanced over the classes (default: 16)",
+    add_integer(
+        parser,
+        "--images N",
+        "training images of the batch, balanced over the classes",
+        default=GradientJob.images,
     )
-    parser.add_argument(
-        "--repeats",
-        metavar="N",
-        type=integer(2),
-        default=8,
-        help="estimates of each, with other perturbations (default: 8)",
+    add_integer(
+        parser,
+        "--repeats N",
+        "estimates of each, with other perturbations",
+        default=GradientJob.repeats,
+        within=(2, None),
     )
-    parser.add_argument(
-        "--seed", metavar="S", type=integer(0), default=1, help="of the perturbations (default: 1)"
+    add_integer(
+        parser, "--seed S", "of the perturbations", default=GradientJob.seed, within=(0, None)
     )
     parser.add_argument(
         "--no-scopes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_json, integer
+from pmt.cli.arguments import add_integer, add_json
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain
 from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
 
@@ -28,13 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder of the runs; made if it is missing"
     )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=integer(0, 4096),
+    add_integer(
+        parser,
+        "--jobs N",
+        "processes of one thread each, 0 = one for each CPU; 1 = this process with all its threads",
         default=0,
-        help="processes of one thread each, 0 = one for each CPU; 1 = this process with all its "
-        "threads (default: 0)",
+        within=(0, 4096),
     )
     parser.add_argument(
         "--shard",

@@ -10,6 +10,7 @@ from pmt._util.printable import printable
 from pmt._util.progress import duration
 from pmt.cli.arguments import (
     add_data,
+    add_integer,
     add_json,
     add_layers,
     add_method,
@@ -20,7 +21,6 @@ from pmt.cli.arguments import (
     data_source,
     given_options,
     importer_options,
-    integer,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, EpochLines, Output, complain
 from pmt.methods import Adaptation, AdaptationResult, TrainJob
@@ -51,12 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_layers(parser)
     add_data(parser, required=False)
     for name, what in (("--limit", "training images"), ("--valid-limit", "test images")):
-        parser.add_argument(
-            name,
-            metavar="N",
-            type=integer(1),
-            help=f"at most N {what}, always the same ones (default: all)",
-        )
+        add_integer(parser, f"{name} N", f"at most N {what}, always the same ones", otherwise="all")
     add_method(parser)
     add_training_options(parser)
     add_threads(parser)
