@@ -11,7 +11,7 @@ from pathlib import Path
 import pmt
 from pmt._util.progress import duration
 from pmt.cli.output import EpochLines, Output
-from pmt.train.costs.device_memory import arena_bytes
+from pmt.train.costs.memory import arena_bytes
 
 CORRUPTION, SEVERITY = "impulse_noise", 5
 FOLDER = Path("runs/demo")

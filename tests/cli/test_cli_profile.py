@@ -17,7 +17,7 @@ from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export import export
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.target import find_target
-from pmt.train.costs.device_memory import device_options
+from pmt.train.costs.memory import device_options
 
 PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper14"]
 

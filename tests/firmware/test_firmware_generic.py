@@ -14,7 +14,7 @@ from required import need_tools
 import pmt
 from pmt import _core
 from pmt.firmware.export import export
-from pmt.train.costs.device_memory import device_options, portable_arena_excess
+from pmt.train.costs.memory import device_options, portable_arena_excess
 
 OPTIONS = pmt.preset("default", batch=3, queries=4)
 

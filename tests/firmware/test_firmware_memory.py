@@ -26,7 +26,7 @@ from pmt.firmware.board.linked import linked_sizes
 from pmt.firmware.export import export
 from pmt.firmware.export.task import make_task
 from pmt.firmware.monitor import TrainingLog
-from pmt.train.costs.device_memory import arena_bytes
+from pmt.train.costs.memory import arena_bytes
 
 PROGRAM = Path(__file__).resolve().parents[2] / "benchmarks" / "firmware_memory.py"
 

@@ -19,7 +19,7 @@ from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
-from pmt.train.costs.device_memory import (
+from pmt.train.costs.memory import (
     arena_bytes,
     device_options,
     peak_moment,

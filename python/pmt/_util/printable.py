@@ -1,4 +1,4 @@
-"""Text of strangers for a terminal: readable as it is, and without the means to steer one."""
+"""Untrusted text made safe for a terminal: its control characters are escaped."""
 
 from __future__ import annotations
 

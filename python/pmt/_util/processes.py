@@ -51,25 +51,11 @@ def is_running(pid: int) -> bool:
 
 
 def thread_count(requested: int) -> int:
-    """Resolve a number of threads.
+    """Resolve a number of threads, where 0 leaves the choice to pmt.
 
-    Parameters
-    ----------
-    requested : int
-        0 leaves the choice to pmt.
-
-    Returns
-    -------
-    int
-        ``requested`` where it is positive. Else 1 in a worker of a process pool, which shares the
-        machine with its siblings, unless ``OMP_NUM_THREADS`` says how many it has; else 0, all that
-        the core sees. In a process forked after several threads were used the core runs on one,
-        whatever is asked for.
-
-    Raises
-    ------
-    ValueError
-        If ``requested`` is negative.
+    That is 1 in a worker of a process pool, which shares the machine with its siblings, unless
+    ``OMP_NUM_THREADS`` says how many it has; else 0, all that the core sees. In a process forked
+    after several threads were used the core runs on one, whatever is asked for.
     """
     if requested < 0:
         raise ValueError(f"threads must be 0 (all) or more; got {requested}")

@@ -10,10 +10,9 @@ from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
 from pmt.cli.arguments import add_integer, add_json, add_layers, add_model, load_model
 from pmt.cli.output import Output, table
-from pmt.firmware.board.backends import Backend
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.linked import LinkedSizes
-from pmt.firmware.board.memory import BoardMemory
+from pmt.firmware.board.memory import Backend, BoardMemory
 from pmt.firmware.board.profile_job import (
     PROJECTED,
     BoardProfile,
@@ -29,8 +28,7 @@ from pmt.firmware.export.target import Target
 from pmt.model import Model
 from pmt.research.plots import plot_memory
 from pmt.research.profile import METHODS, Profile
-from pmt.train.costs.device_memory import PlanMoment, peak_moment
-from pmt.train.costs.memory import PARTS
+from pmt.train.costs.memory import PARTS, PlanMoment, peak_moment
 
 USAGE = """\
 pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [options]

@@ -1,4 +1,4 @@
-"""Blur: defocus, gaussian, glass, motion and zoom."""
+"""Blur: defocus, Gaussian, glass, motion and zoom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise: gaussian (sensor), shot (photons), impulse (dead pixels) and speckle (gain)."""
+"""Noise: Gaussian (sensor), shot (photons), impulse (dead pixels) and speckle (gain)."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ def spatter(images: Images, constants: Spatter, generators: Generators) -> Pixel
 
 
 def _light_of_water(liquid: Layers, ndimage: ModuleType) -> Layers:
-    """How bright the drops are, 0 to 1 in each image."""
+    """Brightness of the drops, 0 to 1 in each image."""
     thickness = (np.minimum(liquid, 1.0) * 255).astype(np.uint8)
     edges = canny_edges(thickness, *EDGE_THRESHOLDS, ndimage)
     distance = np.minimum(chamfer_distance(edges), FARTHEST)

@@ -117,22 +117,8 @@ def load_at_own_size(
 ) -> Dataset:
     """Read a split at its images' own size; where files differ in theirs, all resized.
 
-    Parameters
-    ----------
-    path, split, labels
-        As of :func:`load`.
-    otherwise
-        Height and width in pixels, for image files of several sizes.
-
-    Returns
-    -------
-    Dataset
-        The split.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ModuleNotFoundError
-        As :func:`load`.
+    Arguments and errors are those of :func:`load`; `otherwise` is the height and width for image
+    files of several sizes.
     """
     _check_names(split, None)
     found = _find(located(path), split, None, labels)

@@ -34,7 +34,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Fit:
-    """How an image is brought to the size of a network's input.
+    """The fit of an image to the size of a network's input.
 
     Parameters
     ----------

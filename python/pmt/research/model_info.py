@@ -8,7 +8,7 @@ from typing import Any
 from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
 from pmt.model import Model
-from pmt.train.costs.device_memory import device_options, peak_moment
+from pmt.train.costs.memory import device_options, peak_moment
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ModelInfo", "ModelMemory", "describe_model"]

@@ -12,8 +12,7 @@ from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
 from pmt.model import Model
-from pmt.train.costs.device_memory import device_options, zeroth_order_memory
-from pmt.train.costs.memory import Memory
+from pmt.train.costs.memory import Memory, device_options, zeroth_order_memory
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.training_run import Trainer
@@ -103,32 +102,17 @@ class Profile:
 def profile_method(
     model: Model, method: str, *, scheme: str | None = None, **changes: Any
 ) -> Profile:
-    """Count the work and memory of a method.
+    """Count the work and memory of a method of :data:`METHODS`.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    method : str
-        One of :data:`METHODS`.
-    scheme : str, optional
-        For ``mcutrain`` and ``tinytrain``: a published scheme of MCUNet (``99KB`` by default) or a
-        JSON file of a scheme.
-    **changes
-        Options that differ from the method's; those that are None, and queries where there are
-        none, are left out.
-
-    Returns
-    -------
-    Profile
-        Work and memory.
+    ``scheme`` is, for ``mcutrain`` and ``tinytrain``, a published scheme of MCUNet (``99KB`` by
+    default) or a JSON file. Changes are options that differ from the method's; those that are None,
+    and queries where there are none, are left out.
 
     Raises
     ------
-    ValueError
-        If the method, a layer or the scheme is unknown, or a number is out of range.
-    OSError
-        If the scheme cannot be read.
+    ValueError, OSError
+        If the method, a layer or the scheme is unknown, a number is out of range, or the scheme
+        cannot be read.
     """
     return profile(model, method, _trainer(model, method, scheme, _without_none(changes)))
 
@@ -165,20 +149,7 @@ def profile(model: Model, method: str, trainer: Trainer) -> Profile:
 
 
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
-    """Return the options of a method that needs forward passes alone.
-
-    Parameters
-    ----------
-    method : str
-        One of those of :data:`METHODS`.
-    **changes
-        Options that differ from the method's; those that are None are left out.
-
-    Raises
-    ------
-    ValueError
-        If the method is none of them, or a number is out of range.
-    """
+    """Return the options of a zeroth-order method; changes that are None are left out."""
     if method not in _COMPARED:
         known = ", ".join(_COMPARED)
         raise ValueError(f"method={method!r} is no zeroth-order one; choose one of {known}")

@@ -17,7 +17,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
 from pmt.protocol.intervals import PairedMargin, paired_margin
-from pmt.train.costs.device_memory import arena_bytes, device_options
+from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import ZOTrainer
 

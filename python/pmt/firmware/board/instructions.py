@@ -13,7 +13,7 @@ from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, wri
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.firmware.export.target import find_target, firmware_folder
 from pmt.model import Model
-from pmt.train.costs.device_memory import device_options
+from pmt.train.costs.memory import device_options
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.options import TrainingOptions
@@ -109,36 +109,20 @@ def count_instructions(
     kernels: Sequence[str] = KERNELS[:1],
     options: TrainingOptions | None = None,
 ) -> tuple[Instructions, ...]:
-    """Build the core for a Cortex-M7 with the model, and count in QEMU.
+    """Build the core for a Cortex-M7 with the model, and count in QEMU, for each set of kernels.
 
-    With ``-icount`` QEMU's virtual time is the number of instructions, so that the counts are the
-    same on every run and every machine. They are no cycles: a Cortex-M7 executes up to two
-    instructions in one, and waits for memory.
-
-    Parameters
-    ----------
-    model : Model
-        The network.
-    kernels : sequence of str
-        Sets of kernels, of :data:`KERNELS`.
-    options : TrainingOptions, optional
-        Options of a training step of one image, which is then counted, too.
-
-    Returns
-    -------
-    tuple of Instructions
-        One for each set of kernels.
+    With ``options``, a training step of one image is counted, too. With ``-icount`` QEMU's virtual
+    time is the number of instructions, so that the counts are the same on every run and every
+    machine. They are no cycles: a Cortex-M7 executes up to two instructions in one, and waits for
+    memory.
 
     Raises
     ------
     ValueError
         If a set of kernels is unknown or a layer does not exist.
-    FileNotFoundError
-        If compiler or emulator are missing.
-    ChildProcessError
-        If one of them fails, or the model does not fit 4 MB of flash and of RAM.
-    TimeoutError
-        If it takes too long.
+    FileNotFoundError, ChildProcessError, TimeoutError
+        If compiler or emulator are missing, fail or take too long, or the model does not fit 4 MB
+        of flash and of RAM.
     """
     for name in kernels:
         if name not in KERNELS:

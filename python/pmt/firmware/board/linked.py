@@ -79,27 +79,14 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
     Samples and steps are on the card, and none are needed here. Trainings of one model differ in
-    the size of the arena: everything else is compiled once.
-
-    Parameters
-    ----------
-    target : Target
-        The board.
-    image : bytes
-        The model.
-    arenas : sequence of int
-        Bytes of the arena of each firmware.
+    the size of the arena alone, so everything else is compiled once.
 
     Raises
     ------
     ValueError
         If the target is a library, which another project links.
-    FileNotFoundError
-        If compiler or make are missing.
-    ChildProcessError
-        If the firmware does not build, or does not fit.
-    TimeoutError
-        If it takes too long.
+    FileNotFoundError, ChildProcessError, TimeoutError
+        If compiler or make are missing, fail or take too long, or the firmware does not fit.
     """
     require_linked(target)
     need_programs("firmware is linked", "arm-none-eabi-g++", "make")

@@ -1,4 +1,4 @@
-"""A method's memory on a board, counted in three ways, against what the board has."""
+"""Memory on a board: of a method, counted in three ways, and of a forward alone by engine."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
+from pmt.baselines.engines.tflite_micro import micro_arena
 from pmt.firmware.board.linked import LinkedSizes, link_firmware, require_linked
 from pmt.firmware.export.memory import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
+from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.research.profile import Profile
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.device_memory import device_options
+from pmt.train.costs.memory import device_options, zeroth_order_memory
+from pmt.train.options import TrainingOptions
 
-__all__ = ["BoardMemory", "analytic_bytes", "board_memory", "with_linked"]
+__all__ = [
+    "Backend",
+    "BoardMemory",
+    "analytic_bytes",
+    "board_memory",
+    "our_backends",
+    "tflite_micro_backend",
+    "with_linked",
+]
 
 
 @dataclass(frozen=True)
@@ -124,3 +136,78 @@ def with_linked(model: Model, rows: Sequence[BoardMemory]) -> list[BoardMemory]:
     sizes = link_firmware(rows[0].target, image, list(arenas.values()))
     linked = dict(zip(arenas, sizes, strict=True))
     return [replace(row, linked=linked.get(row.method)) for row in rows]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Bytes of a forward pass.
+
+    Attributes
+    ----------
+    name : str
+        The engine.
+    activations : int
+        Activations and kernels' scratch at the peak.
+    bookkeeping : int
+        Other bytes of the arena.
+    model : int
+        The file with the network, in flash.
+    """
+
+    name: str
+    activations: int
+    bookkeeping: int
+    model: int
+
+    @property
+    def arena(self) -> int:
+        """RAM, but for stack and variables."""
+        return self.activations + self.bookkeeping
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {**asdict(self), "arena": self.arena}
+
+
+def our_backends(model: Model) -> list[Backend]:
+    """Count this engine's forward: as it is, with plain kernels, and without line buffers.
+
+    A device trains, and so the forward is the main pass of training the last layer alone; of that
+    arena neither the layer's parameters nor the losses count.
+    """
+    options = device_options(TrainingOptions(batch=1, queries=2))
+    layers = [model.layers[-1].index]
+    given = (model.core, options, layers, 1)
+    device = _core.DeviceMemory(*given)
+    buffers = zeroth_order_memory(model, options, layers).buffers
+    image = len(without_statistics(model).image())
+    plans = {
+        "this engine, DSP kernels": device,
+        "this engine, plain kernels": _core.DeviceMemory(
+            *given, portable=True, streams=device.segments()
+        ),
+        "this engine, whole tensors": _core.DeviceMemory(*given, streams=[]),
+    }
+    return [Backend(name, _extent(plan), buffers, image) for name, plan in plans.items()]
+
+
+def _extent(device: _core.DeviceMemory) -> int:
+    """Bytes up to the end of the last buffer of the main pass."""
+    return max(int(buffer["offset"] + buffer["bytes"]) for buffer in device.plan())
+
+
+def tflite_micro_backend(model: Model) -> Backend:
+    """Measure TensorFlow Lite Micro's forward of the network as pmt's ``.tflite``.
+
+    Raises
+    ------
+    ImportError
+        If the package tflite or tflite_micro is missing.
+    ValueError
+        If the network cannot be written as ``.tflite``, or not run.
+    """
+    content = tflite_model(without_statistics(model).to_graph())
+    tensors = model.core.tensors()
+    activations = sum(int(t["height"] * t["width"] * t["channels"]) for t in tensors)
+    arena = micro_arena(content, activations)
+    return Backend("TensorFlow Lite Micro", arena.activations, arena.bookkeeping, len(content))

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pmt._util.checks import OptionError
-from pmt.firmware.board.backends import Backend, our_backends, tflite_micro_backend
 from pmt.firmware.board.instructions import KERNELS, Instructions, count_instructions
-from pmt.firmware.board.memory import BoardMemory, board_memory, with_linked
+from pmt.firmware.board.memory import (
+    Backend,
+    BoardMemory,
+    board_memory,
+    our_backends,
+    tflite_micro_backend,
+    with_linked,
+)
 from pmt.firmware.export.latency import Latency, project_latency
 from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
@@ -214,26 +220,8 @@ def profile_board(
 ) -> BoardProfile:
     """Compare the memory of methods with a board's, and a forward with another engine's.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    profiles : sequence of Profile
-        The methods.
-    target : str
-        Name or file of the board.
-    link : bool
-        Build the firmware of the methods that fit.
-
-    Returns
-    -------
-    BoardProfile
-        The memory.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError, ChildProcessError
-        If the board is unknown; or as :func:`pmt.firmware.board.memory.with_linked`.
+    With ``link`` the firmware of the methods that fit is built, with the errors of
+    :func:`pmt.firmware.board.memory.with_linked`.
     """
     board = find_target(target)
     rows = [board_memory(model, one, board) for one in profiles]

@@ -29,18 +29,9 @@ def is_export(out: Path) -> bool:
 def check_folder(out: Path, force: bool) -> None:
     """Refuse to write over what no export has written; restore what a killed one left aside.
 
-    Parameters
-    ----------
-    out : pathlib.Path
-        The folder to be written.
-    force : bool
-        Replace files of an earlier export that were changed since.
-
-    Raises
-    ------
-    FileExistsError
-        If it is neither new nor empty nor an earlier export, an earlier one with changed files, or
-        a place of more than a project.
+    ``force`` replaces files of an earlier export that were changed since. A FileExistsError tells
+    of a folder that is neither new nor empty nor an earlier export, and of a place of more than a
+    project.
     """
     real = _resolved(out)
     _recover(real)
@@ -89,22 +80,11 @@ def with_kept_application(out: Path, files: Mapping[str, bytes]) -> dict[str, by
 
 
 def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
-    """Write a project aside and rename it into place.
+    """Write a project, path to content, aside and rename it into place.
 
-    Parameters
-    ----------
-    out : pathlib.Path
-        The folder, or a link to it. Files of an earlier export are replaced; those not in its
-        ``pmt.lock`` are kept.
-    files : mapping of str to bytes
-        Path in it -> content.
-
-    Raises
-    ------
-    FileExistsError
-        If a file of the project is there that no export wrote.
-    OSError
-        If it cannot be written; what was there is unchanged.
+    The folder may be a link to it. Files of an earlier export are replaced; those not in its
+    ``pmt.lock`` are kept. Where that fails (OSError; FileExistsError at a file that no export
+    wrote), the folder is unchanged.
     """
     real = _resolved(out)
     foreign = [name for name in _foreign_files(real) if not _is_kept(name, files)]

@@ -205,21 +205,11 @@ def target_names(boards: Path) -> tuple[str, ...]:
 
 
 def read_target(path: Path, boards: Path) -> Target:
-    """Read a target's file.
+    """Read a target's file: ``target.toml`` in a board's folder, or a file of the user's.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        ``target.toml`` in a board's folder, or a file of the user's. ``board = "NAME"`` in it takes
-        the sources of a known board, and what the file does not say itself, but for its wiring;
-        without it they lie beside the file.
-    boards : pathlib.Path
-        Folder of the known boards.
-
-    Raises
-    ------
-    ValueError
-        If it is no TOML, or an entry is unknown, missing, of another type or out of range.
+    ``board = "NAME"`` in it takes the sources of a known board, and what the file does not say
+    itself, but for its wiring; without it they lie beside the file. A ValueError tells of a file
+    that is no TOML, and of an entry that is unknown, missing, of another type or out of range.
     """
     values = parse_toml(path.read_bytes(), path)
     try:

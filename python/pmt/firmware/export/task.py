@@ -15,7 +15,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.clean_statistics import without_statistics
-from pmt.train.costs.device_memory import device_options
+from pmt.train.costs.memory import device_options
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.options import TrainingOptions
 from pmt.train.run_folder import RunFolder
@@ -128,16 +128,7 @@ def make_task(
 ) -> Task:
     """Resolve the arguments of :func:`pmt.firmware.export.export`; see there.
 
-    Returns
-    -------
-    Task
-        With only those samples of the data set that the steps use, and with a run's optimizer
-        state.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range or does not fit the others.
+    The task has only those samples of the data set that the steps use, and a run's optimizer state.
     """
     check_steps("steps", steps)
     model, run_options, first, state = _read_source(source)

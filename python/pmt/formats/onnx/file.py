@@ -41,7 +41,7 @@ _NAMED = 3  # nodes in one line of a message
 
 
 class Unsupported(Exception):
-    """Why one node cannot be imported, and what the user can do about it."""
+    """The reason that one node cannot be imported, and a remedy for the user."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}: {remedy}")

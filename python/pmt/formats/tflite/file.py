@@ -56,7 +56,7 @@ _NEEDS_OPTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2
 
 
 class Unsupported(Exception):
-    """Why one operator cannot be imported, and what the user can do about it."""
+    """The reason that one operator cannot be imported, and a remedy for the user."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason} ({remedy})")

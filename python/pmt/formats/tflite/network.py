@@ -130,7 +130,7 @@ def layout(shape: tuple[int, ...]) -> Shape:
 
 @dataclass(frozen=True)
 class StoredLayer:
-    """Where the file keeps a layer's parameters.
+    """The place of a layer's parameters in the file.
 
     ``operator`` is the operator's number, ``weights`` and ``bias`` are tensors of the file (-1: no
     bias), ``groups`` and ``dilation`` what the zeros in the graph's weights stand for.

@@ -45,28 +45,14 @@ class Rival(Protocol):
 
 
 def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
-    """Give an engine the model.
+    """Give an engine of :data:`RIVALS` the model; return it once for every mode worth comparing.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`RIVALS`.
-    model : Model
-        The network.
-    path : str or pathlib.Path
-        The file it was read from; a ``.tflite`` is what LiteRT then runs.
-
-    Returns
-    -------
-    list of Rival
-        The engine, ready to run; once for every mode worth comparing.
+    ``path`` is the file that the model was read from; a ``.tflite`` is what LiteRT then runs.
 
     Raises
     ------
-    ValueError
-        If the engine is unknown.
-    ImportError
-        If its packages are missing.
+    ValueError, ImportError
+        If the engine is unknown, or its packages are missing.
     """
     if name == "onnxruntime":
         return [OnnxRuntime(model), OnnxRuntime(model, exact=True)]

@@ -75,21 +75,11 @@ def median_seconds(function: Callable[[], object], *, repeat: int) -> float:
 def take_turns(
     functions: Mapping[Name, Callable[[], object]], *, repeat: int, shortest: float = _SHORTEST
 ) -> dict[Name, float]:
-    """Time functions in turns, so that a slow moment of the machine meets all of them.
+    """Return median seconds of a call, by name, timed in turns.
 
-    Parameters
-    ----------
-    functions : mapping of names to callables
-        Functions to time. Each is called once before, to warm up.
-    repeat : int
-        Measurements of each.
-    shortest : float
-        Seconds that a measurement takes at least; a fast function is called many times for it.
-
-    Returns
-    -------
-    dict
-        Median seconds of a call, by name.
+    A slow moment of the machine so meets all functions. Each is called once before, to warm up,
+    then measured ``repeat`` times; a fast one is called many times for a measurement, which takes
+    ``shortest`` seconds at least.
     """
     calls = {name: _calls(function, shortest) for name, function in functions.items()}
     seconds: dict[Name, list[float]] = {name: [] for name in functions}

@@ -22,23 +22,7 @@ _T = (
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t.
-
-    Parameters
-    ----------
-    freedom : int
-        Degrees of freedom, 1 or more.
-
-    Returns
-    -------
-    float
-        To 1e-4.
-
-    Raises
-    ------
-    ValueError
-        If ``freedom`` is less than 1.
-    """
+    """Return the 97.5 % quantile of Student's t, to 1e-4, for 1 or more degrees of freedom."""
     if freedom < 1:
         raise ValueError(f"freedom = {freedom}: must be 1 or more; two seeds have 1")
     if freedom <= len(_T):

@@ -71,24 +71,11 @@ class Geometry:
 
 
 def geometry(sheet: Sheet, label_width: int, label_height: int) -> Geometry:
-    """Choose the size of the tiles and the number of blocks.
+    """Choose the size of the tiles and the number of blocks, for labels of so many pixels at most.
 
-    Small images are enlarged by a whole factor, so that every pixel stays a square; large ones
-    are reduced. The rows are broken into as many blocks as bring the picture nearest to 3:2.
-
-    Parameters
-    ----------
-    sheet
-        Sheet to draw.
-    label_width
-        Width of the widest label.
-    label_height
-        Height of the highest, with its note.
-
-    Raises
-    ------
-    ValueError
-        The picture would have more than 100 million pixels.
+    Small images are enlarged by a whole factor, so that every pixel stays a square; large ones are
+    reduced. The rows are broken into as many blocks as bring the picture nearest to 3:2. A
+    ValueError refuses a picture of more than 100 million pixels.
     """
     height, width = _tile_size(sheet)
     columns, left = [], label_width + LABEL_GAP

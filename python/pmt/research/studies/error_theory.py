@@ -62,26 +62,8 @@ def layer_moments(
 ) -> LayerMoments:
     """Differentiate the int8 network at one layer, with rounding taken as the identity.
 
-    Parameters
-    ----------
-    model : Model
-        The network.
-    images : ndarray of int8, shape (N, height, width, channels)
-        Prepared images.
-    labels : ndarray of int64, shape (N,)
-        Their classes.
-    layer : int
-        Op index of a layer.
-
-    Returns
-    -------
-    LayerMoments
-        Moments of this layer on these images.
-
-    Raises
-    ------
-    ImportError
-        If torch is missing.
+    Images are prepared ones, int8 of shape (N, height, width, channels); the layer is an op index.
+    Needs torch.
     """
     from pmt.baselines.backprop.sample_gradients import sample_weight_gradients
 

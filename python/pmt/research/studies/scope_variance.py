@@ -64,35 +64,11 @@ def compare_scopes(
     seed: int = 1,
     threads: int = 0,
 ) -> list[ScopeVariance]:
-    """Measure the four entries of the table.
+    """Measure the four entries of the table: weight and node, model-wise and layer-wise.
 
-    Parameters
-    ----------
-    model, data
-        As :func:`pmt.research.studies.gradient_quality.study_gradients`.
-    layers : str
-        The L layers.
-    queries : int
-        Q, a multiple of L, at least 2 L; 0 takes 4 L.
-    words : str
-        Further words of the estimators, see
-        :func:`pmt.research.studies.estimators.estimator_options`.
-    repeats : int
-        Estimates of each; 2 or more.
-    seed, threads : int
-        As there.
-
-    Returns
-    -------
-    list of ScopeVariance
-        weight and node, model-wise and layer-wise.
-
-    Raises
-    ------
-    ImportError
-        If torch is missing.
-    ValueError
-        If ``queries`` does not fit the layers, or a word is unknown.
+    Arguments are those of :func:`pmt.research.studies.gradient_quality.study_gradients`, and
+    ``words``, further words of the estimators. ``queries`` is Q, a multiple of the L layers, at
+    least 2 L; 0 takes 4 L. Needs torch.
     """
     chosen = model.select_layers(layers)
     count = queries or 4 * len(chosen)

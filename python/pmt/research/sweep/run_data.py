@@ -23,11 +23,7 @@ def pools(
     """Return the train and the test images, which are corrupted when they are taken.
 
     They keep their own size: resized, a whole test split of 128x128 pixels takes half a gigabyte.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        If the data cannot be read, or does not fit the model.
+    Errors are those of :meth:`DataSource.pool`.
     """
     source = _source(data, corruption, severity)
     train, test = source.pool("train", model), source.pool("test", model)
@@ -49,13 +45,7 @@ def checksums(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) ->
 
 
 def load_split(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -> Split:
-    """Choose a run's images.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`pmt.protocol.split`.
-    """
+    """Choose a run's images; errors as of :func:`pmt.protocol.split`."""
     options = {key: value for key, value in protocol.items() if key != "name"}
     train, test = pair
     return split(protocol["name"], None if protocol["name"] == "paper" else train, test, **options)

@@ -114,19 +114,10 @@ def run_all(
 
 @contextmanager
 def dask_backend(address: str) -> Iterator[None]:
-    """Make a cluster joblib's backend for as long as the block lasts.
+    """Make a Dask cluster joblib's backend for as long as the block lasts.
 
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler, ``"tcp://host:8786"``.
-
-    Raises
-    ------
-    ImportError
-        If joblib or Dask is missing.
-    OSError
-        If nothing answers at the address.
+    The address is that of the scheduler, such as ``tcp://host:8786``. An ImportError tells that
+    joblib or Dask is missing, an OSError that nothing answers.
     """
     try:
         joblib: Any = importlib.import_module("joblib")

@@ -83,26 +83,11 @@ def zeroth_order_work(
     *,
     of_ops: Sequence[int] | None = None,
 ) -> Work:
-    """Count what a step takes for each image.
+    """Count what a step takes for each image, with layers as op indices in ascending order.
 
-    Parameters
-    ----------
-    model : _core.Model
-        The network.
-    options : _core.Options
-        Queries, scope, and which estimator a layer gets.
-    layers : sequence of int
-        Op indices, ascending.
-    settings : sequence of _core.LayerSettings, optional
-        One for each layer; by default the options'.
-    of_ops : sequence of int, optional
-        What each op takes, of another measure than its multiply-accumulates.
-
-    Returns
-    -------
-    Work
-        With Q queries and layers i of suffix T_i, ``Q * sum T_i`` for the queries (paper section
-        3.1); model-wise, Q times the suffix of the first.
+    With Q queries and layers i of suffix T_i, it is ``Q * sum T_i`` for the queries (paper section
+    3.1); model-wise, Q times the suffix of the first. Settings are by default the options';
+    ``of_ops`` counts each op by another measure than its multiply-accumulates.
     """
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     trained = _core.Trainer(model, options, layers, 1, 1, settings).layers()
@@ -122,20 +107,8 @@ def zeroth_order_work(
 def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]) -> Work:
     """Count what a measurement takes for each of its images; nothing where none is made.
 
-    Parameters
-    ----------
-    model : _core.Model
-        The network.
-    options : _core.Options
-        What is measured, and with how many queries.
-    layers : sequence of int
-        Op indices, ascending.
-
-    Returns
-    -------
-    Work
-        A forward up to the last layer, for the squares of the inputs; and for each estimator and
-        size of perturbation that is probed a clean forward and every layer's queries.
+    A forward up to the last layer, for the squares of the inputs; and for each estimator and size
+    of perturbation that is probed a clean forward and every layer's queries.
     """
     calibrated = options.mu == "calibrated"
     measured = options.rule == "measured"
@@ -163,33 +136,11 @@ def device_restarts(
     *,
     of_ops: Sequence[int] | None = None,
 ) -> int:
-    """Count what a device does beyond :func:`zeroth_order_work`.
+    """Count what a device does for an image beyond :func:`zeroth_order_work`; arguments as there.
 
     A query of a layer that streams begins with the stream. A gradient that is summed up for a group
     of channels after another runs the stream again for each group, or, with several images, all of
     the network up to the layer; where the size of the step depends on the whole gradient, twice.
-
-    Parameters
-    ----------
-    model : _core.Model
-        The network.
-    options : _core.Options
-        As they will be on the device.
-    layers : sequence of int
-        Op indices, ascending.
-    device : _core.DeviceMemory
-        Its plan, of the same options.
-    batch : int
-        Images of a step.
-    settings : sequence of _core.LayerSettings, optional
-        One for each layer; by default the options'.
-    of_ops : sequence of int, optional
-        What each op takes, of another measure than its multiply-accumulates.
-
-    Returns
-    -------
-    int
-        Multiply-accumulates for one image.
     """
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
     begins = {op: begin for begin, end, _ in device.segments() for op in range(begin, end + 1)}
