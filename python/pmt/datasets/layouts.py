@@ -102,10 +102,13 @@ def load(
         return files.read(size=fit.size, crop=crop, boxes=boxes, threads=threads)
     if boxes:
         raise ValueError(f"boxes = True: {path} has no bounding boxes; leave the option out")
-    data = found if len(chosen) == len(found) else found.subset(chosen)
-    if fit.size is None or (data.images.shape[1:3] == fit.size and crop in (None, 1)):
-        return data
-    return replace(data, images=resized(data.images, fit))
+    return fitted(found if len(chosen) == len(found) else found.subset(chosen), fit)
+
+
+def fitted(data: Dataset, fit: Fit) -> Dataset:
+    """Return a data set with its images cropped and resized; itself where nothing changes."""
+    images = resized(data.images, fit)
+    return data if images is data.images else replace(data, images=images)
 
 
 def load_at_own_size(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pmt import corruptions, datasets
+from pmt._util.checks import checked_size
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
-from pmt.datasets.layouts import chosen_indices, load_at_own_size
-from pmt.datasets.picture import Fit, resized
+from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size
+from pmt.datasets.picture import Fit
 from pmt.datasets.storage import named
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
@@ -157,10 +158,7 @@ class DataSource:
                 indices=chosen,
                 constants=self.constants,
             )
-        size = model.input_shape[:2]
-        if data.images.shape[1:3] != size:
-            data = replace(data, images=resized(data.images, Fit(size)))
-        return data
+        return fitted(data, Fit(model.input_shape[:2]))
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED:
@@ -225,8 +223,4 @@ def load_clean(
     if data != BUNDLED:
         return datasets.load(data, split=split, size=size, limit=limit, labels=labels)
     found = datasets.bundled(split)
-    found = found.subset(chosen_indices(len(found), limit))
-    if size is None:
-        return found
-    height, width = (size, size) if isinstance(size, int) else size
-    return replace(found, images=resized(found.images, Fit((height, width))))
+    return fitted(found.subset(chosen_indices(len(found), limit)), Fit(checked_size(size)))

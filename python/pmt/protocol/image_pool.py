@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt.corruptions.apply import corrupt
 from pmt.datasets import Dataset
-from pmt.datasets.picture import Fit, resized
+from pmt.datasets.layouts import fitted
+from pmt.datasets.picture import Fit
 
 __all__ = ["ImagePool"]
 
@@ -91,7 +92,7 @@ class ImagePool:
     def take(self, indices: npt.NDArray[np.integer]) -> Dataset:
         """Return the images at ``indices``, corrupted (where there is a corruption) and resized."""
         if self.stored is not None:
-            return self._fitted(self.stored.subset(indices))
+            return fitted(self.stored.subset(indices), Fit(self.size))
         part = self.images.subset(indices)
         if self.corruption:
             part = corrupt(
@@ -103,13 +104,8 @@ class ImagePool:
                 constants=self.constants,
                 overlays=self.overlays,
             )
-        return self._fitted(part)
+        return fitted(part, Fit(self.size))
 
     def take_clean(self, indices: npt.NDArray[np.integer]) -> Dataset | None:
         """Return them without corruption; None where no clean images are known."""
-        return None if self.clean is None else self._fitted(self.clean.subset(indices))
-
-    def _fitted(self, data: Dataset) -> Dataset:
-        if self.size is None or data.images.shape[1:3] == self.size:
-            return data
-        return replace(data, images=resized(data.images, Fit(self.size)))
+        return None if self.clean is None else fitted(self.clean.subset(indices), Fit(self.size))

@@ -8,7 +8,8 @@ from typing import Any
 
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
-from pmt.datasets.picture import Fit, resized
+from pmt.datasets.layouts import fitted
+from pmt.datasets.picture import Fit
 from pmt.model import Model
 from pmt.protocol import ImagePool, Split, split
 from pmt.protocol.data_source import DataSource, data_path
@@ -53,10 +54,7 @@ def load_split(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -
 
 def at_size(data: Dataset, model: Model) -> Dataset:
     """Return the images at the size of the model's input."""
-    size = model.input_shape[:2]
-    if data.images.shape[1:3] == size:
-        return data
-    return replace(data, images=resized(data.images, Fit(size)))
+    return fitted(data, Fit(model.input_shape[:2]))
 
 
 def _source(data: Mapping[str, Any], corruption: str, severity: int) -> DataSource:
