@@ -223,7 +223,7 @@ def test_gradients_in_groups_restart_for_each_image():
     # 384, 384 and 576 channels, 84 at once: 5, 5 and 7 groups; the forwards up to the layers.
     up_to = (17_934_592, 19_267_840, 20_896_000)
     assert restarts(mcunet, "B4", 20, "paper", "node") == 4 * up_to[0] + 4 * up_to[1] + 6 * up_to[2]
-    # Normalised steps, every group twice: for the norm of the whole, and to be applied.
+    # Normalized steps, every group twice: for the norm of the whole, and to be applied.
     products = 589_824 + 589_824 + 884_736
     assert restarts(mcunet, "B4", 1, "default", "node") == products
     twice = 9 * up_to[0] + 9 * up_to[1] + 13 * up_to[2]

@@ -12,6 +12,7 @@ from pmt.cli.arguments import (
     add_split,
     add_threads,
     data_source,
+    job_of,
     load_model,
 )
 from pmt.cli.output import Output
@@ -53,15 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
-    job = AlignJob(
-        data=data_source(arguments),
-        model=load_model(arguments),
-        split=arguments.split,
-        images=arguments.images,
-        windows=arguments.windows,
-        reliability=arguments.reliability,
-        threads=arguments.threads,
-    )
+    data, model = data_source(arguments), load_model(arguments)
+    job = job_of(AlignJob, arguments, data=data, model=model)
     with layer_line(job.model, "aligning") as progress:
         done = align_model(job, progress=progress)
     job.model.save(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pmt
 from pmt import corruptions, methods
@@ -19,6 +19,11 @@ from pmt.protocol.splitting import HELD_OUT, IMAGES
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.training_run import Trainer
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Job = TypeVar("Job", bound="DataclassInstance")
 
 
 def add_options(
@@ -70,6 +75,18 @@ def _whole(value: float) -> int:
 def flag(name: str) -> str:
     """Return the argument of an option."""
     return f"--{name.replace('_', '-')}"
+
+
+def job_of(kind: type[Job], arguments: argparse.Namespace, /, **given: Any) -> Job:
+    """Return a job with the fields given, and the others from their arguments."""
+    names = (field.name for field in dataclasses.fields(kind))
+    named = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return kind(**{**named, **given})
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """Return what stands between the commas of an argument."""
+    return tuple(part.strip() for part in text.split(","))
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -262,7 +279,7 @@ def chosen_corruptions(option: str, text: str) -> tuple[str, ...]:
     """Return the corruptions of ``all`` or ``fog,contrast``, each once, in the order given."""
     if text == "all":
         return corruptions.names()
-    chosen = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    chosen = tuple(dict.fromkeys(parts(text)))
     unknown = [repr(name) for name in chosen if name not in corruptions.names()]
     if unknown:
         known = ", ".join(corruptions.names())
@@ -275,11 +292,11 @@ def chosen_corruptions(option: str, text: str) -> tuple[str, ...]:
 def chosen_severities(option: str, text: str) -> tuple[int, ...]:
     """Return the severities of ``1,3,5``, each once, in the order given."""
     known = {str(severity): severity for severity in corruptions.SEVERITIES}
-    parts = [part.strip() for part in text.split(",")]
-    wrong = [repr(part) for part in parts if part not in known]
+    chosen = parts(text)
+    wrong = [repr(part) for part in chosen if part not in known]
     if wrong:
         raise ValueError(f"{option} {', '.join(wrong)}: give some of 1,2,3,4,5")
-    return tuple(dict.fromkeys(known[part] for part in parts))
+    return tuple(dict.fromkeys(known[part] for part in chosen))
 
 
 def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:

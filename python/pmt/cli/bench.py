@@ -12,7 +12,9 @@ from pmt.cli.arguments import (
     add_layers,
     add_model,
     integer,
+    job_of,
     load_model,
+    parts,
     training_options,
 )
 from pmt.cli.output import Output, check_plot, table
@@ -90,7 +92,7 @@ def _listed(convert: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     """Return an argument type: values separated by commas, each taken once."""
 
     def split(text: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(convert(part.strip()) for part in text.split(",")))
+        return tuple(dict.fromkeys(convert(part) for part in parts(text)))
 
     return split
 
@@ -111,15 +113,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     arguments.model = arguments.model or BUNDLED_MODELS[0]
     options = training_options(argparse.Namespace(**{**vars(arguments), "preset": None}))
     check_plot(arguments.plot)
-    job = BenchJob(
+    job = job_of(
+        BenchJob,
+        arguments,
         model=load_model(arguments),
         path=arguments.model,
-        images=arguments.images,
-        threads=arguments.threads,
-        repeat=arguments.repeat,
         rules=tuple(rule for rule in arguments.steps if rule != "none"),
         options=options,
-        against=arguments.against,
     )
 
     def measured(name: str, result: BenchResult) -> None:

@@ -17,6 +17,7 @@ from pmt.cli.arguments import (
     chosen_corruptions,
     chosen_labels,
     data_help,
+    job_of,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, complain
 from pmt.corruptions import SEVERITIES, names
@@ -63,15 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    job = CorruptJob(
+    job = job_of(
+        CorruptJob,
+        arguments,
         names=chosen_corruptions("--name", arguments.name),
         constants=checked_constants(arguments),
-        data=arguments.data,
-        out=arguments.out,
-        split=arguments.split,
-        seed=arguments.seed,
-        limit=arguments.limit,
-        size=arguments.size,
         labels=chosen_labels(arguments),
     )
     copies = open_copies(job)

@@ -14,6 +14,8 @@ from pmt.cli.arguments import (
     data_source,
     given_options,
     importer_options,
+    job_of,
+    parts,
 )
 from pmt.cli.output import Output
 from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
@@ -161,29 +163,14 @@ def _job(arguments: argparse.Namespace, lock: Lock | None) -> ExportJob:
     corrupted = arguments.corruption is not None or arguments.severity is not None
     if arguments.data is None and corrupted:
         raise ValueError("--corruption and --severity need --data DIR")
-    return ExportJob(
-        model=arguments.model,
+    return job_of(
+        ExportJob,
+        arguments,
         importer=importer_options(arguments),
-        target=arguments.target,
-        like=arguments.like,
-        format=arguments.format,
-        out=arguments.out,
         data=None if arguments.data is None else data_source(arguments),
         limit=arguments.limit or 0,
-        preset=arguments.preset,
         options=given,
-        select=_candidates(arguments.select),
-        held_out=arguments.held_out,
-        steps=arguments.steps,
-        save_interval=arguments.save_interval,
-        ram=arguments.ram,
-        flash=arguments.flash,
-        stack=arguments.stack,
-        force=arguments.force,
+        select=None if arguments.select is None else parts(arguments.select),
         arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
         lock=lock,
     )
-
-
-def _candidates(given: str | None) -> tuple[str, ...] | None:
-    return None if given is None else tuple(name.strip() for name in given.split(","))

@@ -8,7 +8,15 @@ from typing import Any, Literal
 
 from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
-from pmt.cli.arguments import add_integer, add_json, add_layers, add_model, load_model
+from pmt.cli.arguments import (
+    add_integer,
+    add_json,
+    add_layers,
+    add_model,
+    job_of,
+    load_model,
+    parts,
+)
 from pmt.cli.output import Output, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.linked import LinkedSizes
@@ -130,17 +138,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.method is None:
         raise ValueError("--method is missing: name a method, or count with --instructions")
     found = profile_methods(
-        ProfileJob(
+        job_of(
+            ProfileJob,
+            arguments,
             model=load_model(arguments),
-            method=arguments.method,
             against=_against(arguments.against),
             layers=layers,
-            batch=arguments.batch,
-            queries=arguments.queries,
-            scheme=arguments.scheme,
-            plan=arguments.plan,
-            target=arguments.target,
-            link=arguments.link,
         )
     )
     output.text("\n\n".join(_tables(found, arguments.plan)))
@@ -155,8 +158,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _against(text: str | None) -> tuple[str, ...] | Literal["all"]:
     if text == "all":
         return "all"
-    names = [name.strip() for name in (text or "").split(",")]
-    return tuple(name for name in names if name)
+    return tuple(filter(None, parts(text or "")))
 
 
 def _tables(found: MethodProfiles, plan: bool) -> list[str]:
@@ -172,15 +174,13 @@ def _tables(found: MethodProfiles, plan: bool) -> list[str]:
 
 def _run_instructions(arguments: argparse.Namespace, layers: str | None, output: Output) -> int:
     found = profile_instructions(
-        InstructionsJob(
+        job_of(
+            InstructionsJob,
+            arguments,
             model=load_model(arguments),
-            kernels=tuple(name.strip() for name in arguments.kernels.split(",")),
-            method=arguments.method,
+            kernels=parts(arguments.kernels),
             layers=layers,
-            queries=arguments.queries,
             target=arguments.target or PROJECTED,
-            clock=arguments.clock,
-            cycles_per_instruction=arguments.cycles_per_instruction,
         )
     )
     output.text(op_table(found.counts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt.cli.arguments import add_integer, add_json, add_threads
+from pmt.cli.arguments import add_integer, add_json, add_threads, job_of, parts
 from pmt.cli.output import Output, check_folder, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
@@ -131,21 +131,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _job(arguments: argparse.Namespace) -> QuantizeJob:
     names = arguments.class_names
-    return QuantizeJob(
-        model=arguments.model,
-        calibrate=arguments.calibrate,
+    return job_of(
+        QuantizeJob,
+        arguments,
         name=Path(arguments.out).stem,
-        images=arguments.images,
-        ranges=arguments.ranges,
-        percentile=arguments.percentile,
-        equalize=arguments.equalize,
-        bias_correction=arguments.bias_correction,
-        input_mean=arguments.input_mean,
-        input_std=arguments.input_std,
-        class_names=None if names is None else tuple(name.strip() for name in names.split(",")),
-        eval=arguments.eval,
-        eval_images=arguments.eval_images,
-        threads=arguments.threads,
+        class_names=None if names is None else parts(names),
     )
 
 

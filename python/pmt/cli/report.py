@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pmt._util import atomic_file
-from pmt.cli.arguments import add_json
+from pmt.cli.arguments import add_json, job_of, parts
 from pmt.cli.output import Output
 from pmt.research.report import FORMATS, METRICS, ReportJob, make_report, plot_curves
 
@@ -93,13 +93,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     report = make_report(
-        ReportJob(
-            folders=arguments.folders,
+        job_of(
+            ReportJob,
+            arguments,
             rows=tuple(arguments.rows),
             columns=tuple(arguments.columns),
             where=dict(arguments.where),
-            metric=arguments.metric,
-            baseline=arguments.baseline,
         )
     )
     text = report.text(arguments.format, arguments.spread)
@@ -123,7 +122,7 @@ def _check_suffix(path: str) -> None:
 
 
 def _names(text: str) -> list[str]:
-    names = [part.strip() for part in text.split(",") if part.strip()]
+    names = list(filter(None, parts(text)))
     if not names:
         raise argparse.ArgumentTypeError("must name one field or more, separated by commas")
     return names

@@ -15,7 +15,9 @@ from pmt.cli.arguments import (
     add_threads,
     add_training_options,
     data_source,
+    job_of,
     load_model,
+    parts,
     split_choice,
     training_options,
 )
@@ -77,16 +79,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     options = training_options(arguments).replace(epochs=arguments.epochs)
     check_plot(arguments.plot)
-    job = SelectJob(
+    blocks = arguments.blocks
+    job = job_of(
+        SelectJob,
+        arguments,
         data=data_source(arguments),
         model=load_model(arguments),
         split=split_choice(arguments),
         options=options,
-        candidates=_candidates(arguments.blocks),
-        criterion=arguments.criterion,
-        seeds=arguments.seeds,
-        out=arguments.out,
-        threads=arguments.threads,
+        candidates=None if blocks is None else tuple(filter(None, parts(blocks))),
     )
     try:
         result = select_block(job, opened=lambda images: _describe(job, images, output))
@@ -102,12 +103,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"plot    {arguments.plot}")
     output.figures(result.to_json())
     return 0
-
-
-def _candidates(blocks: str | None) -> tuple[str, ...] | None:
-    if blocks is None:
-        return None
-    return tuple(name.strip() for name in blocks.split(",") if name.strip())
 
 
 def _describe(job: SelectJob, images: Split, output: Output) -> None:

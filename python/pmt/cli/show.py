@@ -21,6 +21,8 @@ from pmt.cli.arguments import (
     chosen_labels,
     chosen_severities,
     data_help,
+    job_of,
+    parts,
 )
 from pmt.cli.output import Output, check_folder
 from pmt.research.sheets import Sheet, SheetJob, make_sheet
@@ -96,15 +98,12 @@ def _job(arguments: argparse.Namespace) -> SheetJob:
     if chosen is not None and chosen != "all":
         chosen = chosen_corruptions("--corruptions", chosen)
     index = arguments.index
-    return SheetJob(
-        data=arguments.data,
+    return job_of(
+        SheetJob,
+        arguments,
         corruptions=chosen,
         severities=chosen_severities("--severities", arguments.severities or "1,2,3,4,5"),
-        split=arguments.split,
-        images=arguments.images,
-        index=None if index is None else tuple(part.strip() for part in index.split(",")),
-        seed=arguments.seed,
-        size=arguments.size,
+        index=None if index is None else parts(index),
         labels=chosen_labels(arguments),
         constants=checked_constants(arguments),
     )

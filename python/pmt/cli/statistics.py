@@ -16,6 +16,7 @@ from pmt.cli.arguments import (
     add_split,
     add_threads,
     data_source,
+    job_of,
     load_model,
 )
 from pmt.cli.output import Output, check_folder
@@ -77,13 +78,8 @@ def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_out(arguments.out)
-    job = StatisticsJob(
-        data=data_source(arguments),
-        model=load_model(arguments),
-        split=arguments.split,
-        images=arguments.images,
-        threads=arguments.threads,
-    )
+    data, model = data_source(arguments), load_model(arguments)
+    job = job_of(StatisticsJob, arguments, data=data, model=model)
     with layer_line(job.model, "measuring") as progress:
         measured = store_statistics(job, progress=progress)
     measured.model.save(path)

@@ -13,7 +13,9 @@ from pmt.cli.arguments import (
     add_model,
     add_threads,
     data_source,
+    job_of,
     load_model,
+    parts,
 )
 from pmt.cli.output import Output, table
 from pmt.research.studies.estimators import DEFAULT_ESTIMATORS
@@ -89,19 +91,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     estimators, queries = _checked(arguments)
     if not arguments.no_plots:
         load_pyplot()
-    job = GradientJob(
+    job = job_of(
+        GradientJob,
+        arguments,
         model=load_model(arguments),
         data=data_source(arguments),
-        out=arguments.out,
-        layers=arguments.layers,
         estimators=estimators,
         queries=queries,
-        images=arguments.images,
-        repeats=arguments.repeats,
-        seed=arguments.seed,
         scopes=not arguments.no_scopes,
         plots=not arguments.no_plots,
-        threads=arguments.threads,
     )
     result = run_gradient_study(
         job,
@@ -120,14 +118,14 @@ def _checked(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[int,
         raise ValueError(
             f"study {arguments.study!r} is unknown; choose one of {', '.join(STUDIES)}"
         )
-    estimators = [name.strip() for name in arguments.estimators.split(",") if name.strip()]
+    estimators = tuple(filter(None, parts(arguments.estimators)))
     try:
         queries = tuple(int(text) for text in arguments.queries.split(","))
     except ValueError:
         raise ValueError(
             f"--queries {arguments.queries!r} must be whole numbers separated by commas"
         ) from None
-    return tuple(estimators), queries
+    return estimators, queries
 
 
 def _quality_table(study: GradientStudy) -> str:

@@ -205,7 +205,7 @@ def canny_edges(
     dx, dy = _sobel(layers)
     magnitude = np.abs(dx) + np.abs(dy)
     candidates = (magnitude > low) & _thin(dx, dy, magnitude)
-    # Neighbours within one image, not across images.
+    # Neighbors within one image, not across images.
     neighbors = np.zeros((3, 3, 3), bool)
     neighbors[1] = True
     labels, found = ndimage.label(candidates, structure=neighbors)
