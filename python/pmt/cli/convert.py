@@ -6,7 +6,7 @@ import argparse
 
 from pmt.cli.arguments import add_json, add_model, importer_options
 from pmt.cli.output import Output
-from pmt.model.conversion import ConvertedFile, convert
+from pmt.model.loading import ConvertedFile, convert
 
 USAGE = "pmt convert MODEL OUT [--into ORIGINAL.tflite] [--force]"
 SUMMARY = "write a model or a run as .tflite, .onnx, .npz, C array or .pmt"

@@ -1,7 +1,6 @@
 """A model that runs, and how to load one."""
 
-from pmt.model.conversion import ConvertedFile, convert
-from pmt.model.loading import BUNDLED_MODELS, load
+from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
 from pmt.model.model import Evaluation, ImageScores, Layer, Model
 
 __all__ = [

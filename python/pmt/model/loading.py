@@ -1,16 +1,19 @@
-"""Read a model from a file of any supported format, or the bundled one by its name."""
+"""Model files: load a model of any supported format, convert it to any other."""
 
 from __future__ import annotations
 
+import zlib
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pmt import formats
+from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model
+from pmt.net.graph import Tensor
 
-__all__ = ["BUNDLED_MODELS", "load"]
+__all__ = ["BUNDLED_MODELS", "ConvertedFile", "convert", "load"]
 
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 
@@ -71,3 +74,99 @@ def load(path: str | Path, **options: Any) -> Model:
         return Model.from_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+class ConvertedFile(NamedTuple):
+    """A file that was written.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The file.
+    size : int
+        Its bytes.
+    into : str or None
+        The file whose weights were replaced.
+    input, output : Tensor
+        First and last tensor of the network.
+    input_formula : str
+        How pixels become the input.
+    """
+
+    path: Path
+    size: int
+    into: str | None
+    input: Tensor
+    output: Tensor
+    input_formula: str
+
+    @property
+    def format(self) -> str:
+        """Suffix of the file, in lower case and without its dot."""
+        return self.path.suffix.lower()[1:]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "path": str(self.path),
+            "format": self.format,
+            "bytes": self.size,
+            "crc32": f"{zlib.crc32(self.path.read_bytes()):08x}",
+            "into": self.into,
+            "input": _end(self.input),
+            "output": _end(self.output),
+            "input_formula": self.input_formula,
+        }
+
+
+def _end(tensor: Tensor) -> dict[str, Any]:
+    return {
+        "shape": [tensor.height, tensor.width, tensor.channels],
+        "scale": tensor.scale,
+        "zero_point": tensor.zero_point,
+    }
+
+
+def convert(
+    model: str | Path,
+    out: str | Path,
+    *,
+    into: str | None = None,
+    replace: bool = False,
+    **options: Any,
+) -> ConvertedFile:
+    """Write a model, or the trained model of a run or a card, in the format of a suffix.
+
+    Parameters
+    ----------
+    model : str or pathlib.Path
+        Model file, run folder, card or bundled name, see :func:`pmt.load`.
+    out : str or pathlib.Path
+        File to write: ``.tflite``, ``.onnx``, ``.npz``, ``.h``, ``.c`` or ``.pmt``.
+    into : str, optional
+        The ``.tflite`` that the model was imported from: ``out`` is a copy of it with the model's
+        weights and biases.
+    replace : bool
+        Replace ``out`` if it exists.
+    **options
+        Options of the importer.
+
+    Returns
+    -------
+    ConvertedFile
+        What was written.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError
+        As :func:`pmt.load`; or if the format is unknown or cannot hold the model.
+    FileExistsError
+        If ``out`` exists and is not to be replaced.
+    ImportError
+        If the format needs a package that is missing.
+    """
+    formats.check_destination(out, replace=replace)
+    graph = load(model, **options).to_graph()
+    size = formats.write(graph, out, into=into)
+    first, last = graph.tensors[graph.input], graph.tensors[graph.output]
+    return ConvertedFile(Path(out), size, into, first, last, input_formula(graph))

@@ -12,10 +12,10 @@ from pmt._util.checks import checked_integer
 
 __all__ = ["PairedMargin", "paired_margin", "wilson_interval", "wilson_of_share"]
 
-_Z = 1.959964  # 95 %
+Z = 1.959964  # 95 %
 
 
-def wilson_interval(correct: int, count: int, *, z: float = _Z) -> tuple[float, float]:
+def wilson_interval(correct: int, count: int, *, z: float = Z) -> tuple[float, float]:
     """Return the interval that holds the true share with the confidence of ``z``.
 
     Parameters
@@ -59,7 +59,7 @@ def wilson_interval(correct: int, count: int, *, z: float = _Z) -> tuple[float, 
     return wilson_of_share(correct / count, count, z=z)
 
 
-def wilson_of_share(share: float, count: float, *, z: float = _Z) -> tuple[float, float]:
+def wilson_of_share(share: float, count: float, *, z: float = Z) -> tuple[float, float]:
     """Return the interval for a share of ``count`` trials, which need not be a whole number.
 
     Parameters
@@ -113,12 +113,12 @@ class PairedMargin:
     @property
     def significant(self) -> bool:
         """Whether 0 lies outside the 95 % interval."""
-        return abs(self.mean) > _Z * self.standard_error
+        return abs(self.mean) > Z * self.standard_error
 
     @property
     def interval(self) -> tuple[float, float]:
         """Ends of the 95 % interval."""
-        return self.mean - _Z * self.standard_error, self.mean + _Z * self.standard_error
+        return self.mean - Z * self.standard_error, self.mean + Z * self.standard_error
 
 
 def paired_margin(scores: npt.NDArray[np.float64], others: npt.NDArray[np.float64]) -> PairedMargin:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pmt.protocol import wilson_of_share
+from pmt.protocol.intervals import Z, wilson_of_share
 
 __all__ = ["accuracy_interval", "difference_interval", "effective_images", "student_t"]
 
 Right = tuple[int, npt.NDArray[np.bool_]]
-Z = 1.959964
 # 97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom.
 _T = (
     12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
