@@ -171,6 +171,24 @@ class Stop(BaseException):
     """Stands for a kill."""
 
 
+def test_settings_of_a_pmt_without_regions_are_resumed_bit_for_bit(tmp_path):
+    def callback(done, record):
+        if done == 3:
+            raise Stop
+
+    trainer = pmt.ZOTrainer(**RUN, calibration_steps=100)
+    whole, resumed = residual_network(), residual_network()
+    trainer.fit(whole, data(), progress=False)
+    with pytest.raises(Stop):
+        trainer.fit(residual_network(), data(), out=tmp_path / "run", progress=callback)
+    stored = tmp_path / "run" / "checkpoint-3.npz"
+    with np.load(stored) as arrays:
+        settings = arrays["layer_settings"]
+    np.savez(stored, layer_settings=settings[:, :4])
+    trainer.fit(resumed, data(), out=tmp_path / "run", progress=False)
+    assert resumed.image() == whole.image()
+
+
 @pytest.mark.parametrize("stop", [1, 3, 4, 5])
 def test_a_run_is_resumed_across_a_measurement_bit_for_bit(tmp_path, stop):
     def callback(done, record):

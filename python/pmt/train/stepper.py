@@ -169,7 +169,10 @@ class CoreStepper(Stepper):
         if sorted(state) != wanted:
             raise ValueError(f"state {sorted(state)} must be {wanted}")
         if "layer_settings" in state:
-            self._configure(settings_from_array(state["layer_settings"], len(self.layers)))
+            settings = state["layer_settings"]
+            if settings.shape[1:] == (4,):  # of a pmt that had no regions
+                settings = np.pad(settings, ((0, 0), (0, 1)), constant_values=1)
+            self._configure(settings_from_array(settings, len(self.layers)))
         if "update" in state:
             self.core.restore_optimizer_state(state["update"])
 
