@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pmt._util.checks import checked_integer
+from pmt._util.option_error import OptionError
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
@@ -148,10 +150,19 @@ def _entry(run: RunSpec) -> dict[str, Any]:
 
 def open_sweep(job: SweepJob) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished; errors as of `run_sweep`."""
+    _check(job)
     problems = Problems(str(job.grid))
     planned = plan(read_grid(job.grid, problems), problems)
     runs = shard(planned.runs, *job.shard)
     return Sweep(job, planned, runs, finished_results(runs, job.out))
+
+
+def _check(job: SweepJob) -> None:
+    if checked_integer("jobs", job.jobs) < 0:
+        raise OptionError("jobs", f" {job.jobs}: must be 0 or more")
+    number, count = (checked_integer("shard", part) for part in job.shard)
+    if not 1 <= number <= count:
+        raise OptionError("shard", f" {number}/{count}: the part must be 1..{count}")
 
 
 def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> SweepResult:
@@ -173,6 +184,8 @@ def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> Sw
     ------
     GridError
         If something in the grid file is wrong; it holds all problems.
+    ValueError, TypeError
+        If `jobs` or `shard` is no such number.
     ImportError, RuntimeError, KeyboardInterrupt
         As :func:`pmt.research.sweep.run_all`.
     """
