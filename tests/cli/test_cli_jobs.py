@@ -216,6 +216,14 @@ def test_info(model, printed):
     assert plain(describe_model(pmt.load(model), options).to_json()) == plain(expected)
 
 
+def test_info_of_another_rule(model, printed):
+    expected = printed("info", model, "--rule", "pooled", "--regions", "2")
+    options = pmt.TrainingOptions(rule="pooled", regions=2)
+    assert plain(describe_model(pmt.load(model), options).to_json()) == plain(expected)
+    kinds = [layer["estimator"] for layer in expected["layers"]]
+    assert kinds == ["pooled_perturbation"] * 5 + ["closed_form"]
+
+
 def test_convert(model, tmp_path, printed):
     expected = printed("convert", model, tmp_path / "a.npz")
     written = convert(model, tmp_path / "b.npz")

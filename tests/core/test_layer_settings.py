@@ -12,7 +12,12 @@ import pmt
 from pmt import _core
 from pmt.datasets import Dataset
 from pmt.train.costs.work import probe_work, zeroth_order_work
-from pmt.train.layer_settings import describe_layers, settings_from_array, settings_to_array
+from pmt.train.layer_settings import (
+    describe_layers,
+    settings_from_array,
+    settings_in_force,
+    settings_to_array,
+)
 
 MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}
 RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, "head_epochs": 0}
@@ -209,6 +214,33 @@ def test_a_run_is_resumed_across_a_measurement_bit_for_bit(tmp_path, stop):
         assert [r[name] for r in resumed.epochs] == [r[name] for r in straight.epochs]
 
 
+def bundled_run(threads, out=None, progress=False):
+    model = pmt.load("fashion_mnist_dscnn")
+    noisy = pmt.datasets.bundled("train").take(16)
+    pmt.ZOTrainer(
+        layers="B4,head", rule="pooled", regions=2, epochs=2, batch=4, queries=4, head_epochs=0,
+        align_images=0, threads=threads,
+    ).fit(model, noisy, out=out, progress=progress)  # fmt: skip
+    return model.image()
+
+
+def test_pooled_nodes_train_the_bundled_network_and_resume_bit_for_bit(tmp_path):
+    def callback(done, record):
+        if done == 3:
+            raise Stop
+
+    whole = bundled_run(1)
+    assert whole != pmt.load("fashion_mnist_dscnn").image()
+    assert bundled_run(3) == whole
+    with pytest.raises(Stop):
+        bundled_run(1, tmp_path / "run", callback)
+    assert bundled_run(1, tmp_path / "run") == whole
+    for kernels in _core.available_kernels():
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PMT_ISA", kernels)
+            assert bundled_run(1) == whole, kernels
+
+
 def test_records_tell_the_settings_and_what_the_probes_took(tmp_path):
     model = residual_network()
     trainer = pmt.ZOTrainer(**RUN, calibration_steps=9)
@@ -239,31 +271,64 @@ def test_without_measurements_nothing_is_added():
 
 def test_settings_go_through_an_array():
     settings = [
-        _core.LayerSettings(queries=6, mu_weight=2, mu_node=3, estimator=_core.Estimator(e))
-        for e in range(3)
+        _core.LayerSettings(
+            queries=6, mu_weight=2, mu_node=3, estimator=_core.Estimator(e), regions=1 + e
+        )
+        for e in range(4)
     ]
     array = settings_to_array(settings)
-    assert array.tolist() == [[6, 2, 3, 0], [6, 2, 3, 1], [6, 2, 3, 2]]
-    again = settings_from_array(array, 3)
+    assert array.tolist() == [[6, 2, 3, 0, 1], [6, 2, 3, 1, 2], [6, 2, 3, 2, 3], [6, 2, 3, 3, 4]]
+    again = settings_from_array(array, 4)
     assert [s.pack() for s in again] == [s.pack() for s in settings]
-    with pytest.raises(ValueError, match=r"must be int32 \(2, 4\), a row for each layer"):
+    wrong = r"^layer_settings: int32 \(4, {}\) must be int32 \({}, 5\), a row for each layer$"
+    with pytest.raises(ValueError, match=wrong.format(5, 2)):
         settings_from_array(array, 2)
+    with pytest.raises(ValueError, match=wrong.format(4, 4)):
+        settings_from_array(array[:, :4], 4)
     with pytest.raises(ValueError, match="is not a valid Estimator"):
-        settings_from_array(array + np.array([0, 0, 0, 3], np.int32), 3)
+        settings_from_array(array + np.array([0, 0, 0, 4, 0], np.int32), 4)
 
 
 def test_layers_are_described_by_what_they_perturb():
-    both = {"queries": 6, "mu_weight": 2, "mu_node": 3}
+    both = {"queries": 6, "mu_weight": 2, "mu_node": 3, "regions": 4}
     layers = [
         {"name": "a", "estimator": "weight_perturbation", **both},
         {"name": "b", "estimator": "node_perturbation", **both},
         {"name": "c", "estimator": "closed_form", **both},
+        {"name": "d", "estimator": "pooled_perturbation", **both},
     ]
     assert describe_layers(layers) == {
         "a": {"estimator": "weight_perturbation", "queries": 6, "mu": 2},
         "b": {"estimator": "node_perturbation", "queries": 6, "mu": 3},
         "c": {"estimator": "closed_form"},
+        "d": {"estimator": "pooled_perturbation", "queries": 6, "mu": 3, "regions": 4},
     }
+
+
+def test_the_settings_in_force_tell_the_regions_of_a_plane():
+    # No more than there are positions: the stem has 8 x 8, `down` 4 x 4.
+    trainer = core_trainer(residual_network(), "stem,down,head", 1, rule="pooled", regions=5)
+    assert [(s.estimator.name, s.regions) for s in settings_in_force(trainer)] == [
+        ("pooled_perturbation", 5),
+        ("pooled_perturbation", 4),
+        ("closed_form", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "given"),
+    [
+        ({"mu": "calibrated"}, "mu='calibrated', allocation='uniform'"),
+        ({"allocation": "variance"}, "mu='fixed', allocation='variance'"),
+    ],
+)
+def test_regions_are_not_measured(changes, given):
+    message = (
+        f"^rule='pooled' does not go with {given}: no probe measures regions; use mu='fixed' and "
+        "allocation='uniform', or rule='measured', which chooses between weights and nodes$"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.preset("default", rule="pooled", **changes)
 
 
 @pytest.mark.parametrize("changes", [{name: value} for name, value in MEASURED.items()])
@@ -281,6 +346,16 @@ def test_wrong_settings_are_refused_and_the_old_ones_stay():
     )
     with pytest.raises(ValueError, match=r"a layer's queries must be 1\.\.4096"):
         trainer.configure([wrong] * len(before))
+    for regions in (0, 17):
+        many = _core.LayerSettings(
+            queries=4,
+            mu_weight=1,
+            mu_node=1,
+            estimator=_core.Estimator.pooled_perturbation,
+            regions=regions,
+        )
+        with pytest.raises(ValueError, match="a layer's regions must be 1 to 16 along each side"):
+            trainer.configure([many] * len(before))
     with pytest.raises(ValueError, match="settings must be given for every layer"):
         trainer.configure([wrong] * (len(before) + 1))
     assert trainer.layers() == before

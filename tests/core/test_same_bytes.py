@@ -34,6 +34,9 @@ VARIANTS = [
     {"directions": "coordinate", "sparsity": 0.9, "mask_interval": 2},
     {"sparsity": 0.5, "pairs": "antithetic", "queries": 8, "generator": "xorshift32"},
     {"gradient_norm_scaling": "measured"},
+    {"rule": "pooled"},
+    {"rule": "pooled", "regions": 3, "gradient_norm_scaling": "measured"},
+    {"rule": "pooled", "regions": 2, "directions": "hadamard", "scope": "model_wise"},
 ]
 
 
@@ -137,6 +140,9 @@ KNOWN_CRCS = [
     3820864332,
     3663961423,
     3536134340,
+    4143676905,
+    2341491855,
+    3222593281,
 ]
 
 

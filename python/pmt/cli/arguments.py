@@ -366,6 +366,11 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
 
 
+def add_rule(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the layers' estimators."""
+    add_options(parser, (_OPTIONS[name] for name in ("rule", "regions")), _papers)
+
+
 def add_method(parser: argparse.ArgumentParser) -> None:
     """Add the choice of the method, and options of it that have no argument of their own."""
     parser.add_argument(

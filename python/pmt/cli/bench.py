@@ -33,7 +33,7 @@ Time a model (default: the bundled one) on random images: the forward, each laye
 step. Figures are medians of measurements taken in turns. MACs are multiply-accumulates; the peak is
 that of a loop which touches registers only, measured in the same run."""
 
-_RULES = ("weight", "node", "by_dimension")
+_RULES = ("weight", "node", "pooled", "by_dimension")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from pmt.cli.arguments import (
     add_json,
     add_layers,
     add_model,
+    add_rule,
     integer,
     load_model,
     training_options,
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=integer(1, 4096),
         help=f"queries for each image and layer ({_preset_values('queries')})",
     )
+    add_rule(parser)
     parser.add_argument("--plan", action="store_true", help="print where every activation lives")
     add_json(parser)
 

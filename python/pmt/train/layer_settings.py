@@ -82,7 +82,7 @@ def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
     """Return the settings in force by layer name, from :meth:`_core.Trainer.layers`.
 
     ``estimator``, and unless that is exact ``queries`` and ``mu`` (in weight steps or output steps,
-    as the estimator perturbs).
+    as the estimator perturbs), ``regions`` where nodes are pooled.
     """
     described: dict[str, dict[str, Any]] = {}
     for layer in layers:
@@ -91,4 +91,6 @@ def describe_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, 
         if estimator != "closed_form":
             which = "mu_weight" if estimator == "weight_perturbation" else "mu_node"
             one.update(queries=layer["queries"], mu=layer[which])
+        if estimator == "pooled_perturbation":
+            one["regions"] = layer["regions"]
     return described

@@ -224,6 +224,12 @@ class TrainingOptions(Options):
                 "train_weights=False does not go with mu='calibrated', allocation='variance' or "
                 "rule='measured': they measure weights; leave them at their fixed values"
             )
+        if self.is_measured and self.rule == "pooled":
+            raise ValueError(
+                f"rule='pooled' does not go with mu={self.mu!r}, allocation={self.allocation!r}: no "
+                "probe measures regions; use mu='fixed' and allocation='uniform', or "
+                "rule='measured', which chooses between weights and nodes"
+            )
         if self.is_measured and self.scope == "model_wise":
             raise ValueError(
                 "scope='model_wise' perturbs all layers at once, so that none can be measured; use "

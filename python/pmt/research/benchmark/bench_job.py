@@ -48,7 +48,7 @@ class BenchJob:
     repeat : int
         Measurements of each figure, whose median counts.
     rules : tuple of str
-        Estimators whose training steps are timed: "weight", "node", "by_dimension".
+        Estimators whose training steps are timed: "weight", "node", "pooled", "by_dimension".
     options : TrainingOptions
         Of the training steps.
     against : tuple of str
