@@ -111,6 +111,16 @@ def check_same_bytes(
             "-O1",
         ),
         (
+            {"rule": "pooled", "regions": 3, "gradient_norm_scaling": "measured"},
+            {"pooled_perturbation", "closed_form"},
+            "-O2",
+        ),
+        (
+            {"rule": "pooled", "directions": "hadamard", "batch": 1},
+            {"pooled_perturbation", "closed_form"},
+            "-O2",
+        ),
+        (
             {
                 "rule": "node",
                 "optimizer": "momentum",

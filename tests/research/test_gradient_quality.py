@@ -21,6 +21,7 @@ from pmt.research.studies.error_theory import (  # noqa: E402  # noqa: E402
     expected_error,
     layer_moments,
     paper_variance,
+    pooled_moments,
 )
 from pmt.research.studies.estimators import WORDS, estimator_options  # noqa: E402
 from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
@@ -80,6 +81,8 @@ def test_node_moments_are_those_of_the_chain_rule():
         ("head", "weight+mu1+shared"),
         ("conv", "node+mu1"),
         ("conv", "node+mu1+clean"),
+        ("conv", "pooled+mu1"),
+        ("conv", "pooled+mu1+regions2"),
     ],
 )
 @pytest.mark.parametrize("queries", [4, 16])
@@ -100,6 +103,52 @@ def test_on_a_smooth_loss_theory_and_measurement_agree(layer, words, queries):
     assert abs(row.squared_error - row.expected_squared_error) < allowed
     assert abs(row.cosine - row.expected_cosine) < 0.06
     assert row.forwards == 2 * queries
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2, 3, 5])
+def test_as_many_regions_as_positions_are_nodes(layer):
+    model = residual_network()
+    images, y = model.prepare(pixels(model, 3)), labels(model, 3)
+    nodes, pooled = (
+        layer_moments(model, images, y, layer),
+        pooled_moments(model, images, y, layer, 8),
+    )
+    assert (pooled.weights, pooled.nodes) == (nodes.weights, nodes.nodes)
+    names = ["node_squares", "patch_squares", "diagonal"]
+    if (
+        layer == 3
+    ):  # not clamped: else nodes that round to a clamp count in the exact gradient alone
+        names += ["weight_squares", "gradient"]
+    for name in names:
+        np.testing.assert_allclose(getattr(pooled, name), getattr(nodes, name), 1e-4, 1e-8)
+
+
+def test_the_pooled_gradient_is_that_of_the_core_where_queries_reach_its_dimension():
+    """Hadamard rows of every region are exact, but for rounding and the loss's curvature."""
+    model = smooth_network()
+    images, y = model.prepare(pixels(model, 2)), labels(model, 2)
+    options = estimator_options("pooled+regions2+hadamard+mu1+antithetic", 32, 1)
+    trainer = pmt._core.Trainer(model.core, options.to_core(), [0], 2, 1)
+    estimate, _ = trainer.estimate(images, y, 0, 0)
+    pooled = pooled_moments(model, images, y, 0, 2)
+    assert pooled.nodes == 2 * 2 * 4
+    error = np.linalg.norm(estimate - pooled.gradient) / np.linalg.norm(pooled.gradient)
+    assert error < 0.03
+
+
+def test_the_theory_of_pooled_nodes_tells_bias_and_variance_apart():
+    model = smooth_network()
+    kwargs = {"layers": "conv", "repeats": 2, "threads": 1, "progress": False}
+    names = ["node", "pooled", "pooled+regions2", "pooled+regions4"]
+    rows = study_gradients(model, batch_of(model, 2), estimators=names, queries=[8], **kwargs).rows
+    node, one, four, all_positions = rows
+    assert (node.expected_bias, node.limit_cosine) == (0.0, 1.0)
+    assert one.expected_bias > four.expected_bias > 1e-3
+    assert one.limit_cosine < four.limit_cosine < 1.0
+    assert all_positions.expected_bias < 1e-8
+    assert all_positions.expected_squared_error == pytest.approx(node.expected_squared_error)
+    variances = [row.expected_squared_error - row.expected_bias for row in rows]
+    assert variances[1] < variances[2] < variances[3]
 
 
 def test_model_wise_and_layer_wise_follow_their_formulas():
@@ -166,10 +215,15 @@ def test_estimators_by_name():
         5,
     )
     assert not options.train_bias
+    options = estimator_options("pooled+regions4+hadamard", 8, 5)
+    assert (options.rule, options.regions, options.directions) == ("pooled", 4, "hadamard")
     assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
-        ("mu1", "must be weight or node"),
-        ("weight+node", "must be weight or node"),
+        ("mu1", "must be weight, node or pooled"),
+        ("weight+node", "must be weight, node or pooled"),
+        ("node+pooled", "must be weight, node or pooled"),
+        ("node+regions2", "'regions2' goes with pooled alone"),
+        ("pooled+regions17", "regions=17 must be 1..16"),
         ("weight+magic", "'magic' is none of weight, node"),
         ("weight+mu0", "'mu0' is none of"),
     ):

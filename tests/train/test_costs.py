@@ -131,7 +131,7 @@ def test_the_core_tells_the_parts_of_the_arena():
         "gradient": 8 * (144 + 16),
         "optimizer": 0,
         "tables": 4 * (4 * 16 + 8) + 8 * 4 + 36 * 8,
-        "lists": 960,
+        "lists": 976,
         "buffers": 3280,
     }
     assert parts() == expected
@@ -203,6 +203,37 @@ def test_zeroth_order_counts_node_gradients():
     assert work.forward_macs == CONV + DEPTH + HEAD + 10 * (DEPTH + HEAD)
 
 
+@pytest.mark.parametrize("regions", [1, 3])
+def test_pooled_nodes_cost_what_nodes_cost_on_a_host(regions):
+    model = residual_network()
+    layers = model.select_layers("all")
+    node = pmt.preset("default", queries=10, rule="node")
+    pooled = node.replace(rule="pooled", regions=regions)
+    works = [zeroth_order_work(model.core, one.to_core(), layers) for one in (node, pooled)]
+    assert works[0] == works[1]
+
+
+@pytest.mark.parametrize("measured", ["none", "measured"])
+def test_regions_take_four_bytes_a_channel(measured):
+    model = residual_network()
+    layers = model.select_layers("B1,B2")
+
+    def memory(**changes):
+        options = device_options(
+            pmt.preset("default", queries=8, gradient_norm_scaling=measured, **changes)
+        )
+        counted = zeroth_order_memory(model, options, layers, batch=5)
+        assert counted.sram == arena_bytes(model.core, options, layers, 5)
+        return counted
+
+    one, many = memory(rule="pooled"), memory(rule="pooled", regions=4)
+    # A share of 16 channels, or a sign; where noise is measured, a patch of the depthwise layer.
+    region = 4 * 16 + (4 * 9 * 16 if measured == "measured" else 0)
+    assert abs(one.buffers - memory(rule="node").buffers - region) < 16
+    sums = 4 * (16 * 16 - 128)  # of a chunk of signs: 256 at once and not 128
+    assert many.buffers - one.buffers == 15 * region + sums
+
+
 def restarts(model: Model, block: str, batch: int, preset: str, rule: str) -> int:
     options = device_options(pmt.preset(preset, queries=10, rule=rule))
     layers = model.select_layers(block)
@@ -215,6 +246,18 @@ def test_queries_restart_with_their_stream(rule):
     stem, expand, depth = 13_824, 8_192, 9_216  # before the two layers of B2, in one stream
     again = 10 * ((stem + expand) + (stem + expand + depth))
     assert restarts(residual_network(), "B2,head", 1, "paper", rule) == again
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+def test_a_pooled_gradient_runs_its_stream_twice(batch):
+    model, up_to_depth, project = residual_network(), 13_824 + 8_192 + 9_216, 8_192
+    assert restarts(model, "B2,head", batch, "paper", "pooled") == (
+        restarts(model, "B2,head", batch, "paper", "node") + up_to_depth + up_to_depth + project
+    )
+    mcunet = pmt.load("cifar10_mcunet")  # no stream in B4
+    assert restarts(mcunet, "B4", batch, "default", "pooled") == restarts(
+        mcunet, "B4", batch, "default", "node"
+    )
 
 
 def test_gradients_in_groups_restart_for_each_image():

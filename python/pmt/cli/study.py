@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--estimators",
         metavar="LIST",
         default=",".join(DEFAULT_ESTIMATORS),
-        help="separated by commas: weight or node, and joined to it by + what differs from the "
-        f"default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
+        help="separated by commas: weight, node or pooled, and joined to it by + what differs from "
+        f"the default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
     )
     add_integer(
         parser,
@@ -130,6 +130,8 @@ def _checked(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[int,
 
 def _quality_table(study: GradientStudy) -> str:
     titles = ["layer", "estimator", "queries", "cosine", "expected", "squared error", "expected "]
+    biased = any(row.expected_bias for row in study.rows)
+    titles += ["limit", "bias"] if biased else []
     rows = [
         [
             row.layer,
@@ -139,6 +141,7 @@ def _quality_table(study: GradientStudy) -> str:
             f"{row.expected_cosine:.3f}",
             f"{row.squared_error:.3g} ± {row.squared_error_error:.1g}",
             f"{row.expected_squared_error:.3g}",
+            *([f"{row.limit_cosine:.3f}", f"{row.expected_bias:.3g}"] if biased else []),
         ]
         for row in study.rows
     ]

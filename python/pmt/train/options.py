@@ -226,8 +226,8 @@ class TrainingOptions(Options):
             )
         if self.is_measured and self.rule == "pooled":
             raise ValueError(
-                f"rule='pooled' does not go with mu={self.mu!r}, allocation={self.allocation!r}: no "
-                "probe measures regions; use mu='fixed' and allocation='uniform', or "
+                f"rule='pooled' does not go with mu={self.mu!r}, allocation={self.allocation!r}: "
+                "no probe measures regions; use mu='fixed' and allocation='uniform', or "
                 "rule='measured', which chooses between weights and nodes"
             )
         if self.is_measured and self.scope == "model_wise":

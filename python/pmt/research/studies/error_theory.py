@@ -13,7 +13,18 @@ import numpy.typing as npt
 from pmt.model import Model
 from pmt.train.options import TrainingOptions
 
-__all__ = ["LayerMoments", "expected_cosine", "expected_error", "layer_moments", "paper_variance"]
+__all__ = [
+    "LayerMoments",
+    "expected_bias",
+    "expected_cosine",
+    "expected_error",
+    "layer_moments",
+    "paper_variance",
+    "pooled_moments",
+]
+
+
+_NODES = ("node_perturbation", "pooled_perturbation")
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,75 @@ def layer_moments(
     )
 
 
+def pooled_moments(
+    model: Model,
+    images: npt.NDArray[np.int8],
+    labels: npt.NDArray[np.int64],
+    layer: int,
+    regions: int,
+) -> LayerMoments:
+    """Return the moments of what pooled node perturbation estimates of a layer's gradient.
+
+    Parameters
+    ----------
+    model, images, labels, layer
+        See :func:`layer_moments`.
+    regions : int
+        Along each side of the layer's output plane.
+
+    Returns
+    -------
+    LayerMoments
+        ``gradient`` is the exact gradient by every region, shared out evenly to the nodes that no
+        clamp holds, times their inputs. A channel of a region stands for a node in the others.
+
+    Raises
+    ------
+    ImportError
+        If torch is missing.
+    """
+    from pmt.baselines.backprop.sample_gradients import sample_weight_gradients
+    from pmt.baselines.backprop.torch_package import torch
+
+    caught = _differentiated(model, images, labels, layer)
+    op, x = model.to_graph().ops[layer], caught["x"].double()
+    shape = caught["by_output"].shape
+    member = _regions(shape[1], shape[2], regions)  # (regions, positions)
+    at_clamp = caught["at_clamp"].flatten(1, 2).double()  # (N, positions, channels)
+    seen = caught["by_output"].flatten(1, 2).double() * (1.0 - 0.5 * at_clamp)
+    by_region = torch.einsum("npc,rp->nrc", seen, member)
+    free = torch.einsum("npc,rp->nrc", 1.0 - at_clamp, member)
+    share = caught["output_scales"].double() * (1.0 - at_clamp)
+    share = share * torch.einsum("nrc,rp->npc", 1.0 / free.clamp(min=1.0), member)
+
+    def by_weights(gradient: Any) -> Any:
+        return sample_weight_gradients(op, x, (gradient * share).reshape(shape)).double()
+
+    weights = by_weights(torch.einsum("nrc,rp->npc", by_region, member)).flatten(1)
+    last = op.kind == "depthwise_conv2d"  # the channels of a weight's layout, else the first
+    units = [by_weights(one[None, :, None].expand(seen.shape)) ** 2 for one in member]
+    factors = torch.stack([u.sum((1, 2)) if last else u.flatten(2).sum(2) for u in units], 1)
+    return LayerMoments(
+        gradient=weights.mean(0).numpy(),
+        weights=int(weights.shape[1]),
+        nodes=int(by_region[0].numel()),
+        weight_squares=(weights**2).sum(1).numpy(),
+        node_squares=(by_region**2).sum((1, 2)).numpy(),
+        patch_squares=factors.sum((1, 2)).numpy(),
+        diagonal=(by_region**2 * factors).sum((1, 2)).numpy(),
+    )
+
+
+def _regions(height: int, width: int, regions: int) -> Any:
+    """Which positions each region has, ones and zeros of shape (regions, positions)."""
+    from pmt.baselines.backprop.torch_package import torch
+
+    rows, columns = min(regions, height), min(regions, width)
+    row, column = torch.arange(height) * rows // height, torch.arange(width) * columns // width
+    index = (row[:, None] * columns + column).flatten()
+    return torch.nn.functional.one_hot(index, rows * columns).T.double()
+
+
 def _differentiated(
     model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layer: int
 ) -> dict[str, Any]:
@@ -162,20 +242,22 @@ def expected_error(
     Parameters
     ----------
     layers : sequence of LayerMoments
-        Moments of all layers under training; others than ``index`` matter with
-        ``scope="model_wise"``.
+        Moments of all layers under training, :func:`pooled_moments` of those that are pooled;
+        others than ``index`` matter with ``scope="model_wise"``.
     index : int
         Which one.
     options : TrainingOptions
         Queries, scope, sharing, baseline, and directions and pairs where there are such.
-    kinds : sequence of {"weight_perturbation", "node_perturbation", "closed_form"}
-        Estimator of each layer.
+    kinds : sequence of str
+        Estimator of each layer: ``weight_perturbation``, ``node_perturbation``,
+        ``pooled_perturbation`` or ``closed_form``.
 
     Returns
     -------
     float
-        Squared nats a step. Rounding, curvature and what a clean baseline leaves in are not in it:
-        what is measured beyond it is theirs.
+        Squared nats a step; of a pooled layer around the pooled gradient, so that
+        :func:`expected_bias` comes on top. Rounding, curvature and what a clean baseline leaves in
+        are not in it: what is measured beyond it is theirs.
 
     Notes
     -----
@@ -194,7 +276,7 @@ def expected_error(
     if options.scope == "model_wise":
         each = (_perturbed(one, k, shared) for one, k in zip(layers, kinds, strict=True))
         total = sum(each, np.zeros(1))
-    if kind == "node_perturbation":
+    if kind in _NODES:
         errors = total * layer.patch_squares + layer.weight_squares - 2 * layer.diagonal
         return float(errors.mean()) / queries / images * _orthogonality(layer.nodes, options)
     if options.hadamard_index == "running":
@@ -203,9 +285,22 @@ def expected_error(
     return float(errors.mean()) / (1 if shared else images) * _orthogonality(layer.weights, options)
 
 
-def expected_cosine(error: float, layer: LayerMoments) -> float:
-    """Return the cosine with the exact gradient that an unbiased estimate of this error has."""
-    return math.sqrt(layer.squares / (layer.squares + error))
+def expected_cosine(
+    error: float, layer: LayerMoments, estimated: LayerMoments | None = None
+) -> float:
+    """Return the cosine with the exact gradient that an estimate of this error has.
+
+    ``estimated`` are the moments of the gradient around which it scatters, if not the exact one's.
+    """
+    if estimated is None:
+        return math.sqrt(layer.squares / (layer.squares + error))
+    length = math.sqrt(layer.squares * (estimated.squares + error))
+    return float(layer.gradient @ estimated.gradient) / length if length else 0.0
+
+
+def expected_bias(layer: LayerMoments, pooled: LayerMoments) -> float:
+    """Return the squared distance of the pooled gradient from the exact one."""
+    return float(((pooled.gradient - layer.gradient) ** 2).sum())
 
 
 def paper_variance(layers: Sequence[LayerMoments], queries: float, *, model_wise: bool) -> float:
@@ -255,7 +350,7 @@ def _perturbed(layer: LayerMoments, kind: str, shared: bool) -> npt.NDArray[np.f
     """Return the variance that a layer brings into each difference of losses, by image."""
     if kind == "closed_form":  # it is not perturbed
         return np.zeros(1)
-    if kind == "node_perturbation":
+    if kind in _NODES:
         return layer.node_squares
     return np.array([layer.squares]) if shared else layer.weight_squares
 

@@ -20,10 +20,11 @@ DEFAULT_ESTIMATORS = (
     "node+mu4",
 )
 
-# Words that :func:`estimator_options` takes, ``muN`` apart.
+# Words that :func:`estimator_options` takes, ``muN`` and ``regionsN`` apart.
 WORDS: dict[str, dict[str, Any]] = {
     "weight": {"rule": "weight"},
     "node": {"rule": "node"},
+    "pooled": {"rule": "pooled"},
     "clean": {"baseline": "clean"},
     "leave_one_out": {"baseline": "leave_one_out"},
     "per_sample": {"sharing": "per_sample"},
@@ -38,7 +39,9 @@ WORDS: dict[str, dict[str, Any]] = {
     "coordinate": {"directions": "coordinate"},
     "antithetic": {"pairs": "antithetic"},
 }
+_RULES = {"weight", "node", "pooled"}
 _MU = re.compile(r"mu([1-9][0-9]?)$")
+_REGIONS = re.compile(r"regions([1-9][0-9]?)$")
 
 
 def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
@@ -47,8 +50,9 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Parameters
     ----------
     name : str
-        Words joined by ``+``: ``weight`` or ``node``, then what differs from the preset
-        ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of perturbation.
+        Words joined by ``+``: ``weight``, ``node`` or ``pooled``, then what differs from the preset
+        ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of perturbation,
+        ``regionsN`` the regions of pooled nodes.
     queries : int
         For each image and layer.
     seed : int
@@ -62,20 +66,26 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Raises
     ------
     ValueError
-        If a word is unknown, or ``weight`` and ``node`` are both missing or both given.
+        If a word is unknown, if none or more than one of ``weight``, ``node`` and ``pooled`` are
+        given, or regions without ``pooled``.
     """
     words = name.split("+")
-    if len({"weight", "node"} & set(words)) != 1:
-        raise ValueError(f"estimator {name!r}: one of its words must be weight or node")
+    if len(_RULES & set(words)) != 1:
+        raise ValueError(f"estimator {name!r}: one of its words must be weight, node or pooled")
     changes: dict[str, Any] = {}
     for word in words:
-        mu = _MU.match(word)
+        mu, regions = _MU.match(word), _REGIONS.match(word)
         if mu:
             changes |= {"mu_weight": int(mu[1]), "mu_node": int(mu[1])}
+        elif regions and "pooled" not in words:
+            raise ValueError(f"estimator {name!r}: {word!r} goes with pooled alone")
+        elif regions:
+            changes |= {"regions": int(regions[1])}
         elif word in WORDS:
             changes |= WORDS[word]
         else:
-            raise ValueError(f"estimator {name!r}: {word!r} is none of {', '.join(WORDS)}, muN")
+            known = ", ".join(WORDS)
+            raise ValueError(f"estimator {name!r}: {word!r} is none of {known}, muN, regionsN")
     return preset("default", **changes, queries=queries, seed=seed, train_bias=False)
 
 

@@ -20,9 +20,11 @@ from pmt.datasets.dataset import checksum
 from pmt.model import Model
 from pmt.research.studies.error_theory import (
     LayerMoments,
+    expected_bias,
     expected_cosine,
     expected_error,
     layer_moments,
+    pooled_moments,
 )
 from pmt.research.studies.estimators import (
     DEFAULT_ESTIMATORS,
@@ -47,7 +49,7 @@ class Quality:
     layer, estimator : str
         Names.
     kind : str
-        ``weight_perturbation``, ``node_perturbation`` or ``closed_form``.
+        ``weight_perturbation``, ``node_perturbation``, ``pooled_perturbation`` or ``closed_form``.
     queries : int
         For each image and layer.
     weights, nodes : int
@@ -64,6 +66,10 @@ class Quality:
         Estimates.
     forwards, macs : int
         Cost of one estimate.
+    expected_bias : float
+        The part of ``expected_squared_error`` that no number of queries removes; 0 unless pooled.
+    limit_cosine : float
+        Value of ``expected_cosine`` for infinitely many queries; 1 unless pooled.
     """
 
     layer: str
@@ -82,6 +88,8 @@ class Quality:
     repeats: int
     forwards: int
     macs: int
+    expected_bias: float = 0.0
+    limit_cosine: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -207,6 +215,7 @@ class _Measurement:
         self.images = model.prepare(data.images)
         self.labels = np.ascontiguousarray(data.labels)
         self._moments: list[LayerMoments] = []
+        self._pooled: dict[tuple[int, int], LayerMoments] = {}
 
     @property
     def moments(self) -> list[LayerMoments]:
@@ -217,6 +226,16 @@ class _Measurement:
             ]
         return self._moments
 
+    def estimated(self, index: int, kind: str, regions: int) -> LayerMoments:
+        """Return the moments of the gradient that a layer's estimator estimates."""
+        if kind != "pooled_perturbation":
+            return self.moments[index]
+        key = self.layers[index], regions
+        if key not in self._pooled:
+            given = self.model, self.images, self.labels
+            self._pooled[key] = pooled_moments(*given, *key)
+        return self._pooled[key]
+
     def rows(self, name: str, options: TrainingOptions, forwards: int, macs: int) -> list[Quality]:
         """Measure one estimator at one number of queries, all layers."""
         made = []
@@ -224,10 +243,11 @@ class _Measurement:
         trainers = layer_trainers(self.model, self.layers, options, batch, self.threads)
         layers = [core.layers()[position] for core, position in trainers]
         kinds = [layer["estimator"] for layer in layers]
+        estimated = [self.estimated(i, kind, options.regions) for i, kind in enumerate(kinds)]
         for index, moments in enumerate(self.moments):
             core, position = trainers[index]
             cosines, errors = self._repeated(core, position, moments)
-            expected = expected_error(self.moments, index, options, kinds)
+            theory = _theory(moments, estimated, index, options, kinds)
             made.append(
                 Quality(
                     layer=layers[index]["name"],
@@ -238,8 +258,7 @@ class _Measurement:
                     nodes=moments.nodes,
                     **_summary("cosine", cosines),
                     **_summary("squared_error", errors),
-                    expected_cosine=expected_cosine(expected, moments),
-                    expected_squared_error=expected / moments.squares,
+                    **theory,
                     coherence=moments.coherence,
                     repeats=self.repeats,
                     forwards=forwards,
@@ -260,6 +279,29 @@ class _Measurement:
             cosines.append(product / (length * np.sqrt(moments.squares)) if length else 0.0)
             errors.append(float(((estimate - exact) ** 2).sum()) / moments.squares)
         return cosines, errors
+
+
+def _theory(
+    exact: LayerMoments,
+    estimated: Sequence[LayerMoments],
+    index: int,
+    options: TrainingOptions,
+    kinds: Sequence[str],
+) -> dict[str, float]:
+    variance = expected_error(estimated, index, options, kinds)
+    if kinds[index] != "pooled_perturbation":
+        return {
+            "expected_cosine": expected_cosine(variance, exact),
+            "expected_squared_error": variance / exact.squares,
+        }
+    pooled = estimated[index]
+    bias = expected_bias(exact, pooled)
+    return {
+        "expected_cosine": expected_cosine(variance, exact, pooled),
+        "expected_squared_error": (variance + bias) / exact.squares,
+        "expected_bias": bias / exact.squares,
+        "limit_cosine": expected_cosine(0.0, exact, pooled),
+    }
 
 
 def _summary(name: str, values: Sequence[float]) -> dict[str, float]:

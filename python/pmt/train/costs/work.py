@@ -33,8 +33,8 @@ class Work:
     queries : int
         Perturbed forwards, from the perturbed layer to the end.
     reforwards : int
-        Forwards up to a layer whose gradient needs its input again (node perturbation, closed
-        form).
+        Forwards up to a layer whose gradient needs its input again (node perturbation, pooled or
+        not, closed form).
     input_gradients : int
         Back-propagation through layers: as many as the layer's forward.
     weight_gradients : int
@@ -42,7 +42,7 @@ class Work:
         the share of input channels that are trained.
     restarts : int
         What a device does again for lack of memory: queries begin with their stream, a gradient in
-        groups of channels runs it again for each.
+        groups of channels runs it again for each, a pooled one twice.
     forwards : int
         Perturbed forwards; each counts as one whatever its length.
     """
@@ -138,8 +138,9 @@ def device_restarts(
 ) -> int:
     """Count what a device does for an image beyond :func:`zeroth_order_work`; arguments as there.
 
-    A query of a layer that streams begins with the stream. A gradient that is summed up for a group
-    of channels after another runs the stream again for each group, or, with several images, all of
+    A query of a layer that streams begins with the stream. A pooled gradient runs the layer's
+    stream twice, first to count what no clamp holds. A gradient that is summed up for a group of
+    channels after another runs the stream again for each group, or, with several images, all of
     the network up to the layer; where the size of the step depends on the whole gradient, twice.
     """
     macs = [int(op["macs"]) for op in model.ops()] if of_ops is None else of_ops
@@ -158,6 +159,8 @@ def device_restarts(
         streams = op in begins
         repeated = sum(macs[first : op + (0 if exact else 1)]) if streams or batch > 1 else 0
         again += (passes - 1) * repeated
+        if streams and layer["estimator"] == "pooled_perturbation":
+            again += passes * sum(macs[begin : op + 1])
         again += (passes // groups - 1) * macs[op] if options.train_weights else 0
     return again
 
