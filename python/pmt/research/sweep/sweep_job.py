@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pmt._util.checks import checked_integer
-from pmt._util.option_error import OptionError
+from pmt._util.checks import OptionError, checked_integer
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
