@@ -131,14 +131,14 @@ def test_the_core_tells_the_parts_of_the_arena():
         "gradient": 8 * (144 + 16),
         "optimizer": 0,
         "tables": 4 * (4 * 16 + 8) + 8 * 4 + 36 * 8,
-        "lists": 976,
-        "buffers": 3280,
+        "lists": 964,
+        "buffers": 3276,
     }
     assert parts() == expected
     state = 4 * (1 + 304 + 28)
     rounding = 12
     assert parts(optimizer="momentum") == {
-        **expected, "optimizer": state, "buffers": 3280 + rounding
+        **expected, "optimizer": state, "buffers": 3276 + rounding
     }  # fmt: skip
     assert parts(train_weights=False)["weights"] == 0
 
