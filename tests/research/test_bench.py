@@ -223,7 +223,7 @@ BAD_INPUT = {
     ),
     "step": (
         "--steps model",
-        "argument --steps: 'model' is unknown; choose one of weight, node, by_dimension, none; "
+        "argument --steps: 'model' is unknown; choose one of weight, node, pooled, by_dimension, none; "
         "see `pmt bench --help`",
     ),
     "layer": (
