@@ -223,8 +223,8 @@ BAD_INPUT = {
     ),
     "step": (
         "--steps model",
-        "argument --steps: 'model' is unknown; choose one of weight, node, pooled, by_dimension, none; "
-        "see `pmt bench --help`",
+        "argument --steps: 'model' is unknown; choose one of weight, node, pooled, by_dimension, "
+        "none; see `pmt bench --help`",
     ),
     "layer": (
         "--layers nose",

@@ -42,15 +42,15 @@ enum class Code : int32_t {
   layer_settings,          // not as many settings as layers
   layer_queries,           // a layer's own queries are out of range, or differ model-wise
   layer_estimator,         // an estimator that the layer cannot have
-  layer_regions,
-  layer_repeated,     // the same layer twice, or layers not ascending
-  plan_streams,       // ops that are said to stream cannot
-  optimizer_state,    // values that no update can have left
-  batch_size,         // batch below 1 or above what the plan was made for
-  estimate_compact,   // a compact trainer keeps no gradient of a whole layer
-  label_range,        // a label outside 0..classes-1
-  sample_unreadable,  // the sample source failed
-  cancelled,          // the caller asked to stop; weights are as before the step
+  layer_regions,           // a layer's regions are out of range
+  layer_repeated,          // the same layer twice, or layers not ascending
+  plan_streams,            // ops that are said to stream cannot
+  optimizer_state,         // values that no update can have left
+  batch_size,              // batch below 1 or above what the plan was made for
+  estimate_compact,        // a compact trainer keeps no gradient of a whole layer
+  label_range,             // a label outside 0..classes-1
+  sample_unreadable,       // the sample source failed
+  cancelled,               // the caller asked to stop; weights are as before the step
 };
 
 struct Status {
