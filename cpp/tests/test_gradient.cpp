@@ -150,7 +150,7 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
 
 TEST_CASE("Trainer::estimate is the definition over the batch") {
   RandomSource random(37);
-  int32_t seen[3] = {0, 0, 0};
+  int32_t seen[4] = {0, 0, 0, 0};
   for (int i = 0; i < 120; ++i) {
     CAPTURE(i);
     const Setting setting(random);
