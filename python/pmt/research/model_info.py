@@ -8,7 +8,7 @@ from typing import Any
 from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
 from pmt.model import Model
-from pmt.train.costs.memory import arena_bytes, device_options, peak_moment
+from pmt.train.costs.memory import device_options, peak_moment
 from pmt.train.options import TrainingOptions
 
 __all__ = ["ModelInfo", "ModelMemory", "describe_model"]
@@ -147,5 +147,5 @@ def _memory(model: Model, options: TrainingOptions, layers: list[int]) -> ModelM
     layer = peak_moment(device, layers).layer
     queries = [] if layer is None else device.query_plan(layer)
     plan = device.plan() + [buffer for buffer in queries if buffer["pass"] == "query"]
-    arena = arena_bytes(model.core, core, layers, options.batch)
+    arena = sum(device.parts().values())
     return ModelMemory(inference, device.activation_bytes, arena, plan)
