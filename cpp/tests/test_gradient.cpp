@@ -125,12 +125,14 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         expected = reference.weight_sums(index, 0, exact);
       } else if (perturbs_nodes(layer)) {
         setting.run_to(0, layer.op);
+        DirectionSums directions(context, workspace, layer, 0, differences.data());
+        directions.open(Purpose::node_signs);
         if (layer.estimator == Estimator::pooled_perturbation) {
           RegionGradient regions(context, workspace, layer);
           regions.count(main_rows(context, workspace, layer));
-          regions.share(0, differences.data());
+          regions.share(directions);
         }
-        NodeGradient gradient(context, workspace, layer, 0, differences.data(), sums.view());
+        NodeGradient gradient(context, workspace, layer, directions, sums.view());
         gradient.add(main_rows(context, workspace, layer));
         expected = reference.node_sums(index, 0, exact);
       } else {

@@ -193,26 +193,15 @@ def deep_network(ops: int, *, residual: bool) -> Model:
     return Model.from_graph(graph)
 
 
-def slowness() -> float:
-    """Return by how much this machine is slower now than one on which a loop takes 0.2 s."""
-    start = time.process_time()
-    sum(i * i for i in range(3_000_000))
-    return max(1.0, (time.process_time() - start) / 0.2)
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("ops", [256, 1000])
 @pytest.mark.parametrize("residual", [False, True])
 def test_info_of_many_ops_takes_less_than_two_seconds(tmp_path, capsys, ops, residual):
     path = tmp_path / "deep.pmt"
     deep_network(ops, residual=residual).save(path)
-    seconds = []
-    while len(seconds) < 3 and min(seconds, default=2) >= 2:
-        slow = slowness()
-        start = time.process_time()
-        assert main(["info", str(path)]) == 0
-        seconds.append((time.process_time() - start) / slow)
-    assert min(seconds) < 2
+    start = time.process_time()
+    assert main(["info", str(path)]) == 0
+    assert time.process_time() - start < 2
     training = capsys.readouterr().out.splitlines()[-1]
     peaks = {(256, False): 816, (256, True): 1072, (1000, False): 816, (1000, True): 1328}
     assert training.startswith(f"training  {peaks[ops, residual]:,} bytes of activations, ")

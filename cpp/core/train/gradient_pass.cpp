@@ -99,24 +99,26 @@ void GradientPass::for_rows(int32_t worker, const Visit& visit) {
 }
 
 void GradientPass::add_nodes(int32_t sample, int32_t worker, const GradientSums& sums) {
-  const auto id = static_cast<uint32_t>(sample);
   const Workspace& workspace = memory_.workspaces[worker];
-  int64_t* squares = channels_.begin == 0 ? gradients_.input_squares() : nullptr;
-  if (layer_.estimator == Estimator::pooled_perturbation) {
+  const bool measures = channels_.begin == 0 && gradients_.input_squares() != nullptr;
+  int64_t squares = 0;
+  DirectionSums directions(memory_.context, workspace, layer_, static_cast<uint32_t>(sample), differences(sample));
+  directions.open(Purpose::node_signs);
+  const bool pooled = layer_.estimator == Estimator::pooled_perturbation;
+  if (pooled) {
     RegionGradient regions(memory_.context, workspace, layer_);
     for_rows(worker, [&](const LayerRows& rows) { regions.count(rows); });
-    if (squares != nullptr) squares[sample] = regions.factor_squares();
-    regions.share(id, differences(sample));
-    squares = nullptr;
+    if (measures) squares = regions.factor_squares();
+    regions.share(directions);
   }
-  if (squares != nullptr) squares[sample] = 0;
-  NodeGradient gradient(memory_.context, workspace, layer_, id, differences(sample), sums);
+  NodeGradient gradient(memory_.context, workspace, layer_, directions, sums);
   for_rows(worker, [&](const LayerRows& rows) {
     gradient.add(rows);
-    if (squares == nullptr) return;
-    squares[sample] += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
-                                                          : free_nodes(memory_.context, layer_, rows);
+    if (!measures || pooled) return;
+    squares += memory_.options.train_weights != 0 ? free_input_squares(memory_.context, layer_, rows)
+                                                  : free_nodes(memory_.context, layer_, rows);
   });
+  if (measures) gradients_.input_squares()[sample] = squares;
 }
 
 // Weights that random sparsity leaves out do not change, whatever the estimator.

@@ -154,15 +154,9 @@ void add_weight_gradient(const StepContext& context, const Workspace& workspace,
   add_direction_sums(directions, workspace, 1, layer.channels, begin, end, sums.bias);
 }
 
-NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
-                           const int32_t* differences, const GradientSums& sums)
-    : context_(context),
-      workspace_(workspace),
-      layer_(layer),
-      sums_(sums),
-      directions_(context, workspace, layer, sample, differences) {
-  directions_.open(Purpose::node_signs);
-}
+NodeGradient::NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
+                           DirectionSums& directions, const GradientSums& sums)
+    : context_(context), workspace_(workspace), layer_(layer), directions_(directions), sums_(sums) {}
 
 void NodeGradient::add(const LayerRows& rows) {
   const int32_t at_once = node_positions(*context_.network, *context_.plan, layer_);
@@ -182,8 +176,7 @@ void NodeGradient::node_sums(int32_t begin, int32_t end) {
   const auto bytes = static_cast<uint32_t>(layer_.channels) * sizeof(int32_t);
   int32_t* gradient = workspace_.sign_sums;
   for (int32_t x = begin; x < end; ++x, gradient += layer_.channels) {
-    const int32_t region = regions.row_at(y_) * regions.columns + regions.column_at(x);
-    __builtin_memcpy(gradient, workspace_.region_values + region * layer_.channels, bytes);
+    __builtin_memcpy(gradient, workspace_.region_values + regions.at(y_, x) * layer_.channels, bytes);
   }
 }
 

@@ -33,18 +33,33 @@ struct LayerRows {
 // Input and output of a layer, once the main pass has run it.
 LayerRows main_rows(const StepContext& context, const Workspace& workspace, const Layer& layer);
 
+// Calls visit(pixel, place) for the input under one position of the output, padding left out: the channels of a
+// pixel, and its place in the window.
+template <typename Visit>
+void for_window(const LayerRows& rows, int32_t y, int32_t x, const Visit& visit) {
+  const Shape& in = rows.shape.in;
+  const bool flat = rows.shape.kind == OpKind::fully_connected;
+  const Window window = flat ? Window{in.height, in.width, 1, 1, 0, 0} : rows.shape.window;
+  const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
+  for (int32_t row = top < 0 ? 0 : top; row < top + window.kernel_h && row < in.height; ++row) {
+    for (int32_t column = left < 0 ? 0 : left; column < left + window.kernel_w && column < in.width; ++column) {
+      visit(rows.input + (row * in.width + column) * in.channels, (row - top) * window.kernel_w + column - left);
+    }
+  }
+}
+
 // Weight perturbation: adds sum_q difference[q] * signs_q for one sample (or for the batch, where
 // it shares its perturbations).
 void add_weight_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
                          const int32_t* differences, const GradientSums& sums);
 
 // Node perturbation, paper Eq. 12 and 13, position by position: the node gradient, masked where the
-// output is saturated, times the input patches. Rows come in order, each once. Pooled, the node gradients are
-// the shares of RegionGradient in workspace.region_values.
+// output is saturated, times the input patches. Rows come in order, each once. `directions` are open at the first
+// node; pooled, the node gradients are the shares of RegionGradient in workspace.region_values.
 class NodeGradient {
  public:
-  NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, uint32_t sample,
-               const int32_t* differences, const GradientSums& sums);
+  NodeGradient(const StepContext& context, const Workspace& workspace, const Layer& layer, DirectionSums& directions,
+               const GradientSums& sums);
   void add(const LayerRows& rows);
 
  private:
@@ -54,8 +69,8 @@ class NodeGradient {
   const StepContext& context_;
   const Workspace& workspace_;
   const Layer& layer_;
+  DirectionSums& directions_;
   const GradientSums sums_;
-  DirectionSums directions_;
   int32_t y_ = 0;  // of the plane
 };
 

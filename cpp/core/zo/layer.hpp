@@ -30,10 +30,19 @@ struct Regions {
   int32_t rows, columns;
 
   int32_t count() const { return rows * columns; }
-  int32_t row_at(int32_t y) const { return y * rows / height; }
-  int32_t column_at(int32_t x) const { return x * columns / width; }
-  // First x right of the regions' column.
-  int32_t column_end(int32_t column) const { return ((column + 1) * width + columns - 1) / columns; }
+  int32_t at(int32_t y, int32_t x) const { return y * rows / height * columns + x * columns / width; }
+  // First x right of the region in which an x lies.
+  int32_t end_of(int32_t x) const { return start(x * columns / width + 1, columns, width); }
+  int64_t positions(int32_t region) const {
+    return int64_t{length(region / columns, rows, height)} * length(region % columns, columns, width);
+  }
+
+ private:
+  // First position of a part of a side.
+  static int32_t start(int32_t part, int32_t parts, int32_t side) { return (part * side + parts - 1) / parts; }
+  static int32_t length(int32_t part, int32_t parts, int32_t side) {
+    return start(part + 1, parts, side) - start(part, parts, side);
+  }
 };
 
 struct Layer {

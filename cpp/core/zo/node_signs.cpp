@@ -36,10 +36,9 @@ void NodeSigns::next(const Kernels& kernels, int32_t count, int8_t* values) {
 
 // At most to the end of the region's part of the row.
 int32_t NodeSigns::next_of_region(int32_t count, int8_t* values) {
-  const int32_t column = regions_.column_at(x_), region = regions_.row_at(y_) * regions_.columns + column;
-  const int32_t left = (regions_.column_end(column) - x_) * channels_ - channel_;
+  const int32_t left = (regions_.end_of(x_) - x_) * channels_ - channel_;
   const int32_t run = count < left ? count : left;
-  repeat(signs_ + region * channels_, channels_, channel_, run, values);
+  repeat(signs_ + regions_.at(y_, x_) * channels_, channels_, channel_, run, values);
   const int32_t at = x_ * channels_ + channel_ + run;
   x_ = at / channels_;
   channel_ = at % channels_;

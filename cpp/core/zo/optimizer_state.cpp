@@ -14,10 +14,6 @@ int64_t trained_elements(const TrainerOptions& options, const Layer& layer) {
 
 int32_t moments(const TrainerOptions& options) { return static_cast<int32_t>(options.optimizer); }
 
-bool measures_noise(const TrainerOptions& options) {
-  return options.gradient_norm_scaling == GradientNormScaling::measured;
-}
-
 // An overflow of extreme options leaves no infinity behind, which no later step could get rid of.
 float bounded(float value) { return clamp(value, -1e30f, 1e30f); }
 

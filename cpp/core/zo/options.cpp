@@ -19,7 +19,7 @@ Status check_directions(const TrainerOptions& o) {
   if (o.pairs == Pairs::antithetic && (coordinate || uneven)) return {Code::option_pairs};
   const bool running = o.hadamard_index == HadamardIndex::running;
   if (running && (o.directions != Directions::hadamard || o.sharing == Sharing::batch)) return {Code::option_index};
-  const bool measured = is_measured(o) || o.gradient_norm_scaling == GradientNormScaling::measured;
+  const bool measured = is_measured(o) || measures_noise(o);
   if (coordinate && (o.scope == Scope::model_wise || measured)) return {Code::option_coordinate};
   return {};
 }
@@ -27,6 +27,10 @@ Status check_directions(const TrainerOptions& o) {
 }  // namespace
 
 int32_t least_queries(const TrainerOptions& options) { return options.baseline == Baseline::leave_one_out ? 2 : 1; }
+
+bool measures_noise(const TrainerOptions& options) {
+  return options.gradient_norm_scaling == GradientNormScaling::measured;
+}
 
 bool is_measured(const TrainerOptions& options) {
   return options.allocation != Allocation::uniform || options.mu != MuRule::fixed ||

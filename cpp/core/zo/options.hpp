@@ -156,6 +156,9 @@ constexpr void for_each_option(Visitor visit) {
 // Fewest queries of a layer for a sample: leave-one-out compares two.
 int32_t least_queries(const TrainerOptions& options);
 
+// Gradient-norm scaling by the share of noise, which is measured in every step.
+bool measures_noise(const TrainerOptions& options);
+
 // Allocation, mu or rule are measured: the layers' settings come from calibrate().
 bool is_measured(const TrainerOptions& options);
 

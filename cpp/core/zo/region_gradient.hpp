@@ -21,17 +21,18 @@ class RegionGradient {
   // gradient by a channel's region and that by the weight.
   int64_t factor_squares() const;
 
-  // Turns the counts in workspace.region_values into one sample's shares.
-  void share(uint32_t sample, const int32_t* differences);
+  // Turns the counts in workspace.region_values into one sample's shares; `directions` are open at the first node.
+  void share(DirectionSums& directions) const;
 
  private:
   void add_patch(const LayerRows& rows, int32_t y, int32_t x, int32_t region);
+  int64_t mean_squares(int32_t region, int32_t first, int32_t step) const;
 
   const StepContext& context_;
   const Workspace& workspace_;
   const Layer& layer_;
   const Regions regions_;
-  int32_t* const patch_sums_;  // behind the shares; null where the step's noise is not measured
+  int32_t* const patch_sums_;  // behind the shares; null where sums_patches() says that there are none
   const int32_t taps_;         // of a patch: of one channel's weights or, depthwise, of all
   int32_t y_ = 0;
 };

@@ -11,20 +11,14 @@ constexpr float largest_share = 2.0f;
 
 // The squared inputs of one position: of all channels, or of every `step`-th one from `first` on.
 int64_t position_squares(const LayerRows& rows, int32_t zero_point, int32_t y, int32_t x, int32_t first, int32_t step) {
-  const Shape& in = rows.shape.in;
-  const bool flat = rows.shape.kind == OpKind::fully_connected;
-  const Window window = flat ? Window{in.height, in.width, 1, 1, 0, 0} : rows.shape.window;
-  const int32_t top = y * window.stride_h - window.pad_top, left = x * window.stride_w - window.pad_left;
+  const int32_t channels = rows.shape.in.channels;
   int64_t sum = 0;
-  for (int32_t row = top < 0 ? 0 : top; row < top + window.kernel_h && row < in.height; ++row) {
-    for (int32_t column = left < 0 ? 0 : left; column < left + window.kernel_w && column < in.width; ++column) {
-      const int8_t* pixel = rows.input + (row * in.width + column) * in.channels;
-      for (int32_t c = first; c < in.channels; c += step) {
-        const int32_t value = pixel[c] - zero_point;
-        sum += value * value;
-      }
+  for_window(rows, y, x, [&](const int8_t* pixel, int32_t) {
+    for (int32_t c = first; c < channels; c += step) {
+      const int32_t value = pixel[c] - zero_point;
+      sum += value * value;
     }
-  }
+  });
   return sum;
 }
 

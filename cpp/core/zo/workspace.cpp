@@ -63,9 +63,8 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
     grow(sizes.sign_sums, nodes);
   }
   if (layer.estimator == Estimator::pooled_perturbation) {
-    const bool measured = setup.options->gradient_norm_scaling == GradientNormScaling::measured;
     const int32_t patches = patch_sum_count(*network.model, layer) * layer.region_rows * layer.region_columns;
-    grow(sizes.region_values, node_columns(layer) + (measured ? patches : 0));
+    grow(sizes.region_values, node_columns(layer) + (sums_patches(*setup.options) ? patches : 0));
     grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
   }
   if (!probed) return;
@@ -118,6 +117,8 @@ int32_t patch_sum_count(const Model& model, const Layer& layer) {
   const int32_t taps = layer.weight_count / layer.channels;
   return op.kind == OpKind::depthwise_conv2d ? taps * model.input_of(op).channels : taps;
 }
+
+bool sums_patches(const TrainerOptions& options) { return measures_noise(options) && options.train_weights != 0; }
 
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
   const bool none = layer.estimator == Estimator::closed_form;

@@ -14,7 +14,7 @@ struct Workspace : Activations {
   int32_t* sign_sums;   // one row of nodes or one chunk of weights
   SignStream* streams;  // Rademacher: one per direction
   // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
-  // Behind them, where the step's noise is measured, sums of one patch a region.
+  // Behind them, where sums_patches(), sums of one patch a region.
   int32_t* region_values;
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity
@@ -52,6 +52,9 @@ int32_t node_positions(const Network& network, const Plan& plan, const Layer& la
 
 // Elements of a region's patch: the weights of a channel or, depthwise, one for each input channel and tap.
 int32_t patch_sum_count(const Model& model, const Layer& layer);
+
+// Whether they are needed: to measure the noise of weights.
+bool sums_patches(const TrainerOptions& options);
 
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
