@@ -81,7 +81,7 @@ def main() -> None:
 
     options = pmt.TrainingOptions(
         gradient_norm_scaling="none",
-        align_images=0,
+        preparation="none",
         layers=a.layers,
         rule="weight",
         sharing="batch",

@@ -13,7 +13,7 @@ from pmt.baselines.engines import CoreEngine, EngineTrainer
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",
-    align_images=0,
+    preparation="none",
     rule="weight",
     queries=6,
     batch=5,

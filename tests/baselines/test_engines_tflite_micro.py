@@ -16,7 +16,7 @@ from pmt.baselines.engines.tflite_micro import micro_arena
 
 WEIGHT = pmt.TrainingOptions(
     gradient_norm_scaling="none",
-    align_images=0,
+    preparation="none",
     rule="weight",
     queries=6,
     mu_weight=1,

@@ -115,7 +115,7 @@ def test_an_export_estimates_what_is_counted(tmp_path, name, layers):
     """
     need_firmware_tools(EMULATOR, "make")
     model = pmt.load(name)
-    options = pmt.preset("default", layers=layers, batch=1, queries=10, align_images=0)
+    options = pmt.preset("default", layers=layers, batch=1, queries=10, preparation="head")
     (count,) = count_instructions(model, options=options)
     report = export(
         model,

@@ -20,8 +20,8 @@ from pmt.train.layer_settings import (
 )
 
 MEASURED = {"mu": "calibrated", "allocation": "variance", "rule": "measured"}
-RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3, "head_epochs": 0}
-RUN |= MEASURED
+RUN = {"layers": "all", "epochs": 3, "batch": 4, "queries": 8, "probe_samples": 3}
+RUN |= {"preparation": "align", **MEASURED}
 
 
 def data(count=12, seed=0):
@@ -218,8 +218,8 @@ def bundled_run(threads, out=None, progress=False):
     model = pmt.load("fashion_mnist_dscnn")
     noisy = pmt.datasets.bundled("train").take(16)
     pmt.ZOTrainer(
-        layers="B4,head", rule="pooled", regions=2, epochs=2, batch=4, queries=4, head_epochs=0,
-        align_images=0, threads=threads,
+        layers="B4,head", rule="pooled", regions=2, epochs=2, batch=4, queries=4,
+        preparation="none", threads=threads,
     ).fit(model, noisy, out=out, progress=progress)  # fmt: skip
     return model.image()
 

@@ -31,7 +31,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("export") / "fw"
     model = residual_network()
     options = pmt.preset(
-        "default", layers="B3,head", batch=3, queries=4, optimizer="momentum", head_epochs=0
+        "default", layers="B3,head", batch=3, queries=4, optimizer="momentum", preparation="align"
     )
     data = random_dataset(model, 9)
     export(model, target=TARGET, out=folder, dataset=data, options=options, save_interval=3)

@@ -166,7 +166,7 @@ def test_other_steps_than_a_card_holds_are_refused(
 )
 def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
     """Also those that leave steps, layers and their settings as they are."""
-    options = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+    options = pmt.preset("default", batch=3, queries=4, preparation="align")
     first, other = (
         make_task(
             residual_network(),

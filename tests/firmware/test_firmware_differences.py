@@ -18,7 +18,7 @@ from pmt.firmware.export.card import Expected, build_card, compute_expected
 from pmt.firmware.export.task import make_task
 from pmt.model.card_format import BLOCK, STREAM, CardHeader, pack_blocks
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
 
 @pytest.fixture(scope="module")

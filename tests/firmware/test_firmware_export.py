@@ -17,7 +17,7 @@ import pmt
 from pmt.firmware.export import ExportReport, export, targets
 from pmt.firmware.export.target import core_folder, parse_size
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
 
 def write(out: Path, **arguments: Any) -> ExportReport:

@@ -21,7 +21,7 @@ from required import need_tools
 import pmt
 from pmt.firmware.export import ExportReport, export
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 ZEPHYR = {
     "zephyr/kernel.h": "#include <cerrno>\n#include <cstdint>\n"
     "struct k_timeout_t { int64_t ticks; };\n#define K_TICKS(count) (k_timeout_t{count})\n"

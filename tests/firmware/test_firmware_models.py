@@ -26,7 +26,7 @@ from pmt.model import Model
 
 KERAS = Path(__file__).parents[1] / "keras"
 # One step of two queries: the fewest that every estimator takes.
-OPTIONS = {"batch": 1, "queries": 2, "align_images": 0, "gradient_norm_scaling": "none"}
+OPTIONS = {"batch": 1, "queries": 2, "preparation": "head", "gradient_norm_scaling": "none"}
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             queries=24,
             optimizer="adam",
             gradient_norm_scaling="measured",
-            head_epochs=0,
+            preparation="align",
         ),
         steps=STEPS,
         save_interval=2,

@@ -17,7 +17,7 @@ from pmt.firmware.export import export, targets
 from pmt.firmware.export.layout import build_files, source_files, values_of
 from pmt.firmware.export.target import core_folder, find_target, firmware_folder
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 PROJECTS: tuple[dict[str, Any], ...] = (
     *({"target": name} for name in targets()),
     {"target": TARGET, "candidates": ["B1", "head"]},

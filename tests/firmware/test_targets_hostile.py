@@ -24,7 +24,7 @@ import pmt
 from pmt.firmware.export import ExportReport, export, target
 from pmt.firmware.export.target import find_target, firmware_folder
 
-OPTIONS = pmt.preset("default", batch=3, queries=4, head_epochs=0)
+OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 BOARDS = firmware_folder() / "boards"
 BASE = 'board = "qemu-mps2-an500"\n'
 HOSTILE = (

@@ -74,7 +74,9 @@ def test_a_short_training_reaches_both_kinds_of_file(resnet8_path, cifar10_dir, 
     data = pmt.datasets.load(cifar10_dir, split="test")
     noisy = pmt.corruptions.corrupt(data, "gaussian_noise", severity=5, seed=0)
     model = pmt.load(resnet8_path)
-    trainer = pmt.ZOTrainer(layers="B4,head", queries=4, epochs=1, batch=50, seed=1, head_epochs=0)
+    trainer = pmt.ZOTrainer(
+        layers="B4,head", queries=4, epochs=1, batch=50, seed=1, preparation="align"
+    )
     trainer.fit(model, noisy.subset(np.arange(300, 700)), out=tmp_path / "run")
     trained = pmt.load(tmp_path / "run")
     assert not same_weights(trained, pmt.load(resnet8_path))

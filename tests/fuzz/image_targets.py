@@ -38,7 +38,7 @@ def _names() -> bytes:
 def _card() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         model = residual_network()
-        options = pmt.preset("default", layers="head", batch=1, queries=2, head_epochs=0)
+        options = pmt.preset("default", layers="head", batch=1, queries=2, preparation="align")
         out = Path(folder) / "fw"
         export(
             model, target=TARGET, out=out, dataset=random_dataset(model, 1), options=options,

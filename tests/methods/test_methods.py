@@ -173,7 +173,10 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "mezzo"], "method='mezzo' is unknown; choose one of no_adaptation, default"),
+        (
+            ["--method", "mezzo"],
+            "method='mezzo' is unknown; choose one of no_adaptation, preparation_only, default",
+        ),
         (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
         (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
         (["--set", "momentun=0.5"], "--set momentun=0.5: must be OPTION=VALUE, with an option of"),

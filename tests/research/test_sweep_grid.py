@@ -212,7 +212,8 @@ def test_all_errors_come_at_once_and_nothing_starts(tmp_path, files, capsys):
         "[model] size is unknown; choose one of path, classes, resolution",
         "[protocol] name = 'papr' is unknown; did you mean 'paper'?",
         "[axes] methods: 'papr' is no method; did you mean 'paper'?",
-        "[axes] methods: 'mine' is no method; choose one of no_adaptation, default, ",
+        "[axes] methods: 'mine' is no method; choose one of no_adaptation, "
+        "preparation_only, default, ",
         "[axes] corruptions: 'fogg' is unknown; did you mean 'fog'?",
         "[axes] severities: 6 must be 1..5",
         "[axes] layers: layers='B7': 'B7' is neither a block",

@@ -294,7 +294,7 @@ def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):
     whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
     assert whole.before["valid_accuracy"] < 0.5
     assert whole.epochs[-1]["valid_accuracy"] > 0.7
-    plain = pmt.ZOTrainer(trainer.options.replace(align_images=0))
+    plain = pmt.ZOTrainer(trainer.options.replace(preparation="head"))
     without = plain.fit(start.copy(), data, progress=False)
     aligned = start.copy()
     align(aligned, data.images[:64])

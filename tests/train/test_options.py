@@ -38,7 +38,7 @@ NEEDS: dict[str, dict[str, Any]] = {
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")
 # `pmt select` decides these itself.
-NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs")
+NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate")
 
 
 def another(values: Values, default: Any) -> Any:

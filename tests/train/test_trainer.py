@@ -13,7 +13,7 @@ import pmt
 from pmt.datasets import Dataset
 from pmt.train.schedule import Schedule
 
-OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "head_epochs": 0}
+OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "preparation": "align"}
 
 
 def data(count: int = 12, seed: int = 0) -> Dataset:

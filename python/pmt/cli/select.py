@@ -27,7 +27,7 @@ from pmt.research.plots import plot_selection
 from pmt.train.selection import CRITERIA, Candidate, Selection
 from pmt.train.selection_job import SelectJob, select_block
 
-_NOT_HERE = ("layers", "epochs", "macs", "head_epochs")
+_NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate")
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"

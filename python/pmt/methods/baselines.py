@@ -14,11 +14,19 @@ from pmt.methods.method import Kind, Method
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
+from pmt.train.preparation import (
+    ALIGN_IMAGES,
+    ALIGN_RELIABILITY,
+    ALIGN_WINDOWS,
+    HEAD_EPOCHS,
+    HEAD_LEARNING_RATE,
+    PREPARATION,
+)
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
 from pmt.train.training_run import Trainer
 
-__all__ = ["BACKPROP", "NO_ADAPTATION", "NoAdaptation", "NoAdaptationOptions"]
+__all__ = ["BACKPROP", "UNTRAINED", "NoAdaptation", "NoAdaptationOptions"]
 
 _BACKPROP = Kind("backprop", "pmt.baselines.backprop.trainer:BackpropTrainer")
 _SPARSE = "pmt.baselines.sparse_update.trainer"
@@ -52,16 +60,23 @@ BACKPROP: dict[str, Method] = {
     ),
 }
 
-NO_ADAPTATION = Method(
-    "the network as it is",
-    "the lower bound of every comparison",
-    Kind("no_adaptation", "pmt.methods.baselines:NoAdaptation"),
-)
+_NO_ADAPTATION = Kind("no_adaptation", "pmt.methods.baselines:NoAdaptation")
+UNTRAINED: dict[str, Method] = {
+    "no_adaptation": Method(
+        "the network as it is", "the lower bound of every comparison", _NO_ADAPTATION
+    ),
+    "preparation_only": Method(
+        "alignment and the exact head, no step behind them",
+        "the start of every method that begins with them",
+        _NO_ADAPTATION,
+        {"preparation": "align+head"},
+    ),
+}
 
 
 @dataclass(frozen=True)
 class NoAdaptationOptions(Options):
-    """Options that all trainers have; none of them does anything here."""
+    """Options that all trainers have; those of the preparation alone do anything here."""
 
     layers: str = "all"
     epochs: int = 0
@@ -71,15 +86,22 @@ class NoAdaptationOptions(Options):
     final_learning_rate: float = 0.0
     warmup_epochs: int = 0
     seed: int = 1
+    preparation: str = PREPARATION("none")
+    align_images: int = ALIGN_IMAGES(1000)
+    align_windows: bool = ALIGN_WINDOWS(True)
+    align_reliability: bool = ALIGN_RELIABILITY(True)
+    head_epochs: int = HEAD_EPOCHS(12)
+    head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
 
 
 class NoAdaptation(Trainer):
-    """Measures the model on the held-out data and leaves it as it is.
+    """Measures the model on the held-out data, prepared at most, and takes no step.
 
     Parameters
     ----------
     options : NoAdaptationOptions, optional
-        They do nothing; other methods' names are taken, so that methods can be swapped.
+        The preparation; other methods' names are taken and do nothing, so that methods can be
+        swapped.
     threads : int
         Threads of the evaluation.
     **changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmt.methods.baselines import BACKPROP, NO_ADAPTATION
+from pmt.methods.baselines import BACKPROP, UNTRAINED
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.train.options import preset
@@ -15,7 +15,7 @@ from pmt.train.training_run import Trainer
 __all__ = ["METHODS", "method", "options_of", "resumed_trainer", "trainer"]
 
 METHODS: dict[str, Method] = {
-    "no_adaptation": NO_ADAPTATION,
+    **UNTRAINED,
     **ZEROTH_ORDER,
     **BACKPROP,
 }

@@ -11,7 +11,7 @@ __all__ = ["ZEROTH_ORDER"]
 _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)"
 _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 # The default's own additions, which methods of others do without.
-_AS_PUBLISHED: dict[str, Any] = {"align_images": 0, "head_epochs": 0}
+_AS_PUBLISHED: dict[str, Any] = {"preparation": "none"}
 _COORDINATES: dict[str, Any] = {
     **_AS_PUBLISHED,
     "directions": "coordinate",

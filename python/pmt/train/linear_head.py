@@ -8,7 +8,7 @@ then fine-tuning (Kumar et al. 2022, arXiv:2202.10054).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,60 +17,88 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.net.graph import graph_of_activations
 from pmt.train.costs.work import zeroth_order_work
-from pmt.train.options import TrainingOptions
 from pmt.train.schedule import Schedule
 
-__all__ = ["head_cost", "train_head", "trains_head"]
+__all__ = ["HeadTraining"]
+
+_BATCH = 50
 
 
-def trains_head(model: Model, options: TrainingOptions) -> bool:
-    """Whether options train the head alone before the first step.
+@dataclass(frozen=True)
+class _Epochs:
+    """Options of the schedule."""
 
-    They have ``head_epochs`` above 0, and ``layers`` with the model's last, whose gradient is
-    exact: it is linear, and neither ``rule="weight"`` nor ``int8_logits`` says otherwise.
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+    layers: str = "head"
+    macs: int = 0
+    final_learning_rate: float = 0.1
+    warmup_epochs: int = 0
+
+
+@dataclass(frozen=True)
+class HeadTraining:
+    """Training of the head alone: the same steps, whatever trains the other layers afterwards.
+
+    Attributes
+    ----------
+    epochs : int
+        Passes over the features.
+    learning_rate : float
+        Root mean square of the first update, in weight steps; the last one's is a tenth of it.
+    seed : int
+        Seed of the order of images and of stochastic rounding.
     """
-    last = model.core.op_count - 1
-    if options.head_epochs == 0 or last not in model.select_layers(options.layers):
-        return False
-    (head,) = _core.Trainer(model.core, options.to_core(), [last], 1, 1).layers()
-    return bool(head["estimator"] == "closed_form")
 
+    epochs: int
+    learning_rate: float
+    seed: int
 
-def head_cost(model: Model, options: TrainingOptions, images: int) -> int:
-    """Count MACs: a forward an image up to the head, then the head alone in every epoch."""
-    macs = [int(op["macs"]) for op in model.core.ops()]
-    head = _head_alone(model).core
-    schedule = _schedule(options, images)
-    step = zeroth_order_work(head, _core_options(options, images), [0]).cost(options.batch)
-    return images * sum(macs[:-1]) + schedule.steps * step.macs
+    def fits(self, model: Model) -> bool:
+        """Whether the model's last layer is linear, so that its gradient is exact."""
+        last = model.core.op_count - 1
+        if last not in [layer.index for layer in model.layers]:
+            return False
+        (head,) = _core.Trainer(model.core, self._core_options(), [last], 1, 1).layers()
+        return bool(head["estimator"] == "closed_form")
 
+    def macs(self, model: Model, images: int) -> int:
+        """Count MACs: a forward an image up to the head, then the head alone in every epoch."""
+        macs = [int(op["macs"]) for op in model.core.ops()]
+        schedule = self._schedule(images)
+        batch = schedule.options.batch
+        step = zeroth_order_work(_head_alone(model).core, self._core_options(), [0]).cost(batch)
+        return images * sum(macs[:-1]) + schedule.steps * step.macs
 
-def train_head(model: Model, data: Dataset, options: TrainingOptions, *, threads: int = 0) -> None:
-    """Train the head of a model in place, for ``head_epochs`` epochs.
+    def run(self, model: Model, data: Dataset, *, threads: int = 0) -> None:
+        """Train the head of a model in place; no other layer changes.
 
-    Steps are those of a run on the head, with its order of images, ``learning_rate`` and
-    ``final_learning_rate``; no other layer changes. The result does not depend on the threads.
-    Ctrl-C leaves the model as it was.
-    """
-    schedule = _schedule(options, len(data))
-    last = model.core.op_count - 1
-    features = model.core.inputs(model.prepare(data.images), last, threads)
-    labels = np.ascontiguousarray(data.labels, np.int64)
-    head = _head_alone(model).core
-    trainer = _core.Trainer(head, _core_options(options, len(data)), [0], options.batch, threads)
-    for step in range(schedule.steps):
-        batch = schedule.indices(step)
-        trainer.step(features[batch], labels[batch], step, schedule.learning_rate(step))
-    model.core.set_parameters(last, head.weights(0), head.bias(0))
+        The result does not depend on the threads. Ctrl-C leaves the model as it was.
+        """
+        schedule = self._schedule(len(data))
+        last = model.core.op_count - 1
+        features = model.core.inputs(model.prepare(data.images), last, threads)
+        labels = np.ascontiguousarray(data.labels, np.int64)
+        head = _head_alone(model).core
+        batch = schedule.options.batch
+        trainer = _core.Trainer(head, self._core_options(), [0], batch, threads)
+        for step in range(schedule.steps):
+            chosen = schedule.indices(step)
+            trainer.step(features[chosen], labels[chosen], step, schedule.learning_rate(step))
+        model.core.set_parameters(last, head.weights(0), head.bias(0))
 
+    def _schedule(self, images: int) -> Schedule:
+        batch = min(_BATCH, images)
+        return Schedule(_Epochs(self.epochs, batch, self.learning_rate, self.seed), images)
 
-def _schedule(options: TrainingOptions, images: int) -> Schedule:
-    epochs = replace(options, epochs=options.head_epochs, macs=0, warmup_epochs=0)
-    return Schedule(epochs, images)
-
-
-def _core_options(options: TrainingOptions, images: int) -> _core.Options:
-    return options.for_samples(images).to_core()
+    def _core_options(self) -> _core.Options:
+        options = _core.Options()
+        options.seed = self.seed
+        options.step = "normalised"
+        options.rounding = "stochastic"
+        return options
 
 
 def _head_alone(model: Model) -> Model:

@@ -16,6 +16,14 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
+from pmt.train.preparation import (
+    ALIGN_IMAGES,
+    ALIGN_RELIABILITY,
+    ALIGN_WINDOWS,
+    HEAD_EPOCHS,
+    HEAD_LEARNING_RATE,
+    PREPARATION,
+)
 from pmt.train.schedule import (
     BATCH,
     EPOCHS,
@@ -171,31 +179,18 @@ class TrainingOptions(Options):
     int8_logits: bool = option(
         False, help="the loss sees the int8 output, not the last layer's accumulators"
     )
-    align_images: int = option(
-        1000,
-        "N",
-        "first align the model to N training images, as `pmt align` does, without their labels; "
-        "0, or a model that holds no statistics of clean images: do not",
-        Range(0, 10**5),
-    )
-    align_windows: bool = option(True, help="align windows too, not channels alone")
-    align_reliability: bool = option(
-        True,
-        help="with windows, weigh channels by their reliability too where the images hold noise",
-    )
+    preparation: str = PREPARATION("align+head")
+    align_images: int = ALIGN_IMAGES(1000)
+    align_windows: bool = ALIGN_WINDOWS(True)
+    align_reliability: bool = ALIGN_RELIABILITY(True)
     aligned_learning_rate: float = option(
         0.1,
         "X",
         "fraction of the learning rate after an alignment: what is left to learn is finer",
         Range(0.0, 1.0, low_open=True, why="a fraction of learning_rate"),
     )
-    head_epochs: int = option(
-        12,
-        "N",
-        "before the first step train a linear head alone, N passes over features that are computed "
-        "once; 0, or a head that is not trained or whose gradient is not exact: do not",
-        Range(0, 10**6),
-    )
+    head_epochs: int = HEAD_EPOCHS(12)
+    head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
     calibration_steps: int = option(
         20,
         "N",
@@ -315,8 +310,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "gradient_norm_scaling": "queries_and_samples",
         "rounding": "nearest",
         "step": "gradient",
-        "align_images": 0,
-        "head_epochs": 0,
+        "preparation": "none",
     },
 }
 

@@ -140,11 +140,14 @@ class RunFolder:
     ) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
 
-        The trainer needs ``state`` besides to take the next step.
+        The trainer needs ``state`` besides to take the next step. At step 0 it is the prepared
+        model.
         """
         self.check_there()
         self._metrics.sync()  # before the checkpoint that counts on the records
         training: dict[str, Any] = {"step": step}
+        if step == 0:
+            training["prepared"] = True
         if state:
             # First, under its step's name: the model, written last, says which one is valid.
             atomic_file.write_bytes(self._state_file(step), npz_bytes(state, mode=0o600))
@@ -158,6 +161,12 @@ class RunFolder:
         """Write the model, the best so far on held-out data, as it is after ``step`` steps."""
         self.check_there()
         self._save_model(model, self.best, {"step": step})
+
+    @staticmethod
+    def is_prepared(checkpoint: Model) -> bool:
+        """Whether a run goes on from the checkpoint without its preparation."""
+        training = checkpoint.metadata["training"]
+        return bool(training["step"] > 0 or training.get("prepared"))
 
     def is_checkpoint(self, model: Model) -> bool:
         """Whether a model is the one that was saved last, whatever its metadata says of steps."""

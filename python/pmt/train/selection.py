@@ -19,6 +19,7 @@ from pmt.model import ImageScores, Model
 from pmt.protocol.intervals import PairedMargin, paired_margin
 from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
+from pmt.train.preparation import without_head
 from pmt.train.trainer import ZOTrainer
 
 __all__ = ["CRITERIA", "Candidate", "Selection", "default_candidates", "select"]
@@ -171,7 +172,7 @@ def select(
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
         Options of the test trainings; ``layers`` and ``epochs`` are replaced, ``macs`` and
-        ``head_epochs`` are not used. By default the preset's.
+        the head of ``preparation`` are not used. By default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
         :func:`default_candidates`.
@@ -245,7 +246,11 @@ def _plans(
         model.select_layers(layers)
         for seed in range(options.seed, options.seed + seeds):
             changed = options.replace(
-                layers=layers, epochs=epochs, macs=0, seed=seed, head_epochs=0
+                layers=layers,
+                epochs=epochs,
+                macs=0,
+                seed=seed,
+                preparation=without_head(options.preparation),
             )
             made.append(_Plan(name, ZOTrainer(changed, threads=threads)))
     return made

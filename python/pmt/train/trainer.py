@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from pmt import _core
-from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.alignment import align, alignment_cost
-from pmt.train.clean_statistics import CleanStatistics, stored_statistics
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
-from pmt.train.linear_head import head_cost, train_head, trains_head
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.stepper import CoreStepper
 from pmt.train.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
-
-_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 
 
 class ZOTrainer(Trainer):
@@ -102,49 +93,9 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
-    def preparation_cost(self, model: Model, samples: int) -> Cost:
-        """Count the work of :meth:`prepare`, in which no forward is perturbed."""
-        macs = 0
-        statistics = self._reference(model)
-        if statistics is not None:
-            windows = self.options.align_windows and bool(statistics.windows)
-            aligned = min(self.options.align_images, samples)
-            macs += alignment_cost(
-                model, aligned, windows=windows, reliability=self.options.align_reliability
-            ).macs
-        if trains_head(model, self.options):
-            macs += head_cost(model, self.options, samples)
-        return Cost(0, macs)
-
-    def prepare(self, model: Model, data: Dataset) -> None:
-        """Align the model to ``align_images`` of the training images; then train its head alone."""
-        statistics = self._reference(model)
-        if statistics is not None:
-            self._align(model, data.images, statistics)
-        if trains_head(model, self.options):
-            train_head(model, data, self.options, threads=self.threads)
-
-    def _align(
-        self, model: Model, images: npt.NDArray[np.uint8], statistics: CleanStatistics
-    ) -> None:
-        count = min(self.options.align_images, len(images))
-        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(len(images))
-        align(
-            model,
-            images[np.sort(order[:count])],
-            statistics,
-            windows=self.options.align_windows,
-            reliability=self.options.align_reliability,
-            threads=self.threads,
-        )
-
-    def _reference(self, model: Model) -> CleanStatistics | None:
-        """Return the statistics to align a model to; None where it is not aligned."""
-        return stored_statistics(model) if self.options.align_images > 0 else None
-
     def scheduled_options(self, model: Model) -> TrainingOptions:
         """Return the options, with the learning rate of a run that begins with an alignment."""
-        if self._reference(model) is None:
+        if self.preparation.reference(model) is None:
             return self.options
         rate = self.options.learning_rate * self.options.aligned_learning_rate
         return self.options.replace(learning_rate=rate)

@@ -21,6 +21,7 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
+from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, RunOptions, contents_of
 from pmt.train.run_folder import RunFolder
@@ -77,19 +78,16 @@ class Trainer(ABC):
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
 
-    def preparation_cost(self, model: Model, samples: int) -> Cost:
-        """Count the work of :meth:`prepare` on so many training samples; by default none."""
-        return Cost(0, 0)
-
-    def prepare(self, model: Model, data: Dataset) -> None:
-        """Change a model before the first step of a run on these images; by default not at all."""
-        return None
+    @property
+    def preparation(self) -> Preparation:
+        """What comes before the first step."""
+        return Preparation(self.options, threads=self.threads)
 
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
         options = self.scheduled_options(model)
-        return Schedule(options, samples, macs, self.preparation_cost(model, samples).macs)
+        return Schedule(options, samples, macs, self.preparation.cost(model, samples).macs)
 
     def scheduled_options(self, model: Model) -> RunOptions:
         """Return the options that the schedule of a run on a model is made of."""
@@ -181,13 +179,14 @@ class _Run:
         self.model = model
         self.data = data
         self.valid = valid
-        self.preparation = trainer.preparation_cost(model, len(data))
+        self.preparation = trainer.preparation.cost(model, len(data))
         self.schedule = trainer.schedule(model, len(data))
         model.prepare(data.images[:1])  # what does not fit is refused before a folder is made
         self.folder = folder
         self.progress = progress
         self.keep_best = keep_best
         self.step = 0
+        self.prepared = False
         self.history = RunHistory(trainer.cost(model), self.preparation)
         self.best_image: bytes | None = None
 
@@ -247,6 +246,7 @@ class _Run:
             return None
         self._check_same_run(self.folder, config)
         saved, self.step = self.folder.load_checkpoint()
+        self.prepared = self.folder.is_prepared(saved)
         for layer in saved.layers:
             self.model.core.set_parameters(
                 layer.index, saved.core.weights(layer.index), saved.core.bias(layer.index)
@@ -299,10 +299,16 @@ class _Run:
         return before
 
     def _prepare(self) -> None:
-        """Let the trainer prepare the model, unless the checkpoint is of a prepared one."""
-        if self.step > 0 or self.preparation.macs == 0:
+        """Prepare the model, unless the checkpoint is of a prepared one; then make its stepper."""
+        if self.prepared or self.preparation.macs == 0:
             return
-        self.trainer.prepare(self.model, self.data)
+        self.trainer.preparation.apply(self.model, self.data)
+        self.stepper = self.trainer.stepper(self.model, len(self.data))
+        self._record_prepared()
+        self.prepared = True
+        self._save()
+
+    def _record_prepared(self) -> None:
         if self.history.of_kind("prepared"):
             return
         measured = self._validate()
@@ -373,8 +379,8 @@ class _Run:
 
     def _save(self) -> None:
         whole = self.stepper.steps_taken == self.step - self.first
-        # Before the first step the folder holds the model as it came, to be prepared again.
-        if self.folder is not None and whole and self.step > 0:
+        # Until it is prepared, the folder holds the model as it came.
+        if self.folder is not None and whole and (self.step > 0 or self.prepared):
             self.folder.lock.check()
             self.folder.save_checkpoint(self.model, step=self.step, state=self.stepper.state())
 

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pmt.train.option_fields import Options, Range, Words, document_options, option
+from pmt.train.preparation import (
+    ALIGN_IMAGES,
+    ALIGN_RELIABILITY,
+    ALIGN_WINDOWS,
+    HEAD_EPOCHS,
+    HEAD_LEARNING_RATE,
+    PREPARATION,
+)
 from pmt.train.schedule import (
     BATCH,
     EPOCHS,
@@ -79,6 +87,12 @@ class BackpropOptions(Options):
     )
     train_weights: bool = option(True, help="train weights")
     train_bias: bool = option(True, help="train biases")
+    preparation: str = PREPARATION("none")
+    align_images: int = ALIGN_IMAGES(1000)
+    align_windows: bool = ALIGN_WINDOWS(True)
+    align_reliability: bool = ALIGN_RELIABILITY(True)
+    head_epochs: int = HEAD_EPOCHS(12)
+    head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
 
     def __post_init__(self) -> None:
         super().__post_init__()

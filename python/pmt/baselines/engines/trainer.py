@@ -31,7 +31,7 @@ _FIXED: dict[str, Any] = {
     "allocation": "uniform",
     "optimizer": "sgd",
     "train_weights": True,
-    "align_images": 0,
+    "preparation": "none",
 }
 _WEIGHT_SIGNS, _BIAS_SIGNS = 0, 1  # purposes of a stream
 

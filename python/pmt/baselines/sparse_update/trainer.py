@@ -57,7 +57,7 @@ class _SparseTrainer(BackpropTrainer):
         """Return the scheme of a run on ``model`` and ``data``."""
 
     def fit(self, model: Model, data: Dataset, **arguments: Any) -> RunResult:
-        """Choose what to train, and train; see :meth:`pmt.ZOTrainer.fit`.
+        """Choose what to train, by the prepared model, and train; see :meth:`pmt.ZOTrainer.fit`.
 
         The choice becomes part of the run folder's options, and a run that is resumed keeps it.
         """
@@ -65,7 +65,9 @@ class _SparseTrainer(BackpropTrainer):
             return super().fit(model, data, **arguments)
         text = self._begun(arguments.get("out"))
         if text is None:
-            text = self.choose(model, data).text(model)
+            prepared = model.copy()
+            self.preparation.apply(prepared, data)
+            text = self.choose(prepared, data).text(model)
         bound = type(self)(self.options, threads=self.threads, chosen=text)
         return bound.fit(model, data, **arguments)
 

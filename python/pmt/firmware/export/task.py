@@ -18,6 +18,7 @@ from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.options import TrainingOptions
+from pmt.train.preparation import without_head
 from pmt.train.run_folder import RunFolder
 from pmt.train.schedule import Schedule
 from pmt.train.trainer import ZOTrainer
@@ -131,20 +132,20 @@ def make_task(
     The task has only those samples of the data set that the steps use, and a run's optimizer state.
     """
     check_steps("steps", steps)
-    model, run_options, first, state = _read_source(source)
+    model, run_options, first, prepared, state = _read_source(source)
     image = model.image()
     chosen = options or run_options or TrainingOptions()
     if batch is not None:
         chosen = chosen.replace(batch=batch)
     trained = model.select_layers(chosen.layers if layers is None else layers)
     if selects:  # as `select` does: blocks are compared by equally long training
-        chosen = chosen.replace(head_epochs=0)
+        chosen = chosen.replace(preparation=without_head(chosen.preparation))
     if layers is not None:  # what is prepared is what is trained
         chosen = chosen.replace(layers=_names(model, trained))
     model.check_classes(dataset)
-    if first == 0:
+    if not prepared:
         model = model.copy()
-        ZOTrainer(chosen).prepare(model, dataset)
+        ZOTrainer(chosen).preparation.apply(model, dataset)
     schedule = ZOTrainer(chosen).schedule(model, len(dataset))
     model = without_statistics(model)
     rates = _learning_rates(learning_rates, schedule, first, steps)
@@ -195,18 +196,18 @@ def _check_optimizer_state(state: npt.NDArray[np.float32], values: int) -> None:
 
 def _read_source(
     source: Model | RunFolder | str | Path,
-) -> tuple[Model, TrainingOptions | None, int, npt.NDArray[np.float32] | None]:
-    """Return the model, the run's options, the first step to take, and its optimizer state."""
+) -> tuple[Model, TrainingOptions | None, int, bool, npt.NDArray[np.float32] | None]:
+    """Return the model, the run's options and first step, whether it is prepared, and its state."""
     if isinstance(source, Model):
-        return source.copy(), None, 0, None
+        return source.copy(), None, 0, False, None
     folder = RunFolder.of(source)
     if not folder.exists():
-        return load(folder.path if isinstance(source, RunFolder) else source), None, 0, None
+        return load(folder.path if isinstance(source, RunFolder) else source), None, 0, False, None
     model, step = folder.load_checkpoint()
     options = folder.read_config()[0]
     if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
-        return model, None, 0, None
-    return model, options, step, folder.load_state(model).get("update")
+        return model, None, 0, False, None
+    return model, options, step, folder.is_prepared(model), folder.load_state(model).get("update")
 
 
 def _learning_rates(

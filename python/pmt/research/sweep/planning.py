@@ -270,7 +270,7 @@ def _costed(
     except ValueError:  # said by _check_layers
         return spec
     cost = trainer.cost(model)
-    preparation = trainer.preparation_cost(model, len(images.train))
+    preparation = trainer.preparation.cost(model, len(images.train))
     schedule = trainer.schedule(model, len(images.train))
     return dataclasses.replace(
         spec,

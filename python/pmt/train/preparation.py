@@ -1,0 +1,177 @@
+"""Preparation of a model before the first step: alignment, and the exact head.
+
+Both take forward passes alone, none of them perturbed, and every trainer may begin with them. They
+leave the same bytes whichever trainer it is, so that methods compare from one start.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol, cast
+
+import numpy as np
+
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.train.alignment import align, alignment_cost
+from pmt.train.clean_statistics import CleanStatistics, stored_statistics
+from pmt.train.costs.work import Cost
+from pmt.train.linear_head import HeadTraining
+from pmt.train.option_fields import Range, Words, option
+from pmt.train.schedule import LEARNING_RATES
+
+__all__ = [
+    "ALIGN_IMAGES",
+    "ALIGN_RELIABILITY",
+    "ALIGN_WINDOWS",
+    "HEAD_EPOCHS",
+    "HEAD_LEARNING_RATE",
+    "PREPARATION",
+    "PREPARATIONS",
+    "Preparation",
+    "PreparationOptions",
+    "without_head",
+]
+
+PREPARATIONS = ("none", "align", "head", "align+head")
+_ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
+
+PREPARATION = partial(
+    option,
+    metavar="NAME",
+    help="what comes before the first step: nothing; the model is aligned to training images, as "
+    "`pmt align` does, without their labels; its linear head is trained alone, by its exact "
+    "gradient; or both. A model that holds no statistics of clean images is not aligned, and a "
+    "head that is not trained, or not linear, is left alone",
+    values=Words(PREPARATIONS),
+)
+ALIGN_IMAGES = partial(
+    option, metavar="N", help="training images that a model is aligned to", values=Range(1, 10**5)
+)
+ALIGN_WINDOWS = partial(option, help="align windows too, not channels alone")
+ALIGN_RELIABILITY = partial(
+    option, help="with windows, weigh channels by their reliability too where the images hold noise"
+)
+HEAD_EPOCHS = partial(
+    option,
+    metavar="N",
+    help="passes of the head alone over features that are computed once",
+    values=Range(1, 10**6),
+)
+HEAD_LEARNING_RATE = partial(
+    option,
+    metavar="R",
+    help="root mean square of the head's first update when it is trained alone, in weight steps",
+    values=LEARNING_RATES,
+)
+
+
+class PreparationOptions(Protocol):
+    """The options of a preparation, which every trainer has; see :class:`pmt.TrainingOptions`."""
+
+    @property
+    def preparation(self) -> str:
+        """One of :data:`PREPARATIONS`."""
+
+    @property
+    def layers(self) -> str:
+        """Names of the blocks or layers to train."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of what is random."""
+
+    @property
+    def align_images(self) -> int:
+        """Training images to align to."""
+
+    @property
+    def align_windows(self) -> bool:
+        """Whether windows are aligned."""
+
+    @property
+    def align_reliability(self) -> bool:
+        """Whether channels are weighed by their reliability."""
+
+    @property
+    def head_epochs(self) -> int:
+        """Epochs of the head alone."""
+
+    @property
+    def head_learning_rate(self) -> float:
+        """Learning rate of the head alone."""
+
+
+class Preparation:
+    """The preparation of a run.
+
+    Parameters
+    ----------
+    options : PreparationOptions
+        Options of a trainer. Options of one's own need not have any of these: there is no
+        preparation then.
+    threads : int
+        Threads to use, 0 for all; the result does not depend on it.
+    """
+
+    def __init__(self, options: object, *, threads: int = 0) -> None:
+        self.name: str = getattr(options, "preparation", "none")
+        self.options = cast("PreparationOptions", options)
+        self.threads = threads
+
+    def reference(self, model: Model) -> CleanStatistics | None:
+        """Return the statistics that a model is aligned to; None where it is not aligned."""
+        return stored_statistics(model) if "align" in self.name else None
+
+    def cost(self, model: Model, samples: int) -> Cost:
+        """Count the work on so many training samples, in which no forward is perturbed."""
+        macs = 0
+        statistics = self.reference(model)
+        if statistics is not None:
+            macs += alignment_cost(
+                model,
+                min(self.options.align_images, samples),
+                windows=self.options.align_windows and bool(statistics.windows),
+                reliability=self.options.align_reliability,
+            ).macs
+        if self._trains_head(model):
+            macs += self.head.macs(model, samples)
+        return Cost(0, macs)
+
+    def apply(self, model: Model, data: Dataset) -> None:
+        """Prepare a model in place; Ctrl-C may leave it aligned in part."""
+        statistics = self.reference(model)
+        if statistics is not None:
+            self._align(model, data, statistics)
+        if self._trains_head(model):
+            self.head.run(model, data, threads=self.threads)
+
+    @property
+    def head(self) -> HeadTraining:
+        """The training of the head alone."""
+        options = self.options
+        return HeadTraining(options.head_epochs, options.head_learning_rate, options.seed)
+
+    def _align(self, model: Model, data: Dataset, statistics: CleanStatistics) -> None:
+        samples = len(data.images)
+        count = min(self.options.align_images, samples)
+        order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(samples)
+        align(
+            model,
+            data.images[np.sort(order[:count])],
+            statistics,
+            windows=self.options.align_windows,
+            reliability=self.options.align_reliability,
+            threads=self.threads,
+        )
+
+    def _trains_head(self, model: Model) -> bool:
+        if "head" not in self.name:
+            return False
+        last = model.core.op_count - 1
+        return last in model.select_layers(self.options.layers) and self.head.fits(model)
+
+
+def without_head(preparation: str) -> str:
+    """Return a preparation less the head's training."""
+    return "align" if "align" in preparation else "none"

@@ -1,0 +1,129 @@
+"""Preparation: every method may begin with it, and it leaves the same bytes whichever it is."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+import pmt
+from pmt import corruptions, datasets, methods
+from pmt.train.alignment import align
+from pmt.train.clean_statistics import measure_statistics, stored_statistics, with_statistics
+from pmt.train.preparation import PREPARATIONS, Preparation
+
+OPTIONS = {"seed": 3, "align_images": 40, "head_epochs": 2}
+DATA = corruptions.corrupt(datasets.bundled("train").take(120), "gaussian_noise", 5)
+TRAINED = [name for name in methods.METHODS if name not in ("no_adaptation", "preparation_only")]
+
+
+@pytest.fixture(scope="module")
+def start():
+    model = pmt.load("fashion_mnist_dscnn")
+    clean = datasets.bundled("test").take(64)
+    return with_statistics(model, measure_statistics(model, clean.images))
+
+
+@pytest.fixture(scope="module")
+def prepared(start):
+    """Return the prepared model's bytes, by preparation."""
+    images = {}
+    for name in PREPARATIONS:
+        model = start.copy()
+        trainer = methods.trainer("preparation_only", preparation=name, **OPTIONS)
+        result = trainer.fit(model, DATA, progress=False)
+        assert result.epochs[-1]["macs"] == trainer.preparation.cost(start, 120).macs
+        images[name] = model.image()
+    return images
+
+
+def needs(name):
+    if name.startswith(("bp", "mcutrain", "tinytrain")) and not importlib.util.find_spec("torch"):
+        pytest.skip("needs torch")
+
+
+def test_each_preparation_leaves_other_bytes(start, prepared):
+    assert prepared["none"] == start.image()
+    assert len(set(prepared.values())) == 4
+
+
+def test_an_alignment_is_that_of_align_on_as_many_images(start, prepared):
+    # All images, so that which ones are drawn does not matter.
+    model, by_hand = start.copy(), start.copy()
+    options = methods.options_of("default", preparation="align", align_images=120)
+    Preparation(options).apply(model, DATA)
+    align(by_hand, DATA.images, stored_statistics(by_hand))
+    assert model.image() == by_hand.image()
+    assert model.image() != prepared["align"]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("preparation", ["align", "head", "align+head"])
+def test_every_method_begins_with_the_same_bytes(start, prepared, name, preparation):
+    needs(name)
+    changes = {} if methods.METHODS[name].own_layers else {"layers": "B2,head"}
+    trainer = methods.trainer(name, preparation=preparation, **OPTIONS, **changes)
+    model = start.copy()
+    trainer.preparation.apply(model, DATA)
+    assert model.image() == prepared[preparation]
+
+
+@pytest.mark.parametrize("name", ["default", "paper", "mezo", "bp_int8", "bp_fp32", "tinytrain"])
+def test_a_run_takes_its_first_step_from_the_prepared_model(start, prepared, name):
+    """The first step's loss is measured before its update."""
+    needs(name)
+    losses = []
+    for model, preparation in [(start.copy(), "align+head"), (start.copy(), "none")]:
+        if preparation == "none":
+            methods.trainer("preparation_only", **OPTIONS).fit(model, DATA, progress=False)
+            assert model.image() == prepared["align+head"]
+        trainer = methods.trainer(
+            name, preparation=preparation, epochs=1, batch=60, **OPTIONS, **few_queries(name)
+        )
+        records = []
+        trainer.fit(model, DATA, progress=lambda step, record, to=records: to.append(record))
+        losses.append(records[0]["loss"])
+    assert losses[0] == losses[1]
+
+
+def few_queries(name):
+    return {"queries": 2} if name in ("default", "paper", "mezo") else {}
+
+
+def test_a_method_without_preparation_starts_from_the_model_itself():
+    without = [
+        name
+        for name in methods.METHODS
+        if not name.startswith(("bp", "mcutrain", "tinytrain"))
+        and methods.options_of(name).preparation == "none"
+    ]
+    assert without == [
+        "no_adaptation",
+        "paper",
+        "weight_layer_wise",
+        "node_layer_wise",
+        "weight_model_wise",
+        "node_model_wise",
+        "mezo",
+        "deepzero",
+        "deepzero_sparse",
+        "bias_only",
+        "last_layer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"preparation": "both"},
+            "preparation='both' is unknown; choose one of none, align, head, align\\+head",
+        ),
+        ({"align_images": 0}, "align_images=0 must be 1..100000"),
+        ({"head_epochs": 0}, "head_epochs=0 must be 1..1000000"),
+        ({"head_learning_rate": 0.0}, "head_learning_rate=0.0 must be"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        methods.trainer("default", **options)
