@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from cli_files import write_data, write_model
+from networks import residual_network
+
+import pmt
+from pmt.train.clean_statistics import measure_statistics, with_statistics
 
 GRID = """
 [model]
@@ -27,6 +31,34 @@ seeds = {seeds}
 batch = 8
 queries = 4
 """
+# Methods from both starts, on one corruption; tables may be added.
+FAIR_GRID = """
+[model]
+path = "{model}"
+[data]
+path = "{data}"
+[protocol]
+images = 40
+held_out = 8
+[budget]
+macs = 2.5e7
+[axes]
+methods = ["no_adaptation", "preparation_only", "default", "paper"]
+preparations = ["none", "align+head"]
+corruptions = ["gaussian_noise"]
+layers = ["B2,head"]
+seeds = [1, 2]
+[options]
+head_epochs = 2
+[method.default]
+batch = 8
+queries = 4
+[method.paper]
+batch = 8
+queries = 4
+"""
+FAIR_RUNS = 11  # 2 methods from 2 starts with 2 seeds, 2 of the start alone, and 1 without any
+FAIR_RATES = 4  # 2 methods from 2 starts
 RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
 # As `pmt`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
 SLOW = """
@@ -50,6 +82,22 @@ def write_grid(folder: Path, *, macs: float = 2.5e7, seeds: str = "[1, 2]") -> P
     model, data = write_model(folder), write_data(folder)
     path.write_text(GRID.format(model=model, data=data, macs=macs, seeds=seeds))
     return path
+
+
+def write_fair_grid(folder: Path, *tables: str, changes: dict[str, str] | None = None) -> Path:
+    """Write FAIR_GRID for a model that can be aligned, with further tables and changed lines."""
+    data = write_data(folder)
+    plain = residual_network()
+    images = pmt.datasets.load(data / "train.npz").images
+    path = folder / "aligned.pmt"
+    with_statistics(plain, measure_statistics(plain, images)).save(path)
+    text = FAIR_GRID.format(model=path, data=data)
+    for old, new in (changes or {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    grid = folder / "grid.toml"
+    grid.write_text("\n".join((text, *tables)))
+    return grid
 
 
 def left_by(out: Path) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FIELDS",
         type=_names,
         default=["method"],
-        help="what the rows are: method, corruption, severity, layers or any option of the "
-        "trainers, several separated by commas (default: method)",
+        help="what the rows are: method, preparation, corruption, severity, layers or any option "
+        "of the trainers, several separated by commas (default: method)",
     )
     parser.add_argument(
         "--columns",

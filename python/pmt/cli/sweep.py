@@ -68,8 +68,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         for problem in error.problems:
             complain(f"error: {error.path}: {problem}")
         return EXIT_BAD_INPUT
-    runs = len(sweep.runs)
-    output.text(f"{runs} runs, {len(sweep.results)} finished, {len(sweep.left)} left")
+    runs, trials = len(sweep.all_runs), len(sweep.plan.trials)
+    which = f"{runs} runs, {trials} of them trials" if trials else f"{runs} runs"
+    output.text(f"{which}, {len(sweep.results)} finished, {len(sweep.left)} left")
+    if sweep.awaiting:
+        output.text(f"learning rates of {len(sweep.awaiting)} runs: to be tuned by the trials")
     if arguments.dry_run:
         _report_left(sweep.forecast(), output)
         return 0
@@ -79,9 +82,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
     output.text(f"{result.done} of {runs} runs are finished; `pmt report {job.out}`")
+    for line in result.sweep.edges:
+        output.text(line)
     output.figures(result.to_json())
     if result.summary.failed:
-        complain(f"error: {len(result.summary.failed)} runs failed, see above")
+        awaiting = len(result.sweep.awaiting)
+        more = f"; {awaiting} runs await the learning rates of failed trials" if awaiting else ""
+        complain(f"error: {len(result.summary.failed)} runs failed, see above{more}")
         return EXIT_FAILED_RUNS
     return 0
 

@@ -45,6 +45,7 @@ class FinishedRun:
         result = self.result
         fields = {
             **result["options"],
+            "preparation": _preparation(result["options"]),
             **result["contents"],
             **{f"protocol_{key}": value for key, value in result["protocol"].items()},
             "base": result["base"],
@@ -53,6 +54,12 @@ class FinishedRun:
         }
         del fields["seed"]
         return fields
+
+    @property
+    def tuning(self) -> Mapping[str, Any]:
+        """How trials chose the learning rate; empty where they did not."""
+        found: Mapping[str, Any] = self.result.get("tuning", {})
+        return found
 
     @property
     def seed(self) -> int | None:
@@ -95,8 +102,16 @@ class FinishedRun:
         return self.result[when].get(part), what
 
 
+def _preparation(options: Mapping[str, Any]) -> str:
+    """Return the preparation, also of a run from before the option, whose numbers said it."""
+    if "preparation" in options:
+        return str(options["preparation"])
+    said = {"align": options.get("align_images", 0), "head": options.get("head_epochs", 0)}
+    return "+".join(name for name, count in said.items() if count) or "none"
+
+
 def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
-    """Read the finished runs of sweeps, and count the unfinished ones.
+    """Read the finished runs of sweeps but trials of learning rates, and count the unfinished ones.
 
     Parameters
     ----------
@@ -118,6 +133,7 @@ def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
         If a result is damaged, or there is none.
     """
     found: dict[str, FinishedRun] = {}
+    trials = 0
     unfinished: set[str] = set()
     paths = [Path(folder) for folder in folders]
     for path in paths:
@@ -125,13 +141,17 @@ def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
             raise FileNotFoundError(f"{path} is no folder; give the --out of a `pmt sweep`")
         for folder in sorted(p for p in path.iterdir() if p.is_dir()):
             result = read_result(folder)
-            if result is not None:
+            if result is not None and result.get("trial"):
+                trials += 1
+            elif result is not None:
                 found.setdefault(folder.name, FinishedRun(folder, result))
             elif (folder / "config.toml").is_file():
                 unfinished.add(folder.name)
     if not found:
         names = ", ".join(map(str, paths))
-        raise ValueError(f"{names}: holds no finished run of a sweep; start one with `pmt sweep`")
+        what = "only trials of learning rates" if trials else "no finished run of a sweep"
+        remedy = "go on with the same `pmt sweep`" if trials else "start one with `pmt sweep`"
+        raise ValueError(f"{names}: holds {what}; {remedy}")
     return [found[name] for name in sorted(found)], len(unfinished - set(found))
 
 

@@ -17,6 +17,9 @@ __all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "pivot
 
 Key = tuple[Any, ...]
 
+# Not every method goes with every one of these: a cell of a pair that no run has lacks none.
+_OF_A_METHOD = ("method", "preparation", "layers")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -188,11 +191,18 @@ def pivot(
     seeds = sorted({run.seed for run in runs if run.seed is not None})
     row_keys = _ordered(runs, rows)
     column_keys = _ordered(runs, columns)
-    seedless = {_key(r, rows) for r in runs if r.seed is None}
+    seeded = [run for run in runs if run.seed is not None]
+    seeded_rows = {_key(run, rows) for run in seeded}
+    seeded_columns = {_key(run, columns) for run in seeded}
+    own = [name for name in _OF_A_METHOD if name in (*rows, *columns)]
+    there = {_key(run, own) for run in runs}
     cells = {}
     for row in row_keys:
-        expected = 1 if row in seedless else len(seeds)
         for column in column_keys:
+            place = dict(zip((*rows, *columns), (*row, *column), strict=True))
+            expected = len(seeds) if row in seeded_rows and column in seeded_columns else 1
+            if tuple(place[name] for name in own) not in there:
+                expected = 0
             cells[row, column] = _cell(groups.get((row, column), []), metric, expected, row, column)
     return Pivot(
         metric,
@@ -292,7 +302,9 @@ def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:
     """Refuse to average what differs in more than the seed."""
     for run in runs[1:]:
         first = runs[0].fields
-        for name in sorted(first.keys() | run.fields.keys()):
+        names = first.keys() | run.fields.keys()
+        # What differs with the preparation, such as a tuned rate, is named after it.
+        for name in sorted(names, key=lambda name: (name not in _OF_A_METHOD, name)):
             values = first.get(name), run.fields.get(name)
             if values[0] != values[1]:
                 where = ", ".join(map(str, (*row, *column)))
@@ -305,8 +317,8 @@ def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:
 def _common(runs: Sequence[FinishedRun], shown: Sequence[str]) -> dict[str, Any]:
     """Return what all runs share of the axes that the table does not show; "" counts for none."""
     common = {}
-    for name in ("method", "corruption", "severity", "layers"):
-        values = {run.fields[name] for run in runs if run.fields[name] not in ("", 0)}
+    for name in ("method", "corruption", "severity", "layers", "preparation"):
+        values = {value for run in runs if (value := run.fields.get(name, "")) not in ("", 0)}
         if name not in shown and len(values) == 1:
             common[name] = values.pop()
     return common

@@ -17,6 +17,7 @@ from pmt.research.report.formats import (
     to_tex,
 )
 from pmt.research.report.pivot import Comparison, Pivot, compare, pivot
+from pmt.research.report.rates import ChosenRate, chosen_rates, rates_text
 
 __all__ = ["Report", "ReportJob", "make_report"]
 
@@ -49,10 +50,11 @@ class ReportJob:
 
 @dataclass(frozen=True)
 class Report:
-    """A table of sweeps, and its comparison with a baseline, if one was named."""
+    """A table of sweeps, its comparison with a baseline, if one was named, and tuned rates."""
 
     table: Pivot
     compared: Comparison | None
+    rates: Sequence[ChosenRate] = ()
 
     def text(self, form: str = "md", spread: str = "std") -> str:
         """Return the tables as text.
@@ -60,7 +62,7 @@ class Report:
         Parameters
         ----------
         form : {"md", "tex", "csv"}
-            Markdown, LaTeX (booktabs), or one line a cell.
+            Markdown, LaTeX (booktabs), or one line a cell, without the tuned rates.
         spread : {"std", "range"}
             Spread over seeds: standard deviation, or the least and the largest.
         """
@@ -70,6 +72,8 @@ class Report:
         texts = [pivot_text(self.table, figures)]
         if self.compared is not None:
             texts.append(comparison_text(self.compared, figures))
+        if self.rates:
+            texts.append(rates_text(self.rates))
         return to_tex(texts) if form == "tex" else to_markdown(texts)
 
     def to_json(self) -> dict[str, Any]:
@@ -84,6 +88,8 @@ class Report:
                 for row in table.rows
                 if row != compared.baseline
             }
+        if self.rates:
+            figures["rates"] = [rate.to_json() for rate in self.rates]
         return figures
 
     def _cells(self) -> list[dict[str, Any]]:
@@ -131,11 +137,13 @@ def make_report(job: ReportJob) -> Report:
         differ in more than the seed.
     """
     runs, unfinished = read_runs(job.folders)
+    runs = chosen(runs, job.where)
     table = pivot(
-        chosen(runs, job.where),
+        runs,
         rows=job.rows,
         columns=job.columns,
         metric=job.metric,
         unfinished=0 if job.where else unfinished,
     )
-    return Report(table, None if job.baseline is None else compare(table, job.baseline))
+    compared = None if job.baseline is None else compare(table, job.baseline)
+    return Report(table, compared, chosen_rates(runs))

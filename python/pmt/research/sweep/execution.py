@@ -74,7 +74,8 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     model = load(spec.model["path"], **{k: v for k, v in spec.model.items() if k != "path"})
     _check_model(spec, model)
     images = _images(spec, model)
-    before = _before(spec, model, images, threads)
+    parts = _parts(spec, images)
+    before = _before(spec, model, parts, threads)
     run.path.mkdir(parents=True, exist_ok=True)
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
@@ -90,7 +91,7 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
             keep_best=True,
         )
         training = _training(result, result.epochs[-1] if _in_floats(trainer) else result.best)
-        after = _tested(trainer, result, run, images)
+        after = _tested(trainer, result, run, images, parts)
         run.lock.check()
     record = {
         "hash": spec.hash,
@@ -110,6 +111,8 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         "seconds": round(time.monotonic() - start, 2),
         "threads": threads,
         "pmt": _core.__version__,
+        **({"trial": True} if spec.trial else {}),
+        **({"tuning": dict(spec.tuning)} if spec.tuning else {}),
     }
     atomic_file.write_text(run.path / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
 
@@ -137,14 +140,18 @@ def _training(result: RunResult, tested: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tested(
-    trainer: Trainer, result: RunResult, run: RunFolder, images: Split
+    trainer: Trainer,
+    result: RunResult,
+    run: RunFolder,
+    images: Split,
+    parts: Mapping[str, Dataset],
 ) -> dict[str, Measured]:
     """Measure the chosen model; of float training the last step's float network.
 
     A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
     """
     if not _in_floats(trainer):
-        return _measured(result.best_model(), images, trainer.threads)
+        return _measured(result.best_model(), parts, trainer.threads)
     saved, _ = run.load_checkpoint()
     # The run's own options: some trainers add to theirs what they chose by the data.
     made: Any = type(trainer)
@@ -156,9 +163,7 @@ def _tested(
         found: Evaluation = stepper.evaluate(result.model, part, trainer.threads)
         return found
 
-    return {
-        name: measure_with(evaluate, result.model, data) for name, data in _parts(images).items()
-    }
+    return {name: measure_with(evaluate, result.model, data) for name, data in parts.items()}
 
 
 def _in_floats(trainer: Trainer) -> bool:
@@ -188,20 +193,26 @@ def _images(spec: RunSpec, model: Model) -> Split:
     return _LAST_IMAGES[key]
 
 
-def _before(spec: RunSpec, model: Model, images: Split, threads: int) -> dict[str, Measured]:
+def _before(
+    spec: RunSpec, model: Model, parts: Mapping[str, Dataset], threads: int
+) -> dict[str, Measured]:
     """Measure the untrained model, once for the runs of one corruption."""
-    key = json.dumps([dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)])
+    shift = [dict(spec.contents), spec.corruption, spec.severity, dict(spec.protocol)]
+    key = json.dumps([*shift, sorted(parts)])
     if key not in _LAST_BEFORE:
-        measured = _measured(model, images, threads)
+        measured = _measured(model, parts, threads)
         _LAST_BEFORE.clear()
         _LAST_BEFORE[key] = measured
     return _LAST_BEFORE[key]
 
 
-def _measured(model: Model, images: Split, threads: int) -> dict[str, Measured]:
-    return {name: measure(model, data, threads=threads) for name, data in _parts(images).items()}
+def _measured(model: Model, parts: Mapping[str, Dataset], threads: int) -> dict[str, Measured]:
+    return {name: measure(model, data, threads=threads) for name, data in parts.items()}
 
 
-def _parts(images: Split) -> dict[str, Dataset]:
-    parts = {"test": images.test, "clean": images.clean_test, "held_out": images.held_out}
+def _parts(spec: RunSpec, images: Split) -> dict[str, Dataset]:
+    """Return the images that a run is measured on: a trial on none of the test images."""
+    parts = {"held_out": images.held_out}
+    if not spec.trial:
+        parts = {"test": images.test, "clean": images.clean_test, **parts}
     return {name: data for name, data in parts.items() if data is not None}

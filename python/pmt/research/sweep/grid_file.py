@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from pmt import corruptions
 from pmt._util.parsing import parse_toml
 from pmt.corruptions import CONSTANTS
 from pmt.protocol import PROTOCOLS
+from pmt.train.preparation import PREPARATIONS
 
 __all__ = [
     "CLEAN",
@@ -20,6 +22,7 @@ __all__ = [
     "GridError",
     "MethodTable",
     "Problems",
+    "Tuning",
     "did_you_mean",
     "read_grid",
 ]
@@ -37,11 +40,17 @@ _TABLES: dict[str, dict[str, type]] = {
         "corruptions": list,
         "severities": list,
         "layers": list,
+        "preparations": list,
         "seeds": list,
     },
+    "tuning": {"factors": list, "corruption": str, "severity": int, "seed": int},
     "options": {},
     "method": {},
 }
+_FACTORS = [0.1, 0.3, 1.0, 3.0]
+# Not among the seeds of the tables: the order of the images, too, is then another one.
+_TUNING_SEED = 101
+_SEEDS = 2**32
 TYPE_NAMES = {
     str: "text",
     int: "a whole number",
@@ -110,6 +119,26 @@ class MethodTable:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """Trials of learning rates, the same for every method.
+
+    Attributes
+    ----------
+    factors : tuple of float
+        Factors of a method's own rate, ascending.
+    corruption, severity : str, int
+        Images of the trials.
+    seed : int
+        Seed of the trials.
+    """
+
+    factors: tuple[float, ...]
+    corruption: str
+    severity: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Grid:
     """Contents of a grid file, with its defaults filled in; not yet compared with the model.
 
@@ -133,6 +162,10 @@ class Grid:
     layers : tuple of str
     options : dict
         Options of all methods.
+    preparations : tuple of str
+        Preparations that every method runs with; without any, each keeps its own.
+    tuning : Tuning or None
+        Trials that choose the learning rates; without them, each method keeps its own.
     """
 
     path: str
@@ -146,6 +179,8 @@ class Grid:
     layers: tuple[str, ...]
     seeds: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    preparations: tuple[str, ...] = ()
+    tuning: Tuning | None = None
 
 
 def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
@@ -185,7 +220,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     for name, known in _TABLES.items():
         if known:
             _check_entries(name, found[name], known, problems)
-    grid = _grid(str(path), found, problems)
+    grid = _grid(str(path), found, problems, tuned="tuning" in tables)
     if alone:
         problems.stop()
     return grid
@@ -221,7 +256,7 @@ def _is_a(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
-def _grid(path: str, tables: dict[str, dict[str, Any]], problems: Problems) -> Grid:
+def _grid(path: str, tables: dict[str, dict[str, Any]], problems: Problems, *, tuned: bool) -> Grid:
     for name in ("model", "data"):
         if not tables[name].get("path"):
             problems.add(f"[{name}] path is missing: give the {name}'s file, folder or name")
@@ -229,18 +264,15 @@ def _grid(path: str, tables: dict[str, dict[str, Any]], problems: Problems) -> G
         "corruptions": _axis(tables, "corruptions", str, (CLEAN,), problems),
         "severities": _axis(tables, "severities", int, (5,), problems),
         "layers": _axis(tables, "layers", str, ("all",), problems),
+        "preparations": _preparations(tables, problems),
         "seeds": _axis(tables, "seeds", int, (1, 2, 3), problems),
     }
     for name in axes["corruptions"]:
-        if name != CLEAN and name not in corruptions.names():
-            known = [CLEAN, *corruptions.names()]
-            problems.add(f"[axes] corruptions: {name!r} is unknown{did_you_mean(name, known)}")
+        _check_corruption("[axes] corruptions:", name, problems)
     for severity in axes["severities"]:
-        if severity not in corruptions.SEVERITIES:
-            problems.add(f"[axes] severities: {severity} must be 1..5")
+        _check_severity("[axes] severities:", severity, problems)
     for seed in axes["seeds"]:
-        if not 0 <= seed < 2**32:
-            problems.add(f"[axes] seeds: {seed} must be 0..2^32-1")
+        _check_seed("[axes] seeds:", seed, problems)
     return Grid(
         path,
         tables["model"],
@@ -249,8 +281,57 @@ def _grid(path: str, tables: dict[str, dict[str, Any]], problems: Problems) -> G
         _macs(tables["budget"], problems),
         _methods(tables, problems),
         options=tables["options"],
+        tuning=_tuning(tables["tuning"], axes, problems) if tuned else None,
         **axes,
     )
+
+
+def _check_corruption(place: str, name: str, problems: Problems) -> None:
+    known = [CLEAN, *corruptions.names()]
+    if name not in known:
+        problems.add(f"{place} {name!r} is unknown{did_you_mean(name, known)}")
+
+
+def _check_severity(place: str, severity: int, problems: Problems) -> None:
+    if severity not in corruptions.SEVERITIES:
+        problems.add(f"{place} {severity} must be 1..5")
+
+
+def _check_seed(place: str, seed: int, problems: Problems) -> None:
+    if not 0 <= seed < _SEEDS:
+        problems.add(f"{place} {seed} must be 0..2^32-1")
+
+
+def _preparations(tables: dict[str, dict[str, Any]], problems: Problems) -> tuple[str, ...]:
+    if "preparations" not in tables["axes"]:
+        return ()
+    names: tuple[str, ...] = _axis(tables, "preparations", str, (), problems)
+    for name in names:
+        if name not in PREPARATIONS:
+            near = did_you_mean(name, PREPARATIONS)
+            problems.add(f"[axes] preparations: {name!r} is unknown{near}")
+    return tuple(name for name in names if name in PREPARATIONS)
+
+
+def _tuning(table: dict[str, Any], axes: Mapping[str, Any], problems: Problems) -> Tuning:
+    corruption = table.get("corruption", next(iter(axes["corruptions"]), CLEAN))
+    severity = table.get("severity", next(iter(axes["severities"]), 5))
+    seed = table.get("seed", _TUNING_SEED)
+    if "corruption" in table:
+        _check_corruption("[tuning] corruption =", corruption, problems)
+    if "severity" in table:
+        _check_severity("[tuning] severity =", severity, problems)
+        if corruption == CLEAN:
+            problems.add(f"[tuning] severity = {severity}: clean images have none; leave it out")
+    _check_seed("[tuning] seed =", seed, problems)
+    factors = table.get("factors", _FACTORS)
+    good = {float(f) for f in factors if _is_a(f, float) and math.isfinite(f) and f > 0}
+    if len(good) < len(factors) or len(good) < 2:
+        problems.add(
+            f"[tuning] factors = {factors!r} must list two or more numbers > 0, each once, for "
+            f"example {_FACTORS}"
+        )
+    return Tuning(tuple(sorted(good)), corruption, 0 if corruption == CLEAN else severity, seed)
 
 
 def _macs(table: dict[str, Any], problems: Problems) -> int:

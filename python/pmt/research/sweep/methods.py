@@ -10,7 +10,7 @@ from pmt import methods
 from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems, did_you_mean
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 
-__all__ = ["check_methods"]
+__all__ = ["check_methods", "preparations_of", "takes_steps"]
 
 # Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
@@ -41,6 +41,30 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
         if fixed is not None:
             checked[table.name].setdefault("layers", fixed)
     return checked
+
+
+def takes_steps(base: str) -> bool:
+    """Whether a method trains after its preparation, so that its learning rate matters."""
+    return methods.method(base).kind.name != NO_ADAPTATION
+
+
+def preparations_of(
+    table: MethodTable, own: Mapping[str, Any], grid: Grid, problems: Problems
+) -> list[dict[str, Any]]:
+    """Return the option of each preparation that a method runs with.
+
+    That of its own table goes before the axis; without either it keeps its default. A method that
+    is a preparation alone leaves out none.
+    """
+    if "preparation" in own or not grid.preparations:
+        return [{}]
+    names = [name for name in grid.preparations if name != "none" or takes_steps(table.base)]
+    if not names:
+        problems.add(
+            f"[axes] preparations: {table.name!r} needs one other than none; add one, or leave out "
+            "the method"
+        )
+    return [{"preparation": name} for name in names]
 
 
 def _own_layers(base: str) -> str | None:
@@ -77,8 +101,8 @@ def _checked(
         if name not in known:
             remedy = did_you_mean(name, known) if known else "; this method has no options"
             problems.add(f"{place} {name} is unknown{remedy}")
-        elif name in _ELSEWHERE or (name == "layers" and place == "[options]"):
-            problems.add(f"{place} {name}: give {_ELSEWHERE.get(name, '[axes] layers')} instead")
+        elif name in _elsewhere(place, grid):
+            problems.add(f"{place} {name}: give {_elsewhere(place, grid)[name]} instead")
         elif name == "epochs" and grid.macs:
             problems.add(
                 f"{place} epochs: [budget] macs says how long all methods train; leave one"
@@ -90,3 +114,11 @@ def _checked(
         else:
             checked[name] = value
     return checked
+
+
+def _elsewhere(place: str, grid: Grid) -> dict[str, str]:
+    """Return the options that are given elsewhere, and where."""
+    if place != "[options]":
+        return _ELSEWHERE
+    preparation = {"preparation": "[axes] preparations"} if grid.preparations else {}
+    return {**_ELSEWHERE, "layers": "[axes] layers", **preparation}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +18,11 @@ from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.protocol.data_source import data_path, model_path
 from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
-from pmt.research.sweep.methods import check_methods
+from pmt.research.sweep.methods import check_methods, preparations_of, takes_steps
 from pmt.research.sweep.run_data import checksums, load_split, pools
 from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
+from pmt.research.sweep.tuning import trials_of
+from pmt.train.preparation import PREPARATIONS
 
 __all__ = ["Estimate", "Plan", "estimate", "plan", "shard"]
 
@@ -34,17 +37,21 @@ class Plan:
     Attributes
     ----------
     runs : tuple of RunSpec
-        By corruption and severity, so that a worker makes its images once.
+        Runs of the tables, by corruption and severity, so that a worker makes its images once.
+        Those whose learning rates trials choose await them, see :attr:`RunSpec.awaits_rate`.
     model : Model
         The untrained model.
     held_out, test : int
         Images that are evaluated after every epoch, and at the end (as often again clean).
+    trials : tuple of RunSpec
+        Runs that choose learning rates, to be done first.
     """
 
     runs: tuple[RunSpec, ...]
     model: Model
     held_out: int
     test: int
+    trials: tuple[RunSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,27 +94,45 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
         _check_layers(grid, model, problems)
     trained = _trained(grid, options, model, images, problems)
     _check_twins(trained, problems)
+    _check_tuning(grid, problems)
     contents = _contents(grid, model, problems) if model is not None and images else {}
     problems.stop()
     assert model is not None
     assert images is not None
-    runs = []
-    places = {corruption: place for place, corruption in enumerate(grid.corruptions)}
+    held_out = len(images.held_out) if images.held_out is not None else 0
+    runs = tuple(_shifted(grid, trained, contents))
+    trials = tuple(_trials(grid, trained, contents))
+    return Plan(runs, model, held_out, len(images.test), trials)
+
+
+def _shifted(
+    grid: Grid, trained: list[RunSpec], contents: Mapping[tuple[str, int], Mapping[str, Any]]
+) -> Iterator[RunSpec]:
+    """Yield the runs of every shift."""
     for corruption, severity in _shifts(grid):
         for seed in (None, *grid.seeds):
             for run in trained:
                 if run.options.get("seed") == seed:
-                    runs.append(
-                        dataclasses.replace(
-                            run,
-                            corruption=corruption,
-                            severity=severity,
-                            order={**run.order, "corruption": places[corruption]},
-                            contents=contents[corruption, severity],
-                        )
+                    yield dataclasses.replace(
+                        run,
+                        corruption=corruption,
+                        severity=severity,
+                        order={**run.order, "corruption": grid.corruptions.index(corruption)},
+                        contents=contents[corruption, severity],
                     )
-    held_out = len(images.held_out) if images.held_out is not None else 0
-    return Plan(tuple(runs), model, held_out, len(images.test))
+
+
+def _trials(
+    grid: Grid, trained: list[RunSpec], contents: Mapping[tuple[str, int], Mapping[str, Any]]
+) -> Iterator[RunSpec]:
+    """Yield the trials of every learning rate that is to be chosen."""
+    if grid.tuning is None:
+        return
+    shift = contents[grid.tuning.corruption, grid.tuning.severity]
+    for run in trained:
+        if run.awaits_rate and run.options["seed"] == grid.seeds[0]:
+            for trial in trials_of(run, grid.tuning):
+                yield dataclasses.replace(trial, contents=shift)
 
 
 def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
@@ -206,7 +231,10 @@ def _contents(
         "corruption_seed": grid.data["corruption_seed"],
     }
     found = {}
-    for shift in _shifts(grid):
+    shifts = dict.fromkeys(_shifts(grid))
+    if grid.tuning is not None:
+        shifts[grid.tuning.corruption, grid.tuning.severity] = None
+    for shift in shifts:
         try:
             found[shift] = {**common, **checksums(pools(grid.data, *shift, model), grid.protocol)}
         except _BAD_INPUT as error:
@@ -236,21 +264,27 @@ def _trained(
     images: Split | None,
     problems: Problems,
 ) -> list[RunSpec]:
-    """Return the runs of one shift. A method that has its own layers runs once for all of them."""
+    """Return the runs of one shift.
+
+    A method with layers or a preparation of its own runs once for all of that axis.
+    """
     runs = []
     for table in grid.methods:
         if table.base == NO_ADAPTATION:
             runs.append(_spec(grid, table, "", {}))
         elif table.name in options:
             own = options[table.name]
-            for layers in [own["layers"]] if "layers" in own else grid.layers:
-                for seed in grid.seeds:
-                    chosen = {**own, "layers": layers, "seed": seed, "macs": grid.macs}
-                    try:
-                        runs.append(_costed(grid, table, chosen, model, images))
-                    except _BAD_INPUT as error:
-                        problems.add(f"method {table.name!r}: {_text(error)}")
-                        break
+            every = itertools.product(
+                [own["layers"]] if "layers" in own else grid.layers,
+                preparations_of(table, own, grid, problems),
+                grid.seeds,
+            )
+            for layers, preparation, seed in every:
+                chosen = {**own, "layers": layers, **preparation, "seed": seed, "macs": grid.macs}
+                try:
+                    runs.append(_costed(grid, table, chosen, model, images))
+                except _BAD_INPUT as error:
+                    problems.add(f"method {table.name!r}: {_text(error)}")
     return runs
 
 
@@ -282,6 +316,7 @@ def _costed(
 
 
 def _spec(grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, Any]) -> RunSpec:
+    preparation = options.get("preparation", "none")
     return RunSpec(
         method=table.name,
         base=table.base,
@@ -293,7 +328,12 @@ def _spec(grid: Grid, table: MethodTable, trainer: str, options: Mapping[str, An
         data={**grid.data, "path": data_path(grid.data.get("path", ""))},
         contents={},
         protocol=grid.protocol,
-        order={"method": grid.methods.index(table)},
+        order={
+            "method": grid.methods.index(table),
+            # One of a method's own, beside those of the axis, comes last.
+            "preparation": (*grid.preparations, *PREPARATIONS).index(preparation),
+        },
+        awaits_rate=grid.tuning is not None and takes_steps(table.base),
     )
 
 
@@ -307,6 +347,18 @@ def _check_twins(runs: list[RunSpec], problems: Problems) -> None:
             problems.add(
                 f"[axes] methods: {other!r} and {run.method!r} have the same options; leave one out"
             )
+
+
+def _check_tuning(grid: Grid, problems: Problems) -> None:
+    if grid.tuning is None:
+        return
+    known = [table for table in grid.methods if table.base in methods.METHODS]
+    if known and not any(takes_steps(table.base) for table in known):
+        names = ", ".join(table.name for table in known)
+        problems.add(
+            f"[tuning]: {names} take no step and have no learning rate to choose; leave out the "
+            "table, or add a method"
+        )
 
 
 def _text(error: BaseException) -> str:
@@ -330,10 +382,11 @@ def _forward_speed(model: Model, threads: int) -> float:
 def _evaluation_macs(spec: RunSpec, model: Model, *, held_out: int, test: int) -> int:
     """Return the multiply-accumulates of a run's evaluations.
 
-    Test images count twice, corrupted and clean. That the untrained model is measured once for many
-    runs is left out.
+    Test images count twice, corrupted and clean, and not in a trial. That the untrained model is
+    measured once for many runs is left out.
     """
-    return model.macs * (2 * test + (spec.evaluations + 1) * held_out)
+    tested = 0 if spec.trial else 2 * test
+    return model.macs * (tested + (spec.evaluations + 1) * held_out)
 
 
 def _speeds(finished: Iterable[Mapping[str, Any]]) -> dict[str, float]:

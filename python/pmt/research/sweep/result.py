@@ -59,6 +59,23 @@ def _is_result(result: Any) -> bool:
         and all(isinstance(result.get(name), str) for name in ("base", "trainer"))
         and all(isinstance(one, dict) for one in measured)
         and all(isinstance(one.get(name), int | float) for one in measured for name in _NUMBERS)
+        and ("tuning" not in result or _is_tuning(result["tuning"]))
+    )
+
+
+def _is_tuning(tuning: Any) -> bool:
+    """Whether it tells of a choice among trials, see :class:`pmt.research.sweep.tuning.Choice`."""
+    if not isinstance(tuning, dict) or not isinstance(tuning.get("trials"), list):
+        return False
+    return (
+        isinstance(tuning.get("at_edge"), bool)
+        and all(isinstance(tuning.get(name), float) for name in ("factor", "learning_rate"))
+        and all(
+            isinstance(trial, dict)
+            and isinstance(trial.get("factor"), float)
+            and isinstance(trial.get("held_out_loss"), float | None)
+            for trial in tuning["trials"]
+        )
     )
 
 

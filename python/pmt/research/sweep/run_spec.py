@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,10 +41,17 @@ class RunSpec:
     protocol : dict
         As in the grid.
     order : dict
-        The method's and the corruption's places in the grid, for the order of a report.
+        Places of method, preparation and corruption in the grid, for the order of a report.
     steps, evaluations, macs, forwards : int
         Cost of training: steps, evaluations of the held-out images, MACs of all forwards
         (and backwards), perturbed forwards.
+    trial : float
+        Factor of the method's own learning rate in a trial, whose test images are left alone; 0 in
+        a run of the tables.
+    awaits_rate : bool
+        Whether the learning rate is still to be chosen by trials: such a run cannot be done.
+    tuning : dict
+        How it was chosen, for the result; empty for a rate that the grid or the method gives.
     """
 
     method: str
@@ -62,11 +69,19 @@ class RunSpec:
     evaluations: int = 0
     macs: int = 0
     forwards: int = 0
+    trial: float = 0.0
+    awaits_rate: bool = False
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def trains(self) -> bool:
         """Whether the run changes the model at all."""
         return self.base != NO_ADAPTATION
+
+    @property
+    def preparation(self) -> str:
+        """What comes before the first step."""
+        return str(self.options.get("preparation", "none"))
 
     @property
     def axes(self) -> dict[str, Any]:
@@ -76,14 +91,17 @@ class RunSpec:
             "corruption": self.corruption,
             "severity": self.severity,
             "layers": self.options.get("layers", ""),
+            "preparation": self.preparation,
             "seed": self.options.get("seed"),
         }
 
     @cached_property
     def hash(self) -> str:
         """The name of the run's folder."""
+        trial = {"trial": True} if self.trial else {}
         return fingerprint(
             {
+                **trial,
                 "method": self.method,
                 "base": self.base,
                 "trainer": self.trainer,
@@ -101,7 +119,10 @@ class RunSpec:
         where = self.corruption if not self.severity else f"{self.corruption} {self.severity}"
         if not self.trains:
             return f"{self.method}, {where}"
-        return f"{self.method}, {where}, {self.options['layers']}, seed {self.options['seed']}"
+        prepared = "" if self.preparation == "none" else f", {self.preparation}"
+        title = f"{self.method}, {where}, {self.options['layers']}{prepared}"
+        title = f"{title}, seed {self.options['seed']}"
+        return f"trial of rate {self.options['learning_rate']:g}, {title}" if self.trial else title
 
     def source(self) -> dict[str, Any]:
         """Return what ``config.toml`` keeps: no paths, so that any machine resumes the run."""
@@ -113,6 +134,7 @@ class RunSpec:
             "severity": self.severity,
             **self.contents,
             **{f"protocol_{key}": value for key, value in self.protocol.items()},
+            **({"trial": True} if self.trial else {}),
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
+from pmt.research.sweep.tuning import Choice, choices, edge_line, tuned
 
 __all__ = ["Sweep", "SweepForecast", "SweepJob", "SweepResult", "open_sweep", "run_sweep"]
 
@@ -31,7 +32,8 @@ class SweepJob:
     jobs : int
         Processes of one thread each; 0 takes one for each CPU, 1 this process with all its threads.
     shard : (int, int)
-        ``(I, N)`` does the I-th of N equal parts of the runs.
+        ``(I, N)`` does the I-th of N equal parts of the runs; trials of learning rates belong to
+        every part.
     dask : str, optional
         Address of a Dask scheduler, whose workers do the runs.
     """
@@ -62,20 +64,38 @@ class Sweep:
     plan : Plan
         The model and all runs of the grid.
     runs : tuple of RunSpec
-        The runs of the job's part.
+        The runs of the job's part of the tables.
     results : dict of str to dict
-        Results of those that were finished before, by their hash.
+        Results of those and of trials that were finished before, by their hash.
+    choices : tuple of Choice
+        Learning rates of which all trials are finished.
     """
 
     job: SweepJob
     plan: Plan
     runs: tuple[RunSpec, ...]
     results: dict[str, dict[str, Any]]
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def all_runs(self) -> tuple[RunSpec, ...]:
+        """The trials, then the part's runs."""
+        return (*self.plan.trials, *self.runs)
+
+    @property
+    def awaiting(self) -> list[RunSpec]:
+        """Runs whose learning rates trials have still to choose."""
+        return [run for run in self.runs if run.awaits_rate]
 
     @property
     def left(self) -> list[RunSpec]:
-        """Runs that are not finished."""
-        return [run for run in self.runs if run.hash not in self.results]
+        """Trials and runs that are not finished."""
+        return [r for r in self.all_runs if r.awaits_rate or r.hash not in self.results]
+
+    @property
+    def edges(self) -> list[str]:
+        """A line for each learning rate that is at the edge of those tried."""
+        return [edge_line(choice.group) for choice in self.choices if choice.at_edge]
 
     def forecast(self) -> SweepForecast:
         """Estimate the work that is left, on this machine."""
@@ -90,10 +110,20 @@ class Sweep:
         return SweepForecast(self, expected)
 
     def run(self, tell: Callable[[str], None] | None = None) -> SweepResult:
-        """Do what is left; errors as of :func:`run_sweep`."""
+        """Do what is left, trials first; errors as of :func:`run_sweep`."""
+        settled = self
         with self.job.backend():
-            summary = run_all(self.runs, self.job.out, jobs=self.job.jobs, tell=tell)
-        return SweepResult(self, summary)
+            ends = self._run(self.plan.trials, tell) if self.plan.trials else Summary()
+            if self.awaiting:
+                settled = _opened(self.job, self.plan)
+                for choice in settled.choices:
+                    if tell is not None:
+                        tell(choice.title)
+            ends.add(self._run([run for run in settled.runs if not run.awaits_rate], tell))
+        return SweepResult(settled, ends)
+
+    def _run(self, runs: Sequence[RunSpec], tell: Callable[[str], None] | None) -> Summary:
+        return run_all(runs, self.job.out, jobs=self.job.jobs, tell=tell)
 
 
 def _cpus() -> int:
@@ -111,13 +141,17 @@ class SweepForecast:
         """Return the figures for JSON."""
         results = self.sweep.results
         return {
-            "runs": [{**_entry(run), "finished": run.hash in results} for run in self.sweep.runs],
+            "runs": [
+                {**_entry(run), "finished": not run.awaits_rate and run.hash in results}
+                for run in self.sweep.all_runs
+            ],
             "finished": len(results),
             "left": self.expected.runs,
             "macs": self.expected.macs,
             "hours": self.expected.hours,
             "jobs": self.expected.jobs,
             "macs_per_second": self.expected.macs_per_second,
+            **_rates(self.sweep),
         }
 
 
@@ -136,24 +170,49 @@ class SweepResult:
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
         return {
-            "runs": [_entry(run) for run in self.sweep.runs],
+            "runs": [_entry(run) for run in self.sweep.all_runs],
             "already": self.summary.already,
             "finished": self.summary.finished,
             "failed": self.summary.failed,
+            **_rates(self.sweep),
         }
 
 
 def _entry(run: RunSpec) -> dict[str, Any]:
-    return {"hash": run.hash, **run.axes, "macs": run.macs, "forwards": run.forwards}
+    cost = {"macs": run.macs, "forwards": run.forwards}
+    if run.awaits_rate:
+        return {"hash": None, **run.axes, **cost, "learning_rate": "to be tuned"}
+    rate = run.options["learning_rate"] if run.trial or run.tuning else None
+    tried = {} if rate is None else {"learning_rate": rate}
+    return {"hash": run.hash, **run.axes, **cost, **tried, **({"trial": True} if run.trial else {})}
+
+
+def _rates(sweep: Sweep) -> dict[str, Any]:
+    """Return the learning rates that are chosen; nothing for a grid without trials."""
+    if not sweep.plan.trials:
+        return {}
+    names = ("method", "preparation", "layers")
+    return {
+        "rates": [
+            {**dict(zip(names, choice.group, strict=True)), **choice.to_record()}
+            for choice in sweep.choices
+        ]
+    }
 
 
 def open_sweep(job: SweepJob) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished; errors as of `run_sweep`."""
     _check(job)
     problems = Problems(str(job.grid))
-    planned = plan(read_grid(job.grid, problems), problems)
-    runs = shard(planned.runs, *job.shard)
-    return Sweep(job, planned, runs, finished_results(runs, job.out))
+    return _opened(job, plan(read_grid(job.grid, problems), problems))
+
+
+def _opened(job: SweepJob, planned: Plan) -> Sweep:
+    trials = finished_results(planned.trials, job.out)
+    chosen = choices(planned.trials, trials)
+    runs = tuned(shard(planned.runs, *job.shard), chosen)
+    known = finished_results((run for run in runs if not run.awaits_rate), job.out)
+    return Sweep(job, planned, runs, {**trials, **known}, tuple(chosen.values()))
 
 
 def _check(job: SweepJob) -> None:

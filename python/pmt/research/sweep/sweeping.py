@@ -38,6 +38,12 @@ class Summary:
     already: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
+    def add(self, other: Summary) -> None:
+        """Take in the ends of other runs."""
+        self.finished += other.finished
+        self.already += other.already
+        self.failed |= other.failed
+
 
 def finished_results(runs: Iterable[RunSpec], out: str | Path) -> dict[str, dict[str, Any]]:
     """Return the results that are there, by hash.
@@ -59,7 +65,7 @@ def run_all(
     Parameters
     ----------
     runs : sequence of RunSpec
-        The runs, see :func:`pmt.research.sweep.plan`.
+        The runs, see :func:`pmt.research.sweep.plan`. None may await a learning rate.
     out : str or pathlib.Path
         Folder of the sweep; made if it is missing. Each run gets a folder in it, named by its hash.
         Several processes, on several machines, may work in one folder at once: a run is done by one
@@ -78,6 +84,8 @@ def run_all(
 
     Raises
     ------
+    ValueError
+        If a run awaits its learning rate.
     ImportError
         If more than one process is wanted and joblib is missing.
     RuntimeError
@@ -86,6 +94,8 @@ def run_all(
         On Ctrl-C. The runs have left checkpoints; the same call goes on.
     """
     say = tell if tell is not None else lambda text: None
+    if any(run.awaits_rate for run in runs):
+        raise ValueError("runs await learning rates that trials choose; call run_sweep instead")
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results(runs, folder)))
@@ -239,7 +249,7 @@ class _RunProgress:
         self.ended.add(outcome.hash)
         run = self.runs[outcome.hash]
         text = f"{len(self.ended):>{len(str(len(self.runs)))}}/{len(self.runs)}  {run.title}: "
-        self.interrupt(tell, text + self._result(outcome))
+        self.interrupt(tell, text + self._result(run, outcome))
 
     def interrupt(self, tell: Tell, text: str) -> None:
         """Tell something, above the progress line."""
@@ -248,7 +258,7 @@ class _RunProgress:
                 self._line.clear()
             tell(text)
 
-    def _result(self, outcome: Outcome) -> str:
+    def _result(self, run: RunSpec, outcome: Outcome) -> str:
         if outcome.state == "failed":
             return f"failed: {outcome.text}"
         if outcome.state == "found":
@@ -256,6 +266,9 @@ class _RunProgress:
         result = read_result(self.folder / outcome.hash)
         if result is None:
             return "finished"
+        if run.trial:
+            loss = result["after"]["held_out"]["loss"]
+            return f"held-out loss {loss:.4f}, {duration(result['seconds'])}"
         before, after = result["before"]["test"], result["after"]["test"]
         figures = f"accuracy {after['accuracy']:.4f}, loss {after['loss']:.4f}"
         if not result["macs"]:
