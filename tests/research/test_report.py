@@ -67,6 +67,14 @@ def test_figures_by_hand(out):
     assert compared.wins(("none",)) == (0, 0, 2)
 
 
+def test_rows_and_columns_may_be_swapped(out):
+    """A method without seeds takes no seeds away from its neighbors in a row."""
+    runs, _ = read_runs([out])
+    table = pivot(runs, rows=("corruption",), columns=("method",))
+    assert (table.missing, table.expected) == (1, 14)
+    assert table.cells[("fog",), ("default",)].missing == 1
+
+
 def test_as_json(out, capsys):
     assert main(["report", str(out), "--baseline", "none", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)

@@ -14,10 +14,11 @@ EXIT_FAILED_RUNS = 1
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
 DESCRIPTION = """\
-Do every run of a grid file: methods x corruptions x severities x layers x seeds, each in a folder
-of DIR that is named by a hash of all that decides its bytes. Finished runs are skipped and
-unfinished ones go on, bit for bit, whoever began them: after Ctrl-C or a crash, or on another
-machine, the same command goes on. `pmt report DIR` makes the tables."""
+Do every run of a grid file: methods x preparations x corruptions x severities x layers x seeds,
+each in a folder of DIR that is named by a hash of all that decides its bytes; before them the
+trials that choose learning rates, if it has any. Finished runs are skipped and unfinished ones go
+on, bit for bit, whoever began them: after Ctrl-C or a crash, or on another machine, the same
+command goes on. `pmt report DIR` makes the tables."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_shard,
         default=(1, 1),
         help="do the I-th of N equal parts of the runs, for N machines with one folder, or with "
-        "folders that are copied together (default: 1/1)",
+        "folders that are copied together; all trials belong to every part (default: 1/1)",
     )
     parser.add_argument(
         "--dask",

@@ -14,12 +14,14 @@ from pmt.research.report.formats import (
     to_tex,
 )
 from pmt.research.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
+from pmt.research.report.rates import ChosenRate
 from pmt.research.report.report_job import Report, ReportJob, make_report
 
 __all__ = [
     "FORMATS",
     "METRICS",
     "Cell",
+    "ChosenRate",
     "Comparison",
     "Difference",
     "Figures",

@@ -1,8 +1,8 @@
-"""Sweeps: methods x corruptions x severities x layers x seeds, in processes or on a cluster."""
+"""Sweeps: methods x preparations x corruptions x layers x seeds, in processes or on a cluster."""
 
 from __future__ import annotations
 
-from pmt.research.sweep.grid_file import Grid, GridError, Problems, read_grid
+from pmt.research.sweep.grid_file import Grid, GridError, Problems, Tuning, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec, fingerprint
@@ -15,8 +15,10 @@ from pmt.research.sweep.sweep_job import (
     run_sweep,
 )
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
+from pmt.research.sweep.tuning import Choice, Trial
 
 __all__ = [
+    "Choice",
     "Estimate",
     "Grid",
     "GridError",
@@ -28,6 +30,8 @@ __all__ = [
     "SweepForecast",
     "SweepJob",
     "SweepResult",
+    "Trial",
+    "Tuning",
     "estimate",
     "fingerprint",
     "finished_results",
