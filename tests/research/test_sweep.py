@@ -74,7 +74,8 @@ def test_a_run_is_what_python_would_do(grid, tmp_path):
     assert result["forwards"] == fitted.epochs[-1]["forwards"] == spec.forwards
     assert result["chosen_epoch"] == fitted.best["epoch"]
     assert result["axes"] == {
-        "method": "default", "corruption": "contrast", "severity": 5, "layers": "B2", "seed": 1
+        "method": "default", "corruption": "contrast", "severity": 5, "layers": "B2",
+        "preparation": "align+head", "seed": 1,
     }  # fmt: skip
     assert told[0].startswith("1/6  no_adaptation, gaussian_noise 5: accuracy 0.")
     assert re.fullmatch(

@@ -346,8 +346,8 @@ def test_the_report_lists_the_rates(swept, capsys):
     rates = expected.to_json()["rates"]
     for line, rate in zip(lines[4:8], rates, strict=True):
         losses = [
-            f"**{t['held_out_loss']:.3f}**" if t["factor"] == rate["factor"]
-            else f"{t['held_out_loss']:.3f}"
+            f"**{t['held_out_loss']:.4f}**" if t["factor"] == rate["factor"]
+            else f"{t['held_out_loss']:.4f}"
             for t in rate["trials"]
         ]  # fmt: skip
         cells = [rate["method"], rate["preparation"], "B2,head", f"{rate['factor']:g}"]
@@ -418,7 +418,7 @@ def test_a_loss_that_was_not_finite_and_a_factor_not_tried(swept, tmp_path):
         path.write_text(json.dumps(result))
     text = make_report(ReportJob([tmp_path], columns=("preparation",))).text()
     assert "| factor | rate | loss at 0.25 | loss at 0.5 | loss at 1 | loss at 4 |" in text
-    row = "| paper | none | B2,head | 1 | 0.01 | 2.000 | - | **1.500** | not finite |"
+    row = "| paper | none | B2,head | 1 | 0.01 | 2.0000 | - | **1.5000** | not finite |"
     assert row in text.splitlines()
 
 

@@ -96,4 +96,4 @@ def _loss(rate: ChosenRate, factor: float) -> CellText:
     if factor not in rate.losses:
         return CellText("-")
     loss = rate.losses[factor]
-    return CellText("not finite" if loss is None else f"{loss:.3f}", factor == rate.factor)
+    return CellText("not finite" if loss is None else f"{loss:.4f}", factor == rate.factor)
