@@ -11,6 +11,11 @@ Vector<int8_t> perturb(const Vector<int8_t>& values, const Vector<int8_t>& signs
   return xt::cast<int8_t>(xt::clip(moved, low, high));
 }
 
+Vector<int8_t> perturb_free(const Vector<int8_t>& values, const Vector<int8_t>& signs, int32_t mu, int32_t low,
+                            int32_t high) {
+  return xt::where(values > low && values < high, perturb(values, signs, mu, low, high), values);
+}
+
 Vector<int8_t> perturb_channels(const Vector<int8_t>& values, const Vector<int8_t>& signs,
                                 const Vector<int32_t>& channel_mu, bool channel_last, int32_t low, int32_t high) {
   Vector<int8_t> moved = values;

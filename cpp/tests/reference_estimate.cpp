@@ -103,7 +103,9 @@ void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, ref
   const OpRecord& op = model_.op(layer.op);
   const auto signs = node_signs(layer, id);
   const auto values = tensor_of<reference::Vector<int8_t>>(values_of(nodes), {nodes.size()});
-  const auto moved = reference::perturb(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
+  const bool pooled = layer.estimator == Estimator::pooled_perturbation;
+  const auto move = pooled ? reference::perturb_free : reference::perturb;
+  const auto moved = move(values, signs, layer.mu_node, op.clamp_min, op.clamp_max);
   std::copy(moved.begin(), moved.end(), nodes.begin());
 }
 

@@ -46,6 +46,9 @@ TEST_CASE("options outside their ranges are refused") {
   CHECK(code_of([](Options& o) { o.rule = beyond<EstimatorRule>; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 0; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.regions = 17; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.bias_rate = 0.0f; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.head_rate = 1001.0f; }) == Code::option_value);
+  CHECK(code_of([](Options& o) { o.head_rate = 1000.0f; }) == Code::ok);
   CHECK(code_of([](Options& o) { o.probe_queries = 1; }) == Code::option_value);
   CHECK(code_of([](Options& o) { o.probe_queries = 4097; }) == Code::option_value);
 }

@@ -206,28 +206,6 @@ TEST_CASE("a learning rate of 0 changes nothing") {
   CHECK(run.parameters() == before);
 }
 
-TEST_CASE("pooled over regions of one position, node perturbation is as it was") {
-  RandomSource random(39);
-  int32_t changed = 0;
-  for (int i = 0; i < 20; ++i) {
-    CAPTURE(i);
-    Setting setting(random);
-    setting.settings.clear();
-    setting.options.directions = random.chance(2) ? Directions::rademacher : Directions::hadamard;
-    if (setting.options.directions == Directions::rademacher)
-      setting.options.hadamard_index = HadamardIndex::per_sample;
-    setting.options.sparsity = 0.0f;
-    TrainerOptions nodes = setting.options, pooled = setting.options;
-    nodes.rule = EstimatorRule::node;
-    pooled.rule = EstimatorRule::pooled;
-    pooled.regions = 16;
-    const std::vector<int32_t> found = setting.trained(pooled, {});
-    CHECK(found == setting.trained(nodes, {}));
-    changed += found != setting.start();
-  }
-  CHECK(changed > 10);
-}
-
 TEST_CASE("every layer's update is computed on the weights from before the step") {
   RandomSource random(38);
   for (int i = 0; i < 20; ++i) {

@@ -2,6 +2,7 @@
 
 #include <climits>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/zo/loss.hpp"
@@ -381,6 +382,34 @@ TEST_CASE("the shrinkage is a factor of the step, normalized or not") {
     input.shrinkage = 0.25f;
     CHECK(update_layer(one.context, one.layer, input, {sums.data(), bias_sums.data()}) > 30);
     CHECK(one.weights == expected);
+  }
+}
+
+TEST_CASE("biases and an exact head have rates of their own, multiples of the learning rate") {
+  for (const Step step : {Step::gradient, Step::normalised}) {
+    for (const bool head : {false, true}) {
+      RandomSource random(35);
+      LayerCase one(random, OpKind::conv2d);
+      one.options.step = step;
+      one.layer.estimator = head ? Estimator::closed_form : Estimator::pooled_perturbation;
+      std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums = random_sums(random, 6, 1e8);
+      const std::vector<int8_t> start = one.weights;
+      const std::vector<int32_t> start_bias = one.bias;
+      const auto moved = [&](float learning_rate, float bias_rate, float head_rate) {
+        one.weights.assign(start.begin(), start.end());
+        one.bias.assign(start_bias.begin(), start_bias.end());
+        one.options.bias_rate = bias_rate;
+        one.options.head_rate = head_rate;
+        update_layer(one.context, one.layer, {learning_rate, 1, 1}, {sums.data(), bias_sums.data()});
+        return std::pair(std::vector<int8_t>(one.weights), std::vector<int32_t>(one.bias));
+      };
+      const auto slow = moved(0.25f, 1.0f, 1.0f), fast = moved(2.0f, 1.0f, 1.0f);
+      CHECK(slow.first != fast.first);
+      const auto biases = moved(0.25f, 8.0f, 1.0f);
+      CHECK(biases.first == slow.first);
+      CHECK(biases.second == (head ? slow.second : fast.second));
+      CHECK(moved(0.25f, 1.0f, 8.0f) == (head ? fast : slow));
+    }
   }
 }
 

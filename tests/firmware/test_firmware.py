@@ -111,7 +111,14 @@ def check_same_bytes(
             "-O1",
         ),
         (
-            {"rule": "pooled", "regions": 3, "gradient_norm_scaling": "measured"},
+            {
+                "rule": "pooled",
+                "regions": 3,
+                "gradient_norm_scaling": "measured",
+                "learning_rate": 3.0,
+                "bias_rate": 4.0,
+                "head_rate": 0.5,
+            },
             {"pooled_perturbation", "closed_form"},
             "-O2",
         ),

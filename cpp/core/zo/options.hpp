@@ -94,12 +94,15 @@ struct TrainerOptions {
   float adam_beta2 = 0.999f;
   float shrinkage_memory = 0.9f;  // of measured gradient-norm scaling, from step to step
   int32_t regions = 1;            // of a plane, along each side; pooled node perturbation
+  float bias_rate = 1.0f;         // learning rate of biases whose gradient is estimated, as a multiple
+  float head_rate = 1.0f;         // of a layer whose gradient is exact, weights and biases, likewise
 };
-static_assert(sizeof(TrainerOptions) == 132, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 140, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
 constexpr int32_t most_regions = 16;
+constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
 
 // Values of a number, the bounds among them unless they are open. No NaN is inside.
@@ -151,6 +154,9 @@ constexpr void for_each_option(Visitor visit) {
   visit("adam_beta2", &O::adam_beta2, fading);
   visit("shrinkage_memory", &O::shrinkage_memory, fading);
   visit("regions", &O::regions, Range<int32_t>{1, most_regions});
+  constexpr Range<float> rate = {0.0f, largest_rate, true};
+  visit("bias_rate", &O::bias_rate, rate);
+  visit("head_rate", &O::head_rate, rate);
 }
 
 // Fewest queries of a layer for a sample: leave-one-out compares two.

@@ -9,6 +9,12 @@
 namespace pmt {
 namespace {
 
+// A node that a clamp holds does not feel its channel's bias: it stays where it is.
+void keep_free(const int8_t* nodes, int32_t low, int32_t high, int32_t count, int8_t* signs) {
+  const auto first = static_cast<int8_t>(low), last = static_cast<int8_t>(high);
+  for (int32_t i = 0; i < count; ++i) signs[i] = nodes[i] > first && nodes[i] < last ? signs[i] : int8_t{0};
+}
+
 class Queries {
  public:
   Queries(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
@@ -144,6 +150,9 @@ class Queries {
     for (int32_t done = 0; done < count; done += node_chunk) {
       const int32_t chunk = count - done < node_chunk ? count - done : node_chunk;
       signs.next(context_.kernels(), chunk, workspace_.signs);
+      if (layer.estimator == Estimator::pooled_perturbation) {
+        keep_free(clean + done, op.clamp_min, op.clamp_max, chunk, workspace_.signs);
+      }
       context_.kernels().perturb(clean + done, workspace_.signs, chunk, layer.mu_node, op.clamp_min, op.clamp_max,
                                  perturbed + done);
     }

@@ -172,19 +172,21 @@ void LayerUpdate::add_squares(const GradientSums& sums) {
 }
 
 LayerUpdate::Steps LayerUpdate::steps() const {
+  const bool exact = layer_.estimator == Estimator::closed_form;
+  const float weights = input_.learning_rate * (exact ? options_.head_rate : 1.0f);
+  const float biases = exact ? weights : weights * options_.bias_rate;
   if (options_.step == Step::normalised) {
     const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
-    return {normalize(weight_squares_, static_cast<float>(live_) * active),
-            normalize(bias_squares_, static_cast<float>(live_))};
+    return {normalize(weights, weight_squares_, static_cast<float>(live_) * active),
+            normalize(biases, bias_squares_, static_cast<float>(live_))};
   }
   const float scaling = gradient_norm_scaling(context_, layer_, input_.samples) * input_.shrinkage;
-  const float step = input_.learning_rate * scaling;
-  return {step, step};
+  return {weights * scaling, biases * scaling};
 }
 
-float LayerUpdate::normalize(float squares, float count) const {
+float LayerUpdate::normalize(float learning_rate, float squares, float count) const {
   if (squares <= 0.0f || !is_finite(squares)) return 0.0f;
-  return input_.learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
+  return learning_rate * input_.shrinkage / __builtin_sqrtf(squares / count);
 }
 
 int32_t LayerUpdate::update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits) {

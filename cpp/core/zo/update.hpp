@@ -7,7 +7,7 @@
 namespace pmt {
 
 struct UpdateInput {
-  float learning_rate;  // or, with normalized steps, the root mean square of the update in steps
+  float learning_rate;  // or, with normalized steps, the root mean square of the update in steps; see also bias_rate
   int32_t samples;      // batch size
   // Perturbation sets that the sums ran over: samples, or 1 where the batch shared its own and the
   // differences were averaged.
@@ -83,7 +83,7 @@ class LayerUpdate {
   void add_to_moments(const GradientSums& sums);
   void add_squares(const GradientSums& sums);
   Steps steps() const;
-  float normalize(float squares, float count) const;
+  float normalize(float learning_rate, float squares, float count) const;
   int32_t update_weights(const GradientSums& sums, int32_t channel, float factor, RoundingBits& bits);
   void update_bias(int32_t channel, float update);
 

@@ -134,6 +134,19 @@ class TrainingOptions(Options):
         "with {rule} pooled a query moves each channel of K x K regions of a layer's output plane",
         CORE,
     )
+    bias_rate: float = option(
+        1.0,
+        "X",
+        "learning rate of biases whose gradient is estimated, as a multiple of {learning_rate}; "
+        "with {step} normalised it is the root mean square of their update in output steps",
+        CORE,
+    )
+    head_rate: float = option(
+        1.0,
+        "X",
+        "learning rate of a layer whose gradient is exact, as a multiple of {learning_rate}",
+        CORE,
+    )
     node_dimension: str = option(
         "output",
         "NAME",
@@ -173,7 +186,9 @@ class TrainingOptions(Options):
     )
     adam_beta2: float = option(0.999, "X", "the same of their squares, for Adam", CORE)
     train_weights: bool = option(
-        True, help="train weights; without them biases alone, in less memory"
+        True,
+        help="train weights; without them biases alone, in less memory (but for a head that the "
+        "{preparation} trains)",
     )
     train_bias: bool = option(True, help="train biases too")
     int8_logits: bool = option(

@@ -119,8 +119,8 @@ def pooled_moments(
     Returns
     -------
     LayerMoments
-        ``gradient`` is the exact gradient by every region, shared out evenly to the nodes that no
-        clamp holds, times their inputs. A channel of a region stands for a node in the others.
+        ``gradient`` is the exact gradient by every region's nodes that no clamp holds, shared out
+        evenly to them, times their inputs. A channel of a region stands for a node in the others.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def pooled_moments(
     shape = caught["by_output"].shape
     member = _regions(shape[1], shape[2], regions)  # (regions, positions)
     at_clamp = caught["at_clamp"].flatten(1, 2).double()  # (N, positions, channels)
-    seen = caught["by_output"].flatten(1, 2).double() * (1.0 - 0.5 * at_clamp)
+    seen = caught["by_output"].flatten(1, 2).double() * (1.0 - at_clamp)
     by_region = torch.einsum("npc,rp->nrc", seen, member)
     free = torch.einsum("npc,rp->nrc", 1.0 - at_clamp, member)
     share = caught["output_scales"].double() * (1.0 - at_clamp)
