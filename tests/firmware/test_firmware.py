@@ -144,6 +144,7 @@ def check_same_bytes(
                 "gradient_norm_scaling": "measured",
                 "sharing": "batch",
                 "learning_rate": 3.0,
+                "preparation": "align",
             },
             {"weight_perturbation"},
             "-O3",
