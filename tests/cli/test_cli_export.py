@@ -23,7 +23,7 @@ def test_a_model_is_exported_with_the_options_given(files, tmp_path, capsys):
     firmware = tmp_path / "fw"
     command = ["export", str(model), "--data", str(data), "--out", str(firmware), *TARGET]
     small = ["--steps", "2", "--batch", "4", "--queries", "6", "--layers", "B3,head"]
-    assert main([*command, *small, "--head-epochs", "0", "--json", "-"]) == 0
+    assert main([*command, *small, "--preparation", "align", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["layers"] == ["down", "head"]
     assert [figures[key] for key in ("steps", "batch", "queries")] == [2, 4, 6]

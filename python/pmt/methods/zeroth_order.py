@@ -25,6 +25,20 @@ _COORDINATES: dict[str, Any] = {
 
 ZEROTH_ORDER: dict[str, Method] = {
     "default": Method("what measured best here", "this package, docs/reference/algorithm.md"),
+    "pooled": Method(
+        "one sign a channel, for networks far from their new data",
+        "this package, docs/reference/algorithm.md",
+        options={
+            "rule": "pooled",
+            "batch": 25,
+            "queries": 8,
+            "mu_node": 2,
+            "learning_rate": 0.1,
+            "bias_rate": 10.0,
+            "head_rate": 10.0,
+            "preparation": "none",
+        },
+    ),
     "paper": Method(
         "weight or node perturbation by dimension, layer by layer",
         f"{_PAPER}, sections 3.1 and 3.2, as printed",
