@@ -31,7 +31,8 @@ def trainer_of(name: str, **changes):
     if name == "mcutrain":  # the published schemes are for MCUNet
         few["scheme"] = UpdateScheme.whole(model.select_layers("B3"), model).text(model)
     known = methods.options_of(name).__dataclass_fields__
-    few = {key: value for key, value in few.items() if key in known and key not in method.options}
+    own = set(method.options) - {"batch"}
+    few = {key: value for key, value in few.items() if key in known and key not in own}
     return methods.trainer(name, threads=1, **few, **changes)
 
 

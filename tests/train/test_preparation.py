@@ -99,6 +99,7 @@ def test_a_method_without_preparation_starts_from_the_model_itself():
     ]
     assert without == [
         "no_adaptation",
+        "pooled",
         "paper",
         "weight_layer_wise",
         "node_layer_wise",
