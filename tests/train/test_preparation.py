@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 import pmt
@@ -37,9 +35,9 @@ def prepared(start):
     return images
 
 
-def needs(name):
-    if name.startswith(("bp", "mcutrain", "tinytrain")) and not importlib.util.find_spec("torch"):
-        pytest.skip("needs torch")
+def need_packages_of(name):
+    if methods.METHODS[name].kind.trainer.startswith("pmt.baselines."):
+        pytest.importorskip("torch")
 
 
 def test_each_preparation_leaves_other_bytes(start, prepared):
@@ -60,7 +58,7 @@ def test_an_alignment_is_that_of_align_on_as_many_images(start, prepared):
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.parametrize("preparation", ["align", "head", "align+head"])
 def test_every_method_begins_with_the_same_bytes(start, prepared, name, preparation):
-    needs(name)
+    need_packages_of(name)
     changes = {} if methods.METHODS[name].own_layers else {"layers": "B2,head"}
     trainer = methods.trainer(name, preparation=preparation, **OPTIONS, **changes)
     model = start.copy()
@@ -71,7 +69,7 @@ def test_every_method_begins_with_the_same_bytes(start, prepared, name, preparat
 @pytest.mark.parametrize("name", ["default", "paper", "mezo", "bp_int8", "bp_fp32", "tinytrain"])
 def test_a_run_takes_its_first_step_from_the_prepared_model(start, prepared, name):
     """The first step's loss is measured before its update."""
-    needs(name)
+    need_packages_of(name)
     losses = []
     for model, preparation in [(start.copy(), "align+head"), (start.copy(), "none")]:
         if preparation == "none":
@@ -94,7 +92,7 @@ def test_a_method_without_preparation_starts_from_the_model_itself():
     without = [
         name
         for name in methods.METHODS
-        if not name.startswith(("bp", "mcutrain", "tinytrain"))
+        if not methods.METHODS[name].kind.trainer.startswith("pmt.baselines.")
         and methods.options_of(name).preparation == "none"
     ]
     assert without == [

@@ -138,7 +138,8 @@ class TrainingOptions(Options):
         1.0,
         "X",
         "learning rate of biases whose gradient is estimated, as a multiple of {learning_rate}; "
-        "with {step} normalised it is the root mean square of their update in output steps",
+        "with {step} normalised the product is the root mean square of their update in output "
+        "steps",
         CORE,
     )
     head_rate: float = option(

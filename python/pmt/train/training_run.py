@@ -80,7 +80,7 @@ class Trainer(ABC):
 
     @property
     def preparation(self) -> Preparation:
-        """What comes before the first step."""
+        """The preparation of a model before the first step."""
         return Preparation(self.options, threads=self.threads)
 
     def schedule(self, model: Model, samples: int) -> Schedule:

@@ -303,7 +303,7 @@ def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:
     for run in runs[1:]:
         first = runs[0].fields
         names = first.keys() | run.fields.keys()
-        # What differs with the preparation, such as a tuned rate, is named after it.
+        # These first: other options, a tuned rate among them, may differ with them.
         for name in sorted(names, key=lambda name: (name not in _OF_A_METHOD, name)):
             values = first.get(name), run.fields.get(name)
             if values[0] != values[1]:

@@ -80,7 +80,7 @@ class RunSpec:
 
     @property
     def preparation(self) -> str:
-        """What comes before the first step."""
+        """The preparation before the first step."""
         return str(self.options.get("preparation", "none"))
 
     @property
