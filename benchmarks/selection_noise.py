@@ -10,6 +10,7 @@ of them are replayed, and compared with what all of them choose.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,14 @@ from pmt.protocol.data_source import DataSource
 from pmt.train.selection import default_candidates
 
 HELD_OUT = (50, 100, 200, 400)
+# Weights or nodes, at steps that make differences large.
+RULE: dict[str, Any] = {
+    "rule": "by_dimension",
+    "batch": 50,
+    "mu_node": 4,
+    "learning_rate": 0.5,
+    "head_rate": 1.0,
+}
 
 
 def main() -> None:
@@ -65,7 +74,8 @@ def scores(
     for seed in range(1, options.seeds + 1):
         for block in default_candidates(model):
             trained = model.copy()
-            trainer = pmt.ZOTrainer(layers=block, epochs=1, queries=options.queries, seed=seed)
+            given = {"layers": block, "epochs": 1, "queries": options.queries, "seed": seed}
+            trainer = pmt.ZOTrainer(**given, **RULE)
             trainer.fit(trained, data, progress=False)
             parts = [trained.score_images(pool) for pool in pools]
             losses.append(np.concatenate([part.losses for part in parts]))

@@ -15,6 +15,9 @@ of the loss and the steps of int8 perturbations are left out. The head learns by
   positions that no clamp holds. Without queries it is the exact gradient of the regions.
 - `weight` perturbs the weights; it leaves the biases alone.
 
+`--subspace-of` says which gradients give the components: exact ones of the training images, those
+of clean images in the network before it was prepared, or the estimates of the first steps.
+
 `--spectrum` trains nothing. It prints for each layer what an estimator could exploit in the exact
 gradients of the regions: their coherence |mean g|^2 / mean |g|^2 (by chance about 1 / 1,000, for so
 many images), the share of their energy in the leading principal components, and the share that a
@@ -25,6 +28,7 @@ half of the training images and tested on the other.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import time
@@ -44,6 +48,7 @@ from pmt.train.preparation import Preparation
 
 IMAGES = 1000  # to train on, and as many to hold out
 COMPONENTS = (4, 8, 16, 32, 64)
+SUBSPACES = ("exact", "clean", "estimates")
 DECAY = 0.9  # of running averages
 LAST_RATE = 0.1  # of a learning rate: where its cosine ends
 SMALLEST_SCALE = 1e-6  # a channel below it is dead
@@ -68,7 +73,7 @@ def arguments() -> argparse.Namespace:
     add("--head-rate", type=float, default=0.05, help="the same of the head, in weight steps")
     add("--scales", type=float, default=0.0, help="the same of channel scales, in output steps")
     add("--subspace", type=int, default=0, help="draw directions in so many components; 0: in all")
-    add("--subspace-of", choices=("exact", "estimates"), default="exact")
+    add("--subspace-of", choices=SUBSPACES, default=SUBSPACES[0])
     add("--warm-up", type=int, default=40, help="steps whose estimates give the subspace")
     add("--jacobian", type=float, default=0.0, help="rate of the regression that directions refine")
     add("--whiten", type=float, default=0.0, help="damping of the inputs' preconditioner; 0: none")
@@ -440,10 +445,7 @@ def train_by_quarters(
     generator = torch.Generator().manual_seed(a.seed)
     images = torch.from_numpy(network.model.prepare(train.images))
     labels = torch.from_numpy(train.labels.astype(np.int64))
-    bases: list[Tensor | None] = [None] * len(network.layers)
-    if a.subspace and a.subspace_of == "exact":
-        found, _ = exact_gradients(network, train, a)
-        bases = [components(each.T @ each, a.subspace) for each in found]
+    bases = known_bases(a, network, train)
     pairs = zip(network.layers, bases, strict=True)
     trainings = [LayerTraining(a, layer, basis, generator) for layer, basis in pairs]
     quarters = {math.ceil(a.steps * part / 4) for part in (1, 2, 3, 4)}
@@ -457,6 +459,24 @@ def train_by_quarters(
         train_head(network.head, last, a.head_rate * fraction, generator)
         if step + 1 in quarters:
             yield step + 1, network.evaluate(held_out)
+
+
+def known_bases(
+    a: argparse.Namespace, network: WatchedNetwork, train: Dataset
+) -> list[Tensor | None]:
+    """Return the components that each layer's directions are drawn in from the first step on."""
+    if not a.subspace or a.subspace_of == "estimates":
+        return [None] * len(network.layers)
+    if a.subspace_of == "clean":
+        model = pmt.load(a.model)
+        clean = DataSource(a.data).load("train", model, limit=3 * IMAGES)
+        clean = clean.subset(np.arange(2 * IMAGES, 3 * IMAGES))
+        # The labels of images that a network knows have hardly a gradient: others at random do.
+        labels = np.random.default_rng(a.seed).integers(0, len(clean.class_names), len(clean))
+        network = WatchedNetwork(model, a.layers)
+        train = dataclasses.replace(clean, labels=labels.astype(clean.labels.dtype))
+    found, _ = exact_gradients(network, train, a)
+    return [components(each.T @ each, a.subspace) for each in found]
 
 
 def exact_gradients(

@@ -70,16 +70,15 @@ print(f"noisy  {before}")
 # %% [markdown]
 # ## Adapting
 #
-# For every image and layer the trainer perturbs the weights by a few steps of their int8 grid,
-# up or down at random, or the layer's outputs where that is cheaper, and runs the rest of the
-# network. How the loss changes, over 10 such queries, estimates the gradient. The head's gradient
-# needs no queries: it has a closed form.
+# For every image and layer the trainer moves each output channel by two steps of its int8 grid, up
+# or down at random, and runs the rest of the network. How the loss changes, over 8 such queries,
+# estimates the gradient. The head's gradient needs no queries: it has a closed form.
 #
 # `layers` takes names of blocks and layers. Here it is the first block, where the noise comes in,
 # and the head.
 
 # %%
-trainer = pmt.ZOTrainer(layers="B1,head", epochs=2, queries=10, learning_rate=0.5)
+trainer = pmt.ZOTrainer(layers="B1,head", epochs=2)
 trainer.cost(model)
 
 # %%

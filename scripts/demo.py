@@ -22,7 +22,7 @@ def main() -> None:
     clean = pmt.datasets.bundled("test")
     train = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), CORRUPTION, SEVERITY, seed=1)
     test = pmt.corruptions.corrupt(clean, CORRUPTION, SEVERITY, seed=2)
-    trainer = pmt.ZOTrainer(layers="B1,head", epochs=3, queries=20, learning_rate=0.5)
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=3)
     print(model)
     print(
         f"{CORRUPTION}, severity {SEVERITY}: {len(train):,} training and {len(test):,} test images"

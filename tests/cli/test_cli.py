@@ -99,7 +99,7 @@ def test_info_as_json(model, capsys):
         "biases": 16,
         "macs": 64 * 144,
         "dead_channels": 0,
-        "estimator": "node_perturbation",
+        "estimator": "pooled_perturbation",
     }
     assert figures["memory"]["layers"] == [0, 1, 2, 3, 5, 7]
     # stem 512, expand 1024 and depth 1024 are alive at the depthwise convolution.

@@ -135,7 +135,7 @@ def test_an_export_estimates_what_is_counted(tmp_path, name, layers):
 def test_the_estimate_of_a_small_network_is_as_far_off_as_the_documents_say():
     need_firmware_tools(EMULATOR, "make")
     model = pmt.load("fashion_mnist_dscnn")
-    options = pmt.preset("default", queries=10, batch=1)
+    options = pmt.preset("default", rule="by_dimension", queries=10, batch=1)
     (count,) = count_instructions(model, options=options)
     (head,) = [op for op in count.ops if op.kind == "fully_connected"]
     estimated = INSTRUCTIONS_OF_A_MAC["arm_dsp"]["fully_connected"]

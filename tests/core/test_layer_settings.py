@@ -118,7 +118,7 @@ def test_the_budget_of_uniform_queries_holds():
 @pytest.mark.parametrize(
     "options",
     [
-        {"mu": "calibrated"},
+        {"mu": "calibrated", "rule": "by_dimension"},
         {"allocation": "variance", "rule": "node"},
         {"rule": "measured"},
         dict(MEASURED),
@@ -325,7 +325,8 @@ def test_the_settings_in_force_tell_the_regions_of_a_plane():
 def test_regions_are_not_measured(changes, given):
     message = (
         f"^rule='pooled' does not go with {given}: no probe measures regions; use mu='fixed' and "
-        "allocation='uniform', or rule='measured', which chooses between weights and nodes$"
+        "allocation='uniform', or rule='measured' or 'by_dimension', which choose between weights "
+        "and nodes$"
     )
     with pytest.raises(ValueError, match=message):
         pmt.preset("default", rule="pooled", **changes)
@@ -334,7 +335,7 @@ def test_regions_are_not_measured(changes, given):
 @pytest.mark.parametrize("changes", [{name: value} for name, value in MEASURED.items()])
 def test_model_wise_cannot_be_measured(changes):
     with pytest.raises(ValueError, match="scope='model_wise' perturbs all layers at once"):
-        pmt.preset("default", scope="model_wise", **changes)
+        pmt.preset("default", scope="model_wise", **{"rule": "by_dimension", **changes})
 
 
 def test_wrong_settings_are_refused_and_the_old_ones_stay():

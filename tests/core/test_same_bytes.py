@@ -18,8 +18,15 @@ from pmt import _core
 from pmt.train.options import preset
 
 STEPS = 5
-# The measured scaling is not for every kind of direction.
-BASE = {"queries": 9, "gradient_norm_scaling": "none"}
+# What variants leave open, so that no default decides what is tried.
+BASE = {
+    "rule": "by_dimension",
+    "queries": 9,
+    "mu_node": 4,
+    "learning_rate": 0.5,
+    "head_rate": 1.0,
+    "gradient_norm_scaling": "none",
+}
 VARIANTS = [
     {"rule": "weight", "rounding": "nearest", "step": "gradient", "learning_rate": 3.0},
     {"rule": "weight", "rounding": "stochastic"},

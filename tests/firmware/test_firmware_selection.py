@@ -26,9 +26,16 @@ from pmt.firmware.export import ExportReport, export
 from pmt.train.selection import select
 
 NAMES = ["B1", "B2+head", "B3"]
-# Random data teach little: the measured scaling would leave hardly a step to compare.
-OPTIONS = pmt.preset("default", batch=4, queries=6, learning_rate=2.0, epochs=1).replace(
-    gradient_norm_scaling="none"
+# With this rule the candidate that takes most memory is chosen, and the arena is used to its end.
+OPTIONS = pmt.preset(
+    "default",
+    rule="by_dimension",
+    mu_node=4,
+    batch=4,
+    queries=6,
+    learning_rate=2.0,
+    head_rate=1.0,
+    epochs=1,
 )
 
 

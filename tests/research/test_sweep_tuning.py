@@ -50,12 +50,12 @@ def test_every_rate_has_the_same_trials(grid):
     assert [
         (r.method, r.preparation, r.trial, r.options["learning_rate"]) for r in found.trials[:6]
     ] == [
-        ("default", "none", 0.5, 0.25),
-        ("default", "none", 1.0, 0.5),
-        ("default", "none", 4.0, 2.0),
-        ("default", "align+head", 0.5, 0.25),
-        ("default", "align+head", 1.0, 0.5),
-        ("default", "align+head", 4.0, 2.0),
+        ("default", "none", 0.5, 0.05),
+        ("default", "none", 1.0, 0.1),
+        ("default", "none", 4.0, 0.4),
+        ("default", "align+head", 0.5, 0.05),
+        ("default", "align+head", 1.0, 0.1),
+        ("default", "align+head", 4.0, 0.4),
     ]
     assert {r.options["seed"] for r in found.trials} == {101}
     assert {(r.corruption, r.severity) for r in found.trials} == {("gaussian_noise", 5)}
@@ -68,7 +68,7 @@ def test_every_rate_has_the_same_trials(grid):
         "no_adaptation", "preparation_only", "preparation_only"
     ]  # fmt: skip
     assert found.trials[0].title == (
-        "trial of rate 0.25, default, gaussian_noise 5, B2,head, seed 101"
+        "trial of rate 0.05, default, gaussian_noise 5, B2,head, seed 101"
     )
 
 
@@ -97,7 +97,7 @@ def test_trials_on_clean_images(tmp_path):
 def test_the_rates_of_the_grid_are_those_of_today_without_the_table(tmp_path):
     runs = plan(read_grid(write_fair_grid(tmp_path))).runs
     assert not any(run.awaits_rate or run.tuning or run.trial for run in runs)
-    assert {r.options["learning_rate"] for r in runs if r.method == "default"} == {0.5}
+    assert {r.options["learning_rate"] for r in runs if r.method == "default"} == {0.1}
 
 
 def choice(*losses):
@@ -209,7 +209,7 @@ def test_before_the_trials_the_rates_are_to_be_tuned(grid, tmp_path, capsys):
         "seed": 101,
         "macs": trial["macs"],
         "forwards": trial["forwards"],
-        "learning_rate": 0.25,
+        "learning_rate": 0.05,
         "trial": True,
         "finished": False,
     }

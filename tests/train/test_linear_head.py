@@ -68,7 +68,8 @@ def test_the_head_gets_the_bytes_of_a_run_on_it(monkeypatch):
     on_features, on_images = pmt.load(MODEL), pmt.load(MODEL)
     data = noisy(130)
     train_head(on_features, data)
-    plain = options(layers="head", preparation="none", epochs=2, rounding="nearest")
+    alike = {"batch": 50, "learning_rate": 0.5, "head_rate": 1.0, "rounding": "nearest"}
+    plain = options(layers="head", preparation="none", epochs=2, **alike)
     pmt.ZOTrainer(plain).fit(on_images, data, progress=False)
     assert on_features.image() == on_images.image()
     assert on_features.image() != pmt.load(MODEL).image()

@@ -34,6 +34,8 @@ DECLARED = declared_options(pmt.TrainingOptions)
 NEEDS: dict[str, dict[str, Any]] = {
     "directions": {"gradient_norm_scaling": "none"},
     "hadamard_index": {"directions": "hadamard"},
+    "mu": {"rule": "by_dimension"},
+    "allocation": {"rule": "by_dimension"},
 }
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")
@@ -171,7 +173,6 @@ def test_messages_by_their_words():
         ({"queries": 1}, "queries=1 must be 2..4096 (leave-one-out compares two)"),
         ({"probe_queries": 1}, "probe_queries=1 must be 2..4096 (a variance needs two)"),
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
-        ({"aligned_learning_rate": 0.0}, "aligned_learning_rate=0.0 must be above 0, at most 1"),
         ({"rule": "pooled", "regions": 17}, "regions=17 must be 1..16"),
         ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is no budget)"),
         ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalised"),

@@ -18,7 +18,7 @@ from pmt.train.schedule import Schedule
 from pmt.train.selection import default_candidates, select
 
 NAMES = ("ant", "bee", "cat", "dog")
-OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3)
+OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3, rule="by_dimension")
 
 
 def images_of(model: pmt.Model, count: int, seed: int) -> Dataset:

@@ -210,7 +210,7 @@ def test_labels_and_layers_that_do_not_fit_are_refused():
         pmt.ZOTrainer(**OPTIONS).fit(model, five)
     with pytest.raises(ValueError, match="'B9' is neither a block"):
         pmt.ZOTrainer(layers="B9").fit(model, data())
-    with pytest.raises(ValueError, match="batch=50 is larger than the training set of 12 samples"):
+    with pytest.raises(ValueError, match="batch=25 is larger than the training set of 12 samples"):
         pmt.ZOTrainer(layers="B1").fit(model, data())
 
 

@@ -12,12 +12,17 @@ _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)
 _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 # The default's own additions, which methods of others do without.
 _AS_PUBLISHED: dict[str, Any] = {"preparation": "none"}
+# Far from their goal, biases and head have more to learn than weights.
+_UNPREPARED: dict[str, Any] = {**_AS_PUBLISHED, "bias_rate": 10.0, "head_rate": 10.0}
 _COORDINATES: dict[str, Any] = {
     **_AS_PUBLISHED,
     "directions": "coordinate",
     "rule": "weight",
     "baseline": "clean",
     "mu_weight": 1,
+    "batch": 50,
+    "learning_rate": 0.5,
+    "head_rate": 1.0,
     "train_bias": False,
     "optimizer": "momentum",
     "final_learning_rate": 0.0,
@@ -26,18 +31,9 @@ _COORDINATES: dict[str, Any] = {
 ZEROTH_ORDER: dict[str, Method] = {
     "default": Method("what measured best here", "this package, docs/reference/algorithm.md"),
     "pooled": Method(
-        "one sign a channel, for networks far from their new data",
+        "the default without preparation, for networks far from their new data",
         "this package, docs/reference/algorithm.md",
-        options={
-            "rule": "pooled",
-            "batch": 25,
-            "queries": 8,
-            "mu_node": 2,
-            "learning_rate": 0.1,
-            "bias_rate": 10.0,
-            "head_rate": 10.0,
-            "preparation": "none",
-        },
+        options=_UNPREPARED,
     ),
     "paper": Method(
         "weight or node perturbation by dimension, layer by layer",
@@ -73,6 +69,7 @@ ZEROTH_ORDER: dict[str, Method] = {
         "Malladi et al. 2023: MeZO (arXiv:2305.17333), algorithm 1, on the integers",
         options={
             **_AS_PUBLISHED,
+            "batch": 50,
             "queries": 2,
             "pairs": "antithetic",
             "scope": "model_wise",
@@ -81,6 +78,7 @@ ZEROTH_ORDER: dict[str, Method] = {
             "baseline": "clean",
             "step": "gradient",
             "mu_weight": 1,
+            "head_rate": 1.0,
             "learning_rate": 1e-5,
             "final_learning_rate": 1.0,
         },
@@ -109,11 +107,17 @@ ZEROTH_ORDER: dict[str, Method] = {
     "bias_only": Method(
         "biases alone, by perturbing them",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
-        options={**_AS_PUBLISHED, "train_weights": False},
+        options={**_UNPREPARED, "train_weights": False},
     ),
     "last_layer": Method(
         "the last linear layer, by its exact gradient",
         "softmax regression on the features of the network",
-        options={**_AS_PUBLISHED, "layers": "head"},
+        options={
+            **_AS_PUBLISHED,
+            "layers": "head",
+            "batch": 50,
+            "learning_rate": 0.5,
+            "head_rate": 1.0,
+        },
     ),
 }

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _COMPARED = (
-    *("paper", "default", "weight_layer_wise", "weight_model_wise"),
+    *("paper", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
     *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
 )
 METHODS = (*_COMPARED, *BACKPROP)

@@ -45,10 +45,10 @@ class TrainingOptions(Options):
     layers: str = LAYERS("all")
     epochs: int = EPOCHS(10)
     macs: int = MACS(0)
-    batch: int = BATCH(50)
-    queries: int = option(100, "Q", "perturbed forwards for each image and layer", CORE)
+    batch: int = BATCH(25)
+    queries: int = option(8, "Q", "perturbed forwards for each image and layer", CORE)
     learning_rate: float = option(
-        0.5,
+        0.1,
         "R",
         "with {step} normalised the root mean square of a layer's update in weight steps; with "
         "{step} gradient the factor of the scaled gradient",
@@ -58,7 +58,7 @@ class TrainingOptions(Options):
     warmup_epochs: int = WARMUP_EPOCHS(0)
     seed: int = option(1, "S", "seed of everything random in training", CORE)
     mu_weight: int = option(4, "M", "size of a weight perturbation, in weight steps", CORE)
-    mu_node: int = option(4, "M", "size of a node perturbation, in output steps", CORE)
+    mu_node: int = option(2, "M", "size of a node perturbation, in output steps", CORE)
     generator: str = option("philox", "NAME", "random numbers of the perturbations", CORE)
     directions: str = option(
         "rademacher",
@@ -123,9 +123,10 @@ class TrainingOptions(Options):
         CORE,
     )
     rule: str = option(
-        "by_dimension",
+        "pooled",
         "NAME",
-        "which estimator a layer gets; by measurement, the one with the smaller squared error",
+        "which estimator a layer gets; by measurement, the one of weights and nodes with the "
+        "smaller squared error",
         CORE,
     )
     regions: int = option(
@@ -143,7 +144,7 @@ class TrainingOptions(Options):
         CORE,
     )
     head_rate: float = option(
-        1.0,
+        0.1,
         "X",
         "learning rate of a layer whose gradient is exact, as a multiple of {learning_rate}",
         CORE,
@@ -199,12 +200,6 @@ class TrainingOptions(Options):
     align_images: int = ALIGN_IMAGES(1000)
     align_windows: bool = ALIGN_WINDOWS(True)
     align_reliability: bool = ALIGN_RELIABILITY(True)
-    aligned_learning_rate: float = option(
-        0.1,
-        "X",
-        "fraction of the learning rate after an alignment: what is left to learn is finer",
-        Range(0.0, 1.0, low_open=True, why="a fraction of learning_rate"),
-    )
     head_epochs: int = HEAD_EPOCHS(12)
     head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
     calibration_steps: int = option(
@@ -239,7 +234,7 @@ class TrainingOptions(Options):
             raise ValueError(
                 f"rule='pooled' does not go with mu={self.mu!r}, allocation={self.allocation!r}: "
                 "no probe measures regions; use mu='fixed' and allocation='uniform', or "
-                "rule='measured', which chooses between weights and nodes"
+                "rule='measured' or 'by_dimension', which choose between weights and nodes"
             )
         if self.is_measured and self.scope == "model_wise":
             raise ValueError(
@@ -314,6 +309,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     # As printed: sections 3.1 and 3.2, Eq. 8 and 11, section 4.1 for batch, rate and sharing.
     "paper": {
         "batch": 100,
+        "queries": 100,
+        "rule": "by_dimension",
+        "head_rate": 1.0,
         "learning_rate": 0.01,
         "final_learning_rate": 0.0,
         "mu_weight": 1,

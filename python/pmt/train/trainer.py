@@ -93,13 +93,6 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
-    def scheduled_options(self, model: Model) -> TrainingOptions:
-        """Return the options, with the learning rate of a run that begins with an alignment."""
-        if self.preparation.reference(model) is None:
-            return self.options
-        rate = self.options.learning_rate * self.options.aligned_learning_rate
-        return self.options.replace(learning_rate=rate)
-
     def stepper(self, model: Model, samples: int) -> CoreStepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)

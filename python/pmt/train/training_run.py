@@ -86,12 +86,7 @@ class Trainer(ABC):
     def schedule(self, model: Model, samples: int) -> Schedule:
         """Return the schedule of a run on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
-        options = self.scheduled_options(model)
-        return Schedule(options, samples, macs, self.preparation.cost(model, samples).macs)
-
-    def scheduled_options(self, model: Model) -> RunOptions:
-        """Return the options that the schedule of a run on a model is made of."""
-        return self.options
+        return Schedule(self.options, samples, macs, self.preparation.cost(model, samples).macs)
 
     def fit(
         self,
