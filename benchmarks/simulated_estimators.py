@@ -469,8 +469,7 @@ def known_bases(
         return [None] * len(network.layers)
     if a.subspace_of == "clean":
         model = pmt.load(a.model)
-        clean = DataSource(a.data).load("train", model, limit=3 * IMAGES)
-        clean = clean.subset(np.arange(2 * IMAGES, 3 * IMAGES))
+        clean = DataSource(a.data).load("test", model, limit=IMAGES)
         # The labels of images that a network knows have hardly a gradient: others at random do.
         labels = np.random.default_rng(a.seed).integers(0, len(clean.class_names), len(clean))
         network = WatchedNetwork(model, a.layers)

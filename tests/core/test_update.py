@@ -147,7 +147,11 @@ def test_the_shrinkage_makes_the_squared_error_smallest(queries):
     assert np.mean(shrunk) < 0.8 * np.mean(raw)
 
 
-def test_biases_alone_leave_the_weights_and_learn():
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"rule": "by_dimension", "learning_rate": 0.5, "bias_rate": 1.0, "head_rate": 1.0}],
+)
+def test_biases_alone_leave_the_weights_and_learn(changes):
     model = residual_network()
     before = model.copy()
     rng = np.random.default_rng(0)
@@ -155,7 +159,7 @@ def test_biases_alone_leave_the_weights_and_learn():
     images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
     images += (y * 60).astype(np.uint8)[:, None, None, None]
     bright = Dataset(images, y, tuple("abcd"), "brightness")
-    trainer = pmt.methods.trainer("bias_only", epochs=8, batch=20, queries=16)
+    trainer = pmt.methods.trainer("bias_only", epochs=8, batch=20, queries=16, **changes)
     result = trainer.fit(model, bright, valid=bright, progress=False)
     assert result.epochs[-1]["valid_loss"] < 0.85 * result.before["valid_loss"]
     for layer in model.layers:

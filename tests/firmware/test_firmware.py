@@ -214,12 +214,16 @@ def test_layers_of_resnet8_give_the_same_bytes(
     assert used == estimators
 
 
-def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rule", ["pooled", "by_dimension"])
+def test_biases_alone_give_the_same_bytes_with_the_weights_in_flash(
+    tmp_path: Path, rule: str
+) -> None:
     model = residual_network()
     data = random_dataset(model, 12)
     options = pmt.preset(
         "default",
         layers="B1,B2",
+        rule=rule,
         batch=3,
         queries=6,
         train_weights=False,

@@ -31,7 +31,7 @@ Write a project with the core's sources, the model, a board, and card.img: the i
 and every result that the host computed from them. The firmware trains, compares with the host,
 and writes checkpoints to the card. For a run folder the options and the data are the run's, and its
 training goes on from its last step. A board steps in small batches: --batch and --queries are
-4 and 10 unless you give them. The folder's pmt.lock holds all arguments, and the hashes of all
+4 and 8 unless you give them. The folder's pmt.lock holds all arguments, and the hashes of all
 inputs and files: --from writes the same folder again, byte for byte, or says what differs."""
 
 # Arguments that say where to write, and not what.

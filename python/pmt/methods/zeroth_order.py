@@ -31,7 +31,8 @@ _COORDINATES: dict[str, Any] = {
 ZEROTH_ORDER: dict[str, Method] = {
     "default": Method("what measured best here", "this package, docs/reference/algorithm.md"),
     "pooled": Method(
-        "the default without preparation, for networks far from their new data",
+        "the default without preparation, biases and head much faster: for networks far from their "
+        "new data",
         "this package, docs/reference/algorithm.md",
         options=_UNPREPARED,
     ),
@@ -105,7 +106,7 @@ ZEROTH_ORDER: dict[str, Method] = {
         options={"optimizer": "adam"},
     ),
     "bias_only": Method(
-        "biases alone, by perturbing them",
+        "biases alone, by one sign a channel",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
         options={**_UNPREPARED, "train_weights": False},
     ),

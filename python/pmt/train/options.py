@@ -58,7 +58,9 @@ class TrainingOptions(Options):
     warmup_epochs: int = WARMUP_EPOCHS(0)
     seed: int = option(1, "S", "seed of everything random in training", CORE)
     mu_weight: int = option(4, "M", "size of a weight perturbation, in weight steps", CORE)
-    mu_node: int = option(2, "M", "size of a node perturbation, in output steps", CORE)
+    mu_node: int = option(
+        2, "M", "size of a node perturbation, pooled or not, in output steps", CORE
+    )
     generator: str = option("philox", "NAME", "random numbers of the perturbations", CORE)
     directions: str = option(
         "rademacher",
@@ -155,7 +157,9 @@ class TrainingOptions(Options):
         "activation that counts as a layer's nodes in the rule by_dimension",
         CORE,
     )
-    node_ratio: float = option(10.0, "X", "node perturbation where nodes < X * weights", CORE)
+    node_ratio: float = option(
+        10.0, "X", "with {rule} by_dimension, node perturbation where nodes < X * weights", CORE
+    )
     sharing: str = option(
         "per_sample",
         "NAME",

@@ -23,7 +23,7 @@ from pmt.train.run_folder import RunFolder
 __all__ = ["ExportJob", "export_files"]
 
 _HELD_OUT = 100
-_BOARD_SIZES = {"batch": 4, "queries": 10}
+_BOARD_SIZES = {"batch": 4, "queries": 8}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ExportJob:
         Options to start from; by default the run's, or ``"default"``.
     options : dict
         Options that differ from these. A board steps in small batches: ``batch`` and ``queries``
-        are 4 and 10 unless they are given.
+        are 4 and 8 unless they are given.
     select : tuple of str, optional
         Blocks or layers, several joined by ``+``, of which the board chooses the one to train.
     held_out : int, optional
