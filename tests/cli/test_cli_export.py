@@ -76,7 +76,7 @@ def test_a_run_is_exported_with_its_own_options_and_images(files, tmp_path, caps
         main(["export", str(run), "--out", str(firmware), *TARGET, "--steps", "3", "--batch", "5"])
         == 0
     )
-    assert "3 steps of 5 samples, 10 queries, 2 layers" in capsys.readouterr().out
+    assert "3 steps of 5 samples, 8 queries, 2 layers" in capsys.readouterr().out
     exported = pmt.load(firmware / "model" / "model.pmt")
     trained = pmt.load(run)
     assert np.array_equal(exported.core.weights(2), trained.core.weights(2))
