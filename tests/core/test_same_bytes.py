@@ -18,7 +18,7 @@ from pmt import _core
 from pmt.train.options import preset
 
 STEPS = 5
-# What variants leave open, so that no default decides what is tried.
+# Options that variants leave open, written out: no default decides which steps are tried.
 BASE = {
     "rule": "by_dimension",
     "queries": 9,

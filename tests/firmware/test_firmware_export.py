@@ -118,8 +118,8 @@ def test_a_library_has_neither_variables_nor_code_yet(tmp_path: Path) -> None:
 def test_the_work_is_that_of_the_trainer_and_of_its_streams(tmp_path: Path) -> None:
     model = residual_network()
     report = write(tmp_path / "fw", inferences=0)
-    # Of one stream, in which four layers are queried; free nodes are counted before they share a
-    # gradient.
+    # One stream, in which four layers are queried, and run again to count free nodes before these
+    # share a gradient.
     stem, expand, depth, project = 13_824, 8_192, 9_216, 8_192
     restarts = 4 * (stem + (stem + expand) + (stem + expand + depth))
     counting = 4 * stem + 3 * expand + 2 * depth + project

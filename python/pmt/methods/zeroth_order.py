@@ -14,15 +14,15 @@ _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 _AS_PUBLISHED: dict[str, Any] = {"preparation": "none"}
 # Far from their goal, biases and head have more to learn than weights.
 _UNPREPARED: dict[str, Any] = {**_AS_PUBLISHED, "bias_rate": 10.0, "head_rate": 10.0}
+# Steps that suit neither pooled nodes nor a prepared head.
+_LONG_STEPS: dict[str, Any] = {"batch": 50, "learning_rate": 0.5, "head_rate": 1.0}
 _COORDINATES: dict[str, Any] = {
     **_AS_PUBLISHED,
+    **_LONG_STEPS,
     "directions": "coordinate",
     "rule": "weight",
     "baseline": "clean",
     "mu_weight": 1,
-    "batch": 50,
-    "learning_rate": 0.5,
-    "head_rate": 1.0,
     "train_bias": False,
     "optimizer": "momentum",
     "final_learning_rate": 0.0,
@@ -113,12 +113,6 @@ ZEROTH_ORDER: dict[str, Method] = {
     "last_layer": Method(
         "the last linear layer, by its exact gradient",
         "softmax regression on the features of the network",
-        options={
-            **_AS_PUBLISHED,
-            "layers": "head",
-            "batch": 50,
-            "learning_rate": 0.5,
-            "head_rate": 1.0,
-        },
+        options={**_AS_PUBLISHED, **_LONG_STEPS, "layers": "head"},
     ),
 }
