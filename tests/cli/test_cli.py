@@ -191,7 +191,7 @@ BAD_INPUT = {
     ),
     "large batch": (
         TRAIN + "--batch 61",
-        "batch=61 is larger than the training set of 60 samples; use a smaller batch",
+        "batch=61 is larger than the training set of 48 samples; use a smaller batch",
     ),
     "used folder": (
         "train {model} --data {data} --out {data}",

@@ -81,7 +81,7 @@ def test_a_run_is_exported_with_its_own_options_and_images(files, tmp_path, caps
     trained = pmt.load(run)
     assert np.array_equal(exported.core.weights(2), trained.core.weights(2))
     steps = json.loads((firmware / "expected.json").read_text())["steps"]
-    assert [step["step"] for step in steps] == [8, 9, 10]
+    assert [step["step"] for step in steps] == [6, 7, 8]
 
 
 def test_a_folder_of_something_else_is_not_overwritten(files, tmp_path, capsys):

@@ -78,7 +78,7 @@ def test_train(model, data, tmp_path, printed):
     expected = printed("train", model, "--data", data, *NOISE, *options, "--out", there)
     trainer = pmt.methods.trainer("default", layers="B2", epochs=2, batch=10, queries=4, threads=1)
     done = adapt(TrainJob(model, noisy(data), trainer, here, limit=40), progress=False)
-    assert plain(done.to_json()) == {**plain(expected), "model": str(here / "checkpoint.pmt")}
+    assert plain(done.to_json()) == {**plain(expected), "model": str(here / "best.pmt")}
     assert done.run.layers == expected["layers"] == ["depth", "project"]
     assert same_weights(done.run.model, pmt.load(there))
 

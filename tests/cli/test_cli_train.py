@@ -20,10 +20,10 @@ OPTIONS = [
 # As `pmt`, but a checkpoint after every step and a pause in it: time to be killed in mid-epoch.
 SLOW = """
 import sys, time
-import pmt.train.training_run
+import pmt.train.run_loop
 from pmt.cli import main
 from pmt.cli.output import EpochLines
-pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+pmt.train.run_loop._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 fast = EpochLines.after_step
 def slow(self, step, record):
     fast(self, step, record)
@@ -36,6 +36,13 @@ sys.exit(main(sys.argv[1:]))
 @pytest.fixture
 def files(tmp_path):
     return write_model(tmp_path), write_data(tmp_path)
+
+
+NOTES = [
+    "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
+    "CLEAN --out MODEL` adds them",
+    "head not trained alone: it is not among the trained layers",
+]
 
 
 def command(files, out, *more: str) -> list[str]:
@@ -66,21 +73,25 @@ def test_train_reports_every_epoch_and_leaves_a_run(files, tmp_path, capsys):
     )
     assert lines[2] == "layers  B2: depth, project"
     assert lines[3] == (
-        "steps   2 epochs of 6 steps of 10 images, 6 queries for each image and layer"
+        "steps   2 epochs of 4 steps of 10 images, 6 queries for each image and layer"
     )
-    assert (
-        lines[4].strip()
-        == (
-            "epoch  train loss  train acc  test loss  test acc    changed       forwards    seconds"
-        ).strip()
+    assert lines[4] == (
+        "choice  12 of the training images choose the state that is kept (12 forwards each); "
+        "--no-keep-best trains on all"
     )
-    assert [line.split()[0] for line in lines[5:8]] == ["start", "1", "2"]
+    assert lines[5:7] == NOTES
+    assert re.split(" {2,}", lines[7].strip()) == [
+        *("epoch", "train loss", "train acc", "held-out", "test loss", "test acc"),
+        *("changed", "forwards", "GMAC", "seconds"),
+    ]
+    assert [line.split()[0] for line in lines[8:11]] == ["start", "1", "2"]
     assert re.fullmatch(
-        r"accuracy 0\.\d{4} -> 0\.\d{4}, loss \d\.\d{4} -> \d\.\d{4} on the test images", lines[8]
+        r"accuracy 0\.\d{4} -> 0\.\d{4}, loss \d\.\d{4} -> \d\.\d{4} on the test images", lines[11]
     )
-    # 12 steps of 10 images, 6 queries, 2 layers.
-    assert lines[9].startswith("1,440 perturbed forwards, 0.")
-    assert lines[10:] == [f"the model is {run / 'checkpoint.pmt'}"]
+    # 8 steps of 10 images, 6 queries, 2 layers.
+    assert lines[12].startswith("960 perturbed forwards, 0.")
+    assert lines[13].startswith("kept ")
+    assert lines[14:] == [f"the model is {run / 'best.pmt'}"]
     assert (run / "DONE").is_file()
     assert not same_weights(pmt.load(run), pmt.load(files[0]))
 
@@ -90,8 +101,8 @@ def test_train_as_json_is_what_the_run_and_python_say(files, tmp_path, capsys):
     assert main(command(files, run, "--json", "-")) == 0
     figures = json.loads(capsys.readouterr().out)
     assert sorted(figures) == [
-        "after", "before", "epochs", "forwards", "layers", "macs", "model", "options", "seconds",
-        "source",
+        "after", "before", "epochs", "forwards", "held_out", "kept", "layers", "macs", "model",
+        "notes", "options", "phases", "seconds", "source",
     ]  # fmt: skip
     train = pmt.corruptions.corrupt(pmt.datasets.load(files[1]), "gaussian_noise", 5, seed=0)
     test = pmt.corruptions.corrupt(
@@ -107,7 +118,7 @@ def test_train_as_json_is_what_the_run_and_python_say(files, tmp_path, capsys):
     after = model.evaluate(test)
     assert figures["after"] == {"accuracy": after.accuracy, "loss": after.loss}
     assert len(figures["epochs"]) == 2
-    assert figures["forwards"] == 1440
+    assert figures["forwards"] == 960
     assert figures["macs"] == result.epochs[-1]["macs"]
     assert figures["layers"] == ["depth", "project"]
     assert figures["options"]["queries"] == 6
@@ -118,17 +129,17 @@ def test_a_run_killed_in_mid_epoch_ends_with_the_same_bytes(files, tmp_path, cap
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(command(files, whole)) == 0
     process = program(*command(files, killed), code=SLOW)
-    wait_for_steps(process, killed, 8)
+    wait_for_steps(process, killed, 6)
     process.kill()
     process.communicate()
     assert not (killed / "DONE").exists()
     _, step = pmt.RunFolder(killed).load_checkpoint()
-    assert 7 <= step < 12
+    assert 5 <= step < 8
     assert main(["train", "--resume", str(killed)]) == 0
     assert (killed / "checkpoint.pmt").read_bytes() == (whole / "checkpoint.pmt").read_bytes()
     assert (killed / "DONE").is_file()
     printed = capsys.readouterr().out
-    assert [line.split()[0] for line in printed.splitlines()[-6:-3]] == ["start", "1", "2"]
+    assert [line.split()[0] for line in printed.splitlines()[-7:-4]] == ["start", "1", "2"]
 
 
 @pytest.mark.alone
@@ -183,7 +194,7 @@ def test_a_second_process_in_the_same_folder_is_refused(files, tmp_path, capsys)
         )
     _, error = process.communicate()
     assert process.returncode == 0, error
-    assert steps_done(run) == 12
+    assert steps_done(run) == 8
     assert not (tmp_path / "run.lock").exists()
 
 
@@ -199,7 +210,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(files, tmp_path, monkeypatch, cap
     monkeypatch.setattr(os, "replace", full_after_the_first)
     assert main(command(files, run)) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"pmt: error: {run / 'checkpoint.pmt'}: could not write ")
+    assert error.startswith(f"pmt: error: {run / 'best.pmt'}: could not write ")
     assert "No space left on device" in error
     model, step = pmt.RunFolder(run).load_checkpoint()
     assert step == 0

@@ -16,7 +16,7 @@ from pmt.cli import main
 from pmt.research.report import ReportJob, make_report
 from pmt.research.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
 from pmt.research.sweep.tuning import Choice, Trial, edge_line
-from pmt.train import training_run
+from pmt.train import run_loop
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
 TRIALS = 3 * FAIR_RATES
@@ -256,7 +256,7 @@ def test_a_finished_sweep_does_nothing_more_and_names_rates_at_the_edge(swept, c
 
 def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path, monkeypatch):
     _, whole, _ = swept
-    ended, end_epoch = [], training_run._Run._end_epoch
+    ended, end_epoch = [], run_loop.Run._end_epoch
 
     def stop(self):
         ended.append(self)
@@ -265,7 +265,7 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
         end_epoch(self)
 
     job = SweepJob(grid, tmp_path / "out", jobs=1)
-    monkeypatch.setattr(training_run._Run, "_end_epoch", stop)
+    monkeypatch.setattr(run_loop.Run, "_end_epoch", stop)
     with pytest.raises(KeyboardInterrupt):
         run_sweep(job)
     monkeypatch.undo()

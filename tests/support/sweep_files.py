@@ -107,6 +107,8 @@ def left_by(out: Path) -> dict[str, Any]:
         result = json.loads((folder / "result.json").read_text())
         for key in _OF_THE_MOMENT:
             del result[key]
+        for phase in result.get("phases", []):
+            del phase["seconds"]
         models = [p.read_bytes() for p in sorted(folder.glob("*.pmt"))]
         found[folder.name] = result, models, _metrics(folder)
     return found

@@ -28,7 +28,7 @@ def fit(out):
     trainer = pmt.ZOTrainer(
         layers="head", batch=4, epochs=1, queries=2, threads=1, optimizer="momentum"
     )
-    trainer.fit(model, data, valid=data, out=out, progress=False, keep_best=True)
+    trainer.fit(model, data, held_out=data, out=out, progress=False)
 
 def killed_at(number, out):
     child = os.fork()

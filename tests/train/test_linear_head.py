@@ -68,7 +68,13 @@ def test_the_head_gets_the_bytes_of_a_run_on_it(monkeypatch):
     on_features, on_images = pmt.load(MODEL), pmt.load(MODEL)
     data = noisy(130)
     train_head(on_features, data)
-    alike = {"batch": 50, "learning_rate": 0.5, "head_rate": 1.0, "rounding": "nearest"}
+    alike = {
+        "keep_best": False,
+        "batch": 50,
+        "learning_rate": 0.5,
+        "head_rate": 1.0,
+        "rounding": "nearest",
+    }
     plain = options(layers="head", preparation="none", epochs=2, **alike)
     pmt.ZOTrainer(plain).fit(on_images, data, progress=False)
     assert on_features.image() == on_images.image()
@@ -122,7 +128,14 @@ def test_only_a_head_among_the_trained_layers_is_trained_alone(changes, trained)
 def test_the_head_before_training_is_part_of_the_run(tmp_path):
     data, valid = noisy(150), noisy(100, "test", seed=1)
     trainer = pmt.ZOTrainer(
-        options(layers="B1,head", queries=2, epochs=1, learning_rate=0.05, final_learning_rate=1.0)
+        options(
+            layers="B1,head",
+            queries=2,
+            epochs=1,
+            learning_rate=0.05,
+            final_learning_rate=1.0,
+            keep_best=False,
+        )
     )
     start = pmt.load(MODEL)
     whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)

@@ -76,7 +76,13 @@ def test_a_run_takes_its_first_step_from_the_prepared_model(start, prepared, nam
             methods.trainer("preparation_only", **OPTIONS).fit(model, DATA, progress=False)
             assert model.image() == prepared["align+head"]
         trainer = methods.trainer(
-            name, preparation=preparation, epochs=1, batch=60, **OPTIONS, **few_queries(name)
+            name,
+            preparation=preparation,
+            epochs=1,
+            batch=60,
+            keep_best=False,
+            **OPTIONS,
+            **few_queries(name),
         )
         records = []
         trainer.fit(model, DATA, progress=lambda step, record, to=records: to.append(record))

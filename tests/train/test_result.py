@@ -22,8 +22,9 @@ def result() -> pmt.RunResult:
         }
         for epoch in (1, 2)
     ]
-    before = {"valid_loss": 1.0, "valid_accuracy": 0.25}
-    return pmt.RunResult(residual_network(), epochs, before)
+    start = {"phase": "start", "valid_loss": 1.0, "valid_accuracy": 0.25}
+    head = {"phase": "head", "valid_loss": 0.5, "valid_accuracy": 0.5}
+    return pmt.RunResult(residual_network(), epochs, [start, head])
 
 
 def test_the_plot_shows_loss_and_accuracy_from_before_training_on(result):
@@ -36,10 +37,11 @@ def test_the_plot_shows_loss_and_accuracy_from_before_training_on(result):
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
     assert lines == {
         "train loss": [[1, 0.5], [2, 0.25]],
-        "valid loss": [[0, 1.0], [1, 0.4], [2, 0.2]],
+        "valid loss": [[-1, 1.0], [0, 0.5], [1, 0.4], [2, 0.2]],
     }
+    assert [ax.xaxis.get_major_formatter()(x, 0) for x in (-1, 0, 1)] == ["start", "head", "1"]
     accuracy = ax.figure.axes[1]
-    assert accuracy.lines[1].get_xydata().tolist() == [[0, 0.25], [1, 0.7], [2, 0.7]]
+    assert accuracy.lines[1].get_xydata().tolist() == [[-1, 0.25], [0, 0.5], [1, 0.7], [2, 0.7]]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == ["train loss", "valid loss", "train accuracy", "valid accuracy"]
 

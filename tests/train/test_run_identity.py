@@ -119,9 +119,9 @@ def test_a_trainer_of_the_users_own_resumes_and_its_options_are_read(tmp_path):
         Toy(seed=2).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
 
 
-def test_a_run_that_keeps_the_best_is_another(tmp_path):
+def test_a_run_that_chooses_on_given_images_is_another(tmp_path):
     Toy(losses=flat(4)).fit(
-        residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
+        residual_network(), data(), held_out=data(5), out=tmp_path / "run", progress=False
     )
-    with pytest.raises(ValueError, match=r"keep_best: there False, here True$"):
-        Toy().fit(residual_network(), data(), valid=data(5), out=tmp_path / "run", keep_best=True)
+    with pytest.raises(ValueError, match=r"held-out images: there CRC-32 \w+, here none"):
+        Toy().fit(residual_network(), data(), out=tmp_path / "run")

@@ -40,8 +40,7 @@ def run(epochs: int, out: Path) -> None:
     # The first one is the best: whoever looks for it from the end looks through all.
     trainer = Toy(epochs=epochs, losses=[(0.5, 0.9), *flat(epochs)])
     lines = EpochLines(pmt.RunFolder(out), trainer.schedule(model, 8), Output(None))
-    valid = data(5)
-    trainer.fit(model, data(8), valid=valid, out=out, progress=lines.after_step, keep_best=True)
+    trainer.fit(model, data(8), held_out=data(5), out=out, progress=lines.after_step)
     lines.finish()
 
 

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from networks import residual_network
-from toy_trainer import HEAD, Stop, Toy, ToyOptions, data, flat, stop_at
+from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
 from pmt.train.schedule import Schedule
@@ -74,7 +74,7 @@ def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
 
 
 def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
-    monkeypatch.setattr("pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("pmt.train.run_loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
 
     def torn(stepper):
@@ -119,69 +119,6 @@ def test_an_epoch_sums_up_its_steps_by_their_mean_losses(model):
     assert [r["changed"] for r in result.epochs] == [9] * 3
     assert [r["forwards"] for r in result.epochs] == [30, 60, 90]
     assert [r["macs"] for r in result.epochs] == [3000, 6000, 9000]
-
-
-@pytest.mark.parametrize(
-    ("losses", "best"),
-    [
-        ([(2.0, 0.1), (1.5, 0.2), (1.2, 0.3), (1.4, 0.9)], 2),
-        ([(1.0, 0.5), (1.5, 0.6), (1.2, 0.6), (1.4, 0.6)], 0),
-        ([(2.0, 0.1), (1.2, 0.2), (1.2, 0.3), (1.2, 0.3)], 2),
-    ],
-    ids=["by loss", "untrained", "of equal losses by accuracy, then the first"],
-)
-def test_the_best_model_on_held_out_data_is_kept(tmp_path, losses, best):
-    images = {}
-
-    def keep(step, record):
-        images[step / 3] = model.image()
-
-    model = residual_network()
-    images[0] = model.image()
-    valid = data(5)
-    kept = Toy(losses=losses).fit(model, data(), valid=valid, progress=keep, keep_best=True)
-    assert kept.best["epoch"] == best
-    assert kept.best["valid_loss"] == losses[best][0]
-    assert kept.best_model().image() == images[best]
-    assert model.image() == images[3]
-
-    out = tmp_path / "run"
-    run = iter(losses)
-    for stop in (2, 4, 7):
-        with pytest.raises(Stop):
-            Toy(losses=run).fit(
-                residual_network(),
-                data(),
-                valid=valid,
-                out=out,
-                progress=stop_at(stop),
-                keep_best=True,
-            )
-    again = Toy(losses=run).fit(
-        residual_network(), data(), valid=valid, out=out, progress=False, keep_best=True
-    )
-    assert {k: v for k, v in again.best.items() if k != "seconds"} == {
-        k: v for k, v in kept.best.items() if k != "seconds"
-    }
-    assert pmt.load(out / "best.pmt").metadata["training"] == {"step": 3 * best}
-    weights = pmt.Model(images[best]).core.weights(HEAD)
-    assert (again.best_model().core.weights(HEAD) == weights).all()
-    marked = [r["best"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] != "step"]
-    assert len(marked) == 4
-    assert marked[best]
-
-
-def test_the_best_model_needs_held_out_data_and_is_not_there_by_default(tmp_path, model):
-    with pytest.raises(ValueError, match="keep_best=True needs valid="):
-        Toy().fit(model, data(), progress=False, keep_best=True)
-    result = Toy(losses=flat(4)).fit(
-        model, data(), valid=data(5), out=tmp_path / "run", progress=False
-    )
-    assert result.best == {}
-    with pytest.raises(ValueError, match="no best model was kept; use fit"):
-        result.best_model()
-    with pytest.raises(ValueError, match="holds a run with other options or data"):
-        Toy().fit(model, data(), valid=data(5), out=tmp_path / "run", keep_best=True)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +191,7 @@ def test_a_folder_says_what_trains_in_it(tmp_path, model):
     assert (tmp_path / "run" / "config.toml").read_text().splitlines()[1:4] == [
         "[run]",
         'trainer = "toy"',
-        "keep_best = false",
+        "",
     ]
     with pytest.raises(ValueError, match="holds a run with other options or data"):
         pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")

@@ -15,6 +15,7 @@ from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
+from pmt.train.result import shown
 from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import MetricsReader
 from pmt.train.schedule import Schedule
@@ -139,14 +140,16 @@ def stage(name: str) -> Callable[[int, int], None]:
 
 
 _COLUMNS = (
-    ("epoch", "epoch", 5, "{}"),
+    ("epoch", "epoch", 7, "{}"),
     ("train loss", "train_loss", 10, "{:.4f}"),
     ("train acc", "train_accuracy", 9, "{:.4f}"),
+    ("held-out", "held_out_loss", 8, "{:.4f}"),
     ("test loss", "valid_loss", 9, "{:.4f}"),
     ("test acc", "valid_accuracy", 8, "{:.4f}"),
     ("changed", "changed", 9, "{:,}"),
-    ("forwards", "forwards", 13, "{:,}"),
-    ("seconds", "seconds", 9, "{:.1f}"),
+    ("forwards", "forwards", 10, "{:,}"),
+    ("GMAC", "macs", 9, "{:,.1f}"),
+    ("seconds", "seconds", 7, "{:.1f}"),
 )
 
 
@@ -191,7 +194,7 @@ class EpochLines:
 
     def _print_new(self) -> None:
         for record in self.metrics.new():
-            if record["kind"] not in ("start", "epoch"):
+            if record["kind"] not in ("start", "phase", "epoch"):
                 continue
             self.stop()
             if not self.titled:
@@ -203,7 +206,7 @@ class EpochLines:
 def _line(record: dict[str, Any]) -> str:
     cells = []
     for _, key, width, form in _COLUMNS:
-        value = {"epoch": "start", **record}.get(key, "")
+        value = shown(record).get(key, "")
         cells.append((value if isinstance(value, str) else form.format(value)).rjust(width))
     return "  ".join(cells).rstrip()
 

@@ -31,9 +31,10 @@ pmt train MODEL --data DIR [--corruption NAME --severity S] --out RUN [options]
        pmt train --resume RUN"""
 SUMMARY = "adapt a model to data, with forward passes alone"
 DESCRIPTION = """\
-Train layers of a model on the train split. The test split, with another corruption seed, is only
-watched: nothing is chosen on it. Ctrl-C leaves a checkpoint; the same command, or --resume, goes
-on from there, bit for bit."""
+Train layers of a model on the train split. A part of it is held out: the model ends in the state
+that is best on that part, be it the one that it came in. The test split, with another corruption
+seed, is only watched: nothing is chosen on it. Ctrl-C leaves a checkpoint; the same command, or
+--resume, goes on from there, bit for bit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,6 +127,13 @@ def _describe(run: Adaptation, output: Output) -> None:
     if isinstance(options, TrainingOptions):
         queries = f", {options.queries} queries for each image and layer"
     output.text(f"steps   {steps} of {options.batch} images{queries}")
+    if run.held_out:
+        output.text(
+            f"choice  {run.held_out:,} of the training images choose the state that is kept "
+            f"({run.held_out:,} forwards each); --no-keep-best trains on all"
+        )
+    for note in run.trainer.preparation.notes(run.model):
+        output.text(note)
 
 
 def _report(done: AdaptationResult, output: Output) -> None:
@@ -139,5 +147,7 @@ def _report(done: AdaptationResult, output: Output) -> None:
         f"{last['forwards']:,} perturbed forwards, {last['macs'] / 1e9:,.1f} GMAC in all, "
         f"{duration(last['seconds'])}"
     )
-    output.text(f"the model is {done.run.folder.checkpoint}")
+    if verdict := done.result.verdict():
+        output.text(verdict)
+    output.text(f"the model is {done.run.folder.trained}")
     output.figures(done.to_json())

@@ -18,7 +18,8 @@ from pmt.protocol.data_source import DataSource, data_path, model_path
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
 from pmt.train.schedule import Schedule
-from pmt.train.training_run import Progress, Trainer
+from pmt.train.run_loop import Progress
+from pmt.train.training_run import Trainer
 
 __all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
 
@@ -83,7 +84,12 @@ class Adaptation:
     @property
     def schedule(self) -> Schedule:
         """Steps and epochs of the run."""
-        return self.trainer.schedule(self.model, len(self.data))
+        return self.trainer.schedule(self.model, len(self.data) - self.held_out)
+
+    @property
+    def held_out(self) -> int:
+        """Training images that are held out to choose the best state."""
+        return self.trainer.held_out_images(len(self.data))
 
     @property
     def data_source(self) -> DataSource:
@@ -123,8 +129,8 @@ class AdaptationResult:
 
     @property
     def after(self) -> dict[str, float] | None:
-        """Accuracy and loss after training, likewise."""
-        return _measured(self.last)
+        """Accuracy and loss of the model as it was kept, likewise."""
+        return _measured(self.result.after)
 
     @property
     def last(self) -> dict[str, Any]:
@@ -136,11 +142,15 @@ class AdaptationResult:
         return {
             "before": self.before,
             "after": self.after,
+            "phases": self.result.phases,
             "epochs": self.result.epochs,
+            "kept": self.result.kept,
+            "held_out": self.result.held_out,
+            "notes": self.result.notes,
             "forwards": self.last["forwards"],
             "macs": self.last["macs"],
             "seconds": self.last["seconds"],
-            "model": str(self.run.folder.checkpoint),
+            "model": str(self.run.folder.trained),
             "layers": self.run.layers,
             "options": dataclasses.asdict(self.run.trainer.options),
             "source": self.run.source,

@@ -11,9 +11,9 @@ __all__ = ["ZEROTH_ORDER"]
 _PAPER = "Zhao, Li, Young, Zhang: Poor Man's Training on MCUs (arXiv:2411.05873)"
 _DEEPZERO = "Chen et al. 2024: DeepZero (arXiv:2310.02025)"
 # The default's own additions, which methods of others do without.
-_AS_PUBLISHED: dict[str, Any] = {"preparation": "none"}
+_AS_PUBLISHED: dict[str, Any] = {"preparation": "none", "keep_best": False, "backtrack": False}
 # Far from their goal, biases and head have more to learn than weights.
-_UNPREPARED: dict[str, Any] = {**_AS_PUBLISHED, "bias_rate": 10.0, "head_rate": 10.0}
+_UNPREPARED: dict[str, Any] = {"preparation": "none", "bias_rate": 10.0, "head_rate": 10.0}
 # Steps that suit neither pooled nodes nor a prepared head.
 _LONG_STEPS: dict[str, Any] = {"batch": 50, "learning_rate": 0.5, "head_rate": 1.0}
 _COORDINATES: dict[str, Any] = {

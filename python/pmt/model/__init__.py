@@ -1,7 +1,7 @@
 """A model that runs, and how to load one."""
 
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
-from pmt.model.model import Evaluation, ImageScores, Layer, Model
+from pmt.model.model import Evaluation, ImageScores, Layer, Model, scores_of_logits
 
 __all__ = [
     "BUNDLED_MODELS",
@@ -12,4 +12,5 @@ __all__ = [
     "Model",
     "convert",
     "load",
+    "scores_of_logits",
 ]

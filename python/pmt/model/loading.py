@@ -13,7 +13,7 @@ from pmt.formats.reading import check_options
 from pmt.model.model import Model
 from pmt.net.graph import Tensor
 
-__all__ = ["BUNDLED_MODELS", "ConvertedFile", "convert", "load"]
+__all__ = ["BUNDLED_MODELS", "ConvertedFile", "convert", "load", "run_model"]
 
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 
@@ -26,8 +26,8 @@ def load(path: str | Path, **options: Any) -> Model:
     path : str or pathlib.Path
         A ``.pmt``, ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or ``.pkl`` (tiny-training)
         file, a card that a board has trained with (``card.img``, see
-        :func:`pmt.firmware.export.read_card`), a run folder (its checkpoint is read), or the name
-        of a bundled model:
+        :func:`pmt.firmware.export.read_card`), a run folder (of a finished run the state that was
+        kept, else the checkpoint), or the name of a bundled model:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
     **options
         Options of the importer: ``classes`` and ``resolution`` of a ``.pkl``, ``input_mean`` and
@@ -52,7 +52,7 @@ def load(path: str | Path, **options: Any) -> Model:
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
     if path.is_dir():
-        path = path / "checkpoint.pmt"
+        path = run_model(path)
         if not path.is_file():
             raise FileNotFoundError(
                 f"path={str(path.parent)!r}: the folder holds no checkpoint.pmt; give a model "
@@ -74,6 +74,12 @@ def load(path: str | Path, **options: Any) -> Model:
         return Model.from_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def run_model(folder: Path) -> Path:
+    """Return the model of a run folder: the best state of a finished run, if it was kept."""
+    best = folder / "best.pmt"
+    return best if (folder / "DONE").is_file() and best.is_file() else folder / "checkpoint.pmt"
 
 
 class ConvertedFile(NamedTuple):

@@ -20,7 +20,7 @@ from pmt.datasets import Dataset
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
-__all__ = ["Evaluation", "ImageScores", "Layer", "Model"]
+__all__ = ["Evaluation", "ImageScores", "Layer", "Model", "scores_of_logits"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,18 @@ class ImageScores:
 
     losses: npt.NDArray[np.float64]
     correct: npt.NDArray[np.bool_]
+
+    def evaluation(self) -> Evaluation:
+        """Return their means."""
+        n = len(self.losses)
+        return Evaluation(int(self.correct.sum()) / n, float(self.losses.sum()) / n, n)
+
+
+def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
+    """Score logits (N, classes) against labels (N,)."""
+    labels = np.ascontiguousarray(labels)
+    losses, _ = _core.cross_entropy(logits, labels)
+    return ImageScores(losses / float(_core.LOSS_ONE), logits.argmax(axis=1) == labels)
 
 
 @dataclass(frozen=True)
@@ -316,19 +328,12 @@ class Model:
 
     def evaluate(self, dataset: Dataset, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set."""
-        self.check_classes(dataset)
-        logits = self.logits(dataset.images, threads=threads)
-        losses, correct = _core.cross_entropy(logits, np.ascontiguousarray(dataset.labels))
-        n = len(dataset)
-        return Evaluation(correct / n, float(losses.sum(dtype=np.int64)) / _core.LOSS_ONE / n, n)
+        return self.score_images(dataset, threads=threads).evaluation()
 
     def score_images(self, dataset: Dataset, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means."""
         self.check_classes(dataset)
-        logits = self.logits(dataset.images, threads=threads)
-        labels = np.ascontiguousarray(dataset.labels)
-        losses, _ = _core.cross_entropy(logits, labels)
-        return ImageScores(losses / float(_core.LOSS_ONE), logits.argmax(axis=1) == labels)
+        return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
+from pmt.train.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.option_fields import (
     CORE,
     Options,
@@ -206,6 +207,9 @@ class TrainingOptions(Options):
     align_reliability: bool = ALIGN_RELIABILITY(True)
     head_epochs: int = HEAD_EPOCHS(12)
     head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
+    keep_best: bool = KEEP_BEST(True)
+    held_out_share: float = HELD_OUT_SHARE(0.2)
+    backtrack: bool = BACKTRACK(True)
     calibration_steps: int = option(
         20,
         "N",
@@ -329,6 +333,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rounding": "nearest",
         "step": "gradient",
         "preparation": "none",
+        "keep_best": False,
+        "backtrack": False,
     },
 }
 

@@ -6,6 +6,8 @@ leave the same bytes whichever trainer it is, so that methods compare from one s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, cast
 
@@ -28,6 +30,7 @@ __all__ = [
     "HEAD_LEARNING_RATE",
     "PREPARATION",
     "PREPARATIONS",
+    "Phase",
     "Preparation",
     "PreparationOptions",
     "without_head",
@@ -102,6 +105,26 @@ class PreparationOptions(Protocol):
         """Learning rate of the head alone."""
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A phase of a preparation.
+
+    Attributes
+    ----------
+    name : {"aligned", "head"}
+        The state that it leaves the model in.
+    macs : int
+        Its multiply-accumulates.
+    run : callable
+        Takes the model, which it changes in place, and the training images. Ctrl-C may leave the
+        model changed in part.
+    """
+
+    name: str
+    macs: int
+    run: Callable[[Model, Dataset], None]
+
+
 class Preparation:
     """The preparation of a run.
 
@@ -123,28 +146,48 @@ class Preparation:
         """Return the statistics that a model is aligned to; None where it is not aligned."""
         return stored_statistics(model) if "align" in self.name else None
 
-    def cost(self, model: Model, samples: int) -> Cost:
-        """Count the work on so many training samples, in which no forward is perturbed."""
-        macs = 0
+    def phases(self, model: Model, samples: int) -> list[Phase]:
+        """Return the phases for a model and so many training samples, in their order."""
+        phases = []
         statistics = self.reference(model)
         if statistics is not None:
-            macs += alignment_cost(
+            windows = self.options.align_windows and bool(statistics.windows)
+            cost = alignment_cost(
                 model,
                 min(self.options.align_images, samples),
-                windows=self.options.align_windows and bool(statistics.windows),
+                windows=windows,
                 reliability=self.options.align_reliability,
-            ).macs
+            )
+            phases.append(Phase("aligned", cost.macs, self._align))
         if self._trains_head(model):
-            macs += self.head.macs(model, samples)
-        return Cost(0, macs)
+            phases.append(Phase("head", self.head.macs(model, samples), self._train_head))
+        return phases
+
+    def notes(self, model: Model) -> list[str]:
+        """Return why a phase that the options name is left out, a line each."""
+        notes = []
+        if "align" in self.name and self.reference(model) is None:
+            notes.append(
+                "not aligned: the model holds no statistics of clean images; "
+                "`pmt statistics MODEL --data CLEAN --out MODEL` adds them"
+            )
+        if "head" in self.name and not self._trains_head(model):
+            trained = (model.core.op_count - 1) in model.select_layers(self.options.layers)
+            why = "it is not linear" if trained else "it is not among the trained layers"
+            notes.append(f"head not trained alone: {why}")
+        return notes
+
+    def cost(self, model: Model, samples: int) -> Cost:
+        """Count the work on so many training samples, in which no forward is perturbed."""
+        return Cost(0, sum(phase.macs for phase in self.phases(model, samples)))
 
     def apply(self, model: Model, data: Dataset) -> None:
         """Prepare a model in place; Ctrl-C may leave it aligned in part."""
-        statistics = self.reference(model)
-        if statistics is not None:
-            self._align(model, data, statistics)
-        if self._trains_head(model):
-            self.head.run(model, data, threads=self.threads)
+        for phase in self.phases(model, len(data)):
+            phase.run(model, data)
+
+    def _train_head(self, model: Model, data: Dataset) -> None:
+        self.head.run(model, data, threads=self.threads)
 
     @property
     def head(self) -> HeadTraining:
@@ -152,7 +195,9 @@ class Preparation:
         options = self.options
         return HeadTraining(options.head_epochs, options.head_learning_rate, options.seed)
 
-    def _align(self, model: Model, data: Dataset, statistics: CleanStatistics) -> None:
+    def _align(self, model: Model, data: Dataset) -> None:
+        statistics = self.reference(model)
+        assert statistics is not None
         samples = len(data.images)
         count = min(self.options.align_images, samples)
         order = np.random.default_rng([self.options.seed, _ALIGNMENT]).permutation(samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,21 @@ from pmt.model import Model
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RunResult"]
+__all__ = ["RunResult", "shown"]
+
+_VALID = ("valid_loss", "valid_accuracy")
+_STATES = {"aligned": "the aligned model", "head": "the model with its head trained"}
 
 _COLUMNS = (
     ("epoch", "epoch", "{}"),
     ("train loss", "train_loss", "{:.4f}"),
     ("train acc", "train_accuracy", "{:.3f}"),
+    ("held-out", "held_out_loss", "{:.4f}"),
     ("valid loss", "valid_loss", "{:.4f}"),
     ("valid acc", "valid_accuracy", "{:.3f}"),
     ("changed", "changed", "{:d}"),
     ("forwards", "forwards", "{:d}"),
+    ("GMAC", "macs", "{:.1f}"),
     ("seconds", "seconds", "{:.1f}"),
 )
 
@@ -33,64 +39,84 @@ class RunResult:
     Attributes
     ----------
     model : Model
-        The trained model.
+        The trained model, in the state that was kept.
     epochs : list of dict
         One record an epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
         one), ``train_loss`` and ``train_accuracy`` (before each step's
         update, over the epoch), ``valid_loss`` and ``valid_accuracy`` (where validation data was
-        given), ``changed`` weights, ``forwards`` (perturbed forwards so far, of a suffix of the
-        network each), ``macs`` (of all forwards so far), ``seconds``.
-    before : dict
-        ``valid_loss`` and ``valid_accuracy`` before training, if they were measured.
+        given), ``held_out_loss`` and ``held_out_accuracy`` (where images choose the best state),
+        ``changed`` weights, ``forwards`` (perturbed forwards so far, of a suffix of the network
+        each), ``macs`` (of all forwards so far), ``seconds``; ``taken_back``, true where the epoch
+        was worse than the best state and the run went back to that.
+    phases : list of dict
+        The records of the states before the first step, as far as there are any: ``phase`` is
+        ``"start"`` (the model as it came), ``"aligned"`` or ``"head"`` (its head trained alone);
+        the other entries are those of epochs.
+    kept : dict
+        The record of the state that was kept, a phase or an epoch; empty where the model ends
+        with the last step.
+    held_out : int
+        Training images that were held out to choose it.
+    notes : list of str
+        Phases that the options name and that were left out, and why.
     folder : pathlib.Path or None
         The run folder.
-    best : dict
-        With ``keep_best=True`` the record of the best epoch, ``epoch`` 0 for the untrained model.
-    best_image : bytes or None
-        The model of that epoch, see :meth:`best_model`.
     """
 
     model: Model
     epochs: list[dict[str, Any]]
-    before: dict[str, float] = field(default_factory=dict)
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[str, Any] = field(default_factory=dict)
+    held_out: int = 0
+    notes: list[str] = field(default_factory=list)
     folder: Path | None = None
-    best: dict[str, Any] = field(default_factory=dict)
-    best_image: bytes | None = None
 
-    def best_model(self) -> Model:
-        """Return the model with the least loss on the held-out data.
+    @property
+    def before(self) -> dict[str, float]:
+        """``valid_loss`` and ``valid_accuracy`` before training, if they were measured."""
+        start = next((phase for phase in self.phases if phase.get("phase") == "start"), {})
+        return {name: start[name] for name in _VALID if name in start}
 
-        Raises
-        ------
-        ValueError
-            If the run did not keep it.
-        """
-        if self.best_image is None:
-            raise ValueError("no best model was kept; use fit(..., valid=..., keep_best=True)")
-        return Model(self.best_image)
+    @property
+    def after(self) -> dict[str, float]:
+        """The same of the model as it is now."""
+        last = [*self.phases, *self.epochs][-1:] or [{}]
+        record = self.kept or last[0]
+        return {name: record[name] for name in _VALID if name in record}
+
+    def verdict(self) -> str:
+        """Return which state was kept, in a line; empty where the model ends with the last step."""
+        if not self.kept:
+            return ""
+        images = f"the {self.held_out:,} held-out images"
+        if self.kept.get("phase") == "start":
+            return (
+                f"kept the model as it was: on {images} nothing was better by more than one "
+                "standard error"
+            )
+        state = self.kept.get("epoch")
+        name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
+        return f"kept {name}, the best on {images}"
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
-        columns = [c for c in _COLUMNS if any(c[1] in record for record in self.epochs)]
-        start = [{"epoch": "start", **self.before}] if self.before else []
+        records = [*self.phases, *self.epochs]
+        columns = [c for c in _COLUMNS if any(c[1] in record for record in records)]
 
         def cell(record: dict[str, Any], key: str, form: str) -> str:
-            value = record.get(key, "-")
+            value = shown(record).get(key, "-")
             return value if isinstance(value, str) else form.format(value)
 
-        rows = [
-            [cell(record, key, form) for _, key, form in columns]
-            for record in [*start, *self.epochs]
-        ]
+        rows = [[cell(record, key, form) for _, key, form in columns] for record in records]
         return [title for title, _, _ in columns], rows
 
     def __str__(self) -> str:
         titles, rows = self._rows()
         widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
-        lines = [titles, *rows]
-        return "\n".join(
+        lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in lines
-        )
+            for line in [titles, *rows]
+        ]
+        return "\n".join([*lines, *self.notes, *filter(None, [self.verdict()])])
 
     __repr__ = __str__
 
@@ -100,7 +126,9 @@ class RunResult:
         body = "".join(
             "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        lines = [*self.notes, *filter(None, [self.verdict()])]
+        return table + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot loss (left axis) and accuracy (right axis) over epochs.
@@ -125,19 +153,18 @@ class RunResult:
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
         right = ax.twinx()
-        for name, style in (("train", "--"), ("valid", "-")):
-            records = [r for r in self.epochs if f"{name}_loss" in r]
-            if not records:
+        records = [*self.phases, *self.epochs]
+        first = 1 - len(self.phases)
+        places = [*range(first, 1), *(epoch["epoch"] for epoch in self.epochs)]
+        for name, style in (("train", "--"), ("held_out", ":"), ("valid", "-")):
+            chosen = [(x, r) for x, r in zip(places, records, strict=True) if f"{name}_loss" in r]
+            if not chosen:
                 continue
-            x = [r["epoch"] for r in records]
-            loss = [r[f"{name}_loss"] for r in records]
-            accuracy = [r[f"{name}_accuracy"] for r in records]
-            if name == "valid" and self.before:
-                x = [0, *x]
-                loss = [self.before["valid_loss"], *loss]
-                accuracy = [self.before["valid_accuracy"], *accuracy]
-            ax.plot(x, loss, style, color="tab:blue", marker=".", label=f"{name} loss")
-            right.plot(x, accuracy, style, color="tab:orange", marker=".", label=f"{name} accuracy")
+            x = [place for place, _ in chosen]
+            for axes, what, color in ((ax, "loss", "tab:blue"), (right, "accuracy", "tab:orange")):
+                y = [record[f"{name}_{what}"] for _, record in chosen]
+                label = f"{name.replace('_', '-')} {what}"
+                axes.plot(x, y, style, color=color, marker=".", label=label)
         ax.set_xlabel("epoch")
         ax.set_ylabel("cross-entropy (nats)", color="tab:blue")
         ax.set_ylim(bottom=0)
@@ -148,9 +175,23 @@ class RunResult:
             handles=handles,
             loc="upper center",
             bbox_to_anchor=(0.5, -0.16),
-            ncols=4,
+            ncols=3,
             fontsize="small",
             frameon=False,
         )
+        names = [phase.get("phase", "start") for phase in self.phases]
+
+        def tick(x: float, _: int) -> str:
+            state = round(x) - first
+            return names[state] if 0 <= state < len(names) else f"{x:g}"
+
         ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+        ax.xaxis.set_major_formatter(ticker.FuncFormatter(tick))
         return ax
+
+
+def shown(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of a phase or an epoch as tables show it: a state, and work in GMAC."""
+    state = record.get("epoch", record.get("phase", "start"))
+    work = {"macs": record["macs"] / 1e9} if "macs" in record else {}
+    return {**record, "epoch": state, **work}

@@ -25,6 +25,8 @@ _CONTENTS = {
     "train_labels_crc32": "training labels",
     "valid_images_crc32": "validation images",
     "valid_labels_crc32": "validation labels",
+    "held_out_images_crc32": "held-out images",
+    "held_out_labels_crc32": "held-out labels",
 }
 
 
@@ -48,15 +50,12 @@ class RunConfig:
         CRC-32 of the model before training and of the data, see :func:`contents_of`.
     trainer : str
         Kind of trainer that the options are of.
-    keep_best : bool
-        Whether the run keeps the model that is best on held-out data.
     """
 
     options: RunOptions
     source: Mapping[str, Any] = field(default_factory=dict)
     contents: Mapping[str, int] = field(default_factory=dict)
     trainer: str = "zeroth_order"
-    keep_best: bool = False
 
     def differences(self, here: RunConfig) -> list[str]:
         """Return the differences from another run of the same trainer, each as a few words."""
@@ -72,7 +71,7 @@ class RunConfig:
         """Return the text of ``config.toml``."""
         lines = ["# Written by pmt; `pmt train --resume` reads it."]
         tables = {
-            "run": {"trainer": self.trainer, "keep_best": self.keep_best},
+            "run": {"trainer": self.trainer},
             "source": self.source,
             "contents": self.contents,
             "options": dataclasses.asdict(self.options),
@@ -90,15 +89,12 @@ class RunConfig:
         A ValueError says that it is damaged, or its trainer unknown.
         """
         tables = _read_tables(path)
-        run = tables.get("run", {})
-        trainer = run.get("trainer", "zeroth_order")
+        trainer = tables.get("run", {}).get("trainer", "zeroth_order")
         try:
             made = (options or _options_class(trainer))(**tables["options"])
         except (ValueError, TypeError) as error:
             raise _damaged(path, str(error)) from error
-        contents = tables.get("contents", {})
-        keep_best = bool(run.get("keep_best", False))
-        return cls(made, tables["source"], contents, trainer, keep_best)
+        return cls(made, tables["source"], tables.get("contents", {}), trainer)
 
     @staticmethod
     def read_trainer(path: Path) -> str:
@@ -111,19 +107,23 @@ def register_options(trainer: str, options: Callable[[], type[Any]]) -> None:
     _OPTIONS[trainer] = options
 
 
-def contents_of(model: Model, data: Dataset, valid: Dataset | None) -> dict[str, int]:
-    """Return the CRC-32 of a model's image, and of all images and labels as they are trained on.
+def contents_of(
+    model: Model, data: Dataset, valid: Dataset | None, held_out: Dataset | None = None
+) -> dict[str, int]:
+    """Return the CRC-32 of a model's image, and of all images and labels that a run is given.
 
     Corruption and split are in them. A gigabyte of images takes well under a second.
     """
-    numbers = [_core.crc32(model.image()), *checksums(data)]
-    if valid is not None:
-        numbers += checksums(valid)
-    return dict(zip(_CONTENTS, numbers, strict=False))
+    contents = {"model_crc32": _core.crc32(model.image())}
+    for name, images in (("train", data), ("valid", valid), ("held_out", held_out)):
+        if images is not None:
+            pixels, labels = checksums(images)
+            contents.update({f"{name}_images_crc32": pixels, f"{name}_labels_crc32": labels})
+    return contents
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    shown = {"keep_best": repr(config.keep_best)}
+    shown = {}
     for key, value in dataclasses.asdict(config.options).items():
         shown[f"option {key}"] = repr(value)
     return {**shown, **{f"source {key}": repr(value) for key, value in config.source.items()}}

@@ -27,6 +27,7 @@ from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.npz import npz_bytes
 from pmt.model import Model
+from pmt.model.loading import run_model
 from pmt.train.run_config import RunConfig, RunOptions
 from pmt.train.run_lock import RunLock
 from pmt.train.run_metrics import Metrics
@@ -69,6 +70,11 @@ class RunFolder:
     def best(self) -> Path:
         """The model that was best on held-out data."""
         return self.path / "best.pmt"
+
+    @property
+    def trained(self) -> Path:
+        """The model that a user takes: the best state of a finished run, if it was kept."""
+        return run_model(self.path)
 
     @property
     def metrics(self) -> Path:

@@ -18,24 +18,27 @@ __all__ = ["Metrics", "MetricsReader", "RunHistory"]
 _WHOLE = ("step", "correct", "loss_sum", "changed", "forwards", "macs")
 _NUMBERS = (
     "epoch", "seconds", "loss", "train_loss", "train_accuracy", "valid_loss", "valid_accuracy",
+    "held_out_loss", "held_out_accuracy",
 )  # fmt: skip
 _NEEDED = {
-    "start": ("valid_loss", "valid_accuracy"),
+    "phase": ("phase", "macs", "seconds"),
     "step": ("loss", "correct", "changed", "seconds"),
     "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
 }
 
 
 class RunHistory:
-    """Adds up the work of a run, from its preparation and that of steps whose record says none."""
+    """Adds up the work of a run: of its phases, and of steps, also those whose record says none."""
 
-    def __init__(self, step_cost: Cost, preparation: Cost) -> None:
+    def __init__(self, step_cost: Cost) -> None:
         self.step_cost = step_cost
         self.records: list[dict[str, Any]] = []
         self.best: dict[str, Any] | None = None  # the last one marked so
+        self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
+        self.steps_back = 0  # epochs that were taken back
         self.recorded_to = -1  # steps before the end of the last epoch that is recorded
-        self._forwards = preparation.forwards
-        self._macs = preparation.macs
+        self._forwards = 0
+        self._macs = 0
         self._seconds = 0.0
         self._epoch: list[dict[str, Any]] = []  # the steps after it
 
@@ -44,18 +47,29 @@ class RunHistory:
         self.records.append(record)
         if record.get("best"):
             self.best = record
+        if record["kind"] != "step":
+            self.last_state = record
+        self.steps_back += bool(record.get("taken_back"))
         if record["kind"] == "step":
             self._epoch.append(record)
             self._forwards += record.get("forwards", self.step_cost.forwards)
             self._macs += record.get("macs", self.step_cost.macs)
             self._seconds += record["seconds"]
+        elif record["kind"] == "phase":
+            self._macs = record["macs"]
+            self._seconds = record["seconds"]
         elif record["kind"] == "epoch":
             self.recorded_to = record["step"] + 1
             self._epoch = []
 
-    def of_kind(self, kind: str) -> list[dict[str, Any]]:
-        """Return the records of a kind."""
-        return [record for record in self.records if record["kind"] == kind]
+    def of_kind(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the records of some kinds."""
+        return [record for record in self.records if record["kind"] in kinds]
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """The records of the states before the first step."""
+        return self.of_kind("start", "phase")
 
     def training_figures(self, batch: int) -> dict[str, float]:
         """Return mean loss and accuracy over the samples of the present epoch, if it has any."""
@@ -68,13 +82,16 @@ class RunHistory:
             "train_accuracy": correct / seen,
         }
 
-    def totals(self) -> dict[str, Any]:
-        """Return the weights changed in the present epoch, and what the run has taken so far."""
+    def totals(self, seconds: float = 0.0, macs: int = 0) -> dict[str, Any]:
+        """Return the weights changed in the present epoch, and what the run has taken so far.
+
+        Time and work that no record has yet are added.
+        """
         return {
             "changed": sum(r["changed"] for r in self._epoch),
             "forwards": self._forwards,
-            "macs": self._macs,
-            "seconds": round(self._seconds, 2),
+            "macs": self._macs + macs,
+            "seconds": round(self._seconds + seconds, 2),
         }
 
 

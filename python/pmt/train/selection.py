@@ -251,6 +251,7 @@ def _plans(
                 macs=0,
                 seed=seed,
                 preparation=without_head(options.preparation),
+                keep_best=False,  # the held-out images compare the candidates' last steps
             )
             made.append(_Plan(name, ZOTrainer(changed, threads=threads)))
     return made

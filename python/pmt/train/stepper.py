@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.model import Evaluation, Model
+from pmt.model import ImageScores, Model
 from pmt.train.costs.work import Work, zeroth_order_work
 from pmt.train.layer_settings import (
     describe_layers,
@@ -96,9 +96,13 @@ class Stepper(ABC):
         """Return the entries of an epoch's record about the settings now in force."""
         return {}
 
-    def evaluate(self, model: Model, data: Dataset, threads: int) -> Evaluation:
+    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the state less what earlier steps left to later ones."""
+        return self.state()
+
+    def score_images(self, model: Model, data: Dataset, threads: int) -> ImageScores:
         """Measure the trained network; by default the int8 model itself."""
-        return model.evaluate(data, threads=threads)
+        return model.score_images(data, threads=threads)
 
 
 class CoreStepper(Stepper):
@@ -161,6 +165,13 @@ class CoreStepper(Stepper):
         values = self.core.optimizer_state()
         if values.size:
             state["update"] = values
+        return state
+
+    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the state with the optimizer's as it is before the first step."""
+        state = self.state()
+        if "update" in state:
+            state["update"] = np.zeros_like(state["update"])
         return state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from pmt.train.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.option_fields import Options, Range, Words, document_options, option
 from pmt.train.preparation import (
     ALIGN_IMAGES,
@@ -93,12 +94,19 @@ class BackpropOptions(Options):
     align_reliability: bool = ALIGN_RELIABILITY(True)
     head_epochs: int = HEAD_EPOCHS(12)
     head_learning_rate: float = HEAD_LEARNING_RATE(0.5)
+    keep_best: bool = KEEP_BEST(False)
+    held_out_share: float = HELD_OUT_SHARE(0.2)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train_weights and not self.train_bias:
             raise ValueError(
                 "train_weights=False and train_bias=False leave nothing to train; turn one on"
+            )
+        if self.keep_best and self.arithmetic == "float32":
+            raise ValueError(
+                "keep_best=True does not go with arithmetic='float32': a .pmt holds no float "
+                "network; use arithmetic='int8', or keep_best=False, which ends with the last step"
             )
 
 

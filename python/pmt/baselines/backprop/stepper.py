@@ -17,7 +17,7 @@ from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.torch_package import tensor_of, torch
 from pmt.datasets import Dataset
-from pmt.model import Evaluation, Model
+from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.train.stepper import Stepper, batch_figures
 
 __all__ = ["BackpropStepper"]
@@ -65,18 +65,15 @@ class BackpropStepper(Stepper):
         """Restore a state of :meth:`state`."""
         self.descent.load_state(state)
 
-    def evaluate(self, model: Model, data: Dataset, threads: int) -> Evaluation:
+    def score_images(self, model: Model, data: Dataset, threads: int) -> ImageScores:
         """Measure the network that is trained: the int8 model, or the float network."""
         if not self.floats:
-            return super().evaluate(model, data, threads)
+            return super().score_images(model, data, threads)
         parts = [
             self._float_logits(model.prepare(data.images[first : first + _IMAGES_AT_ONCE]))
             for first in range(0, len(data), _IMAGES_AT_ONCE)
         ]
-        labels = np.ascontiguousarray(data.labels)
-        losses, correct = _core.cross_entropy(np.concatenate(parts), labels)
-        loss: float = batch_figures(losses, correct)["loss"]
-        return Evaluation(correct / len(data), loss, len(data))
+        return scores_of_logits(np.concatenate(parts), data.labels)
 
     def _gradients(
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]

@@ -96,6 +96,11 @@ class BackpropTrainer(Trainer):
         count = samples if samples is not None else self.options.batch
         return backward_work(model, self.scheme(model)).cost(count)
 
+    @property
+    def trains_floats(self) -> bool:
+        """Whether the float network is what is trained."""
+        return self.options.arithmetic == "float32"
+
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples.
 

@@ -207,7 +207,10 @@ def _read_source(
     options = folder.read_config()[0]
     if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
         return model, None, 0, False, None
-    return model, options, step, folder.is_prepared(model), folder.load_state(model).get("update")
+    prepared, state = folder.is_prepared(model), folder.load_state(model).get("update")
+    if folder.trained != folder.checkpoint:  # the best state: what the optimizer kept is not its
+        model, state = Model(folder.trained.read_bytes()), None
+    return model, options, step, prepared, state
 
 
 def _learning_rates(

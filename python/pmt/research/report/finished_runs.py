@@ -90,8 +90,12 @@ class FinishedRun:
         """Return MACs and loss on the held-out images after every epoch, 0 MACs first."""
         points = []
         for record in RunFolder(self.folder).read_metrics():
-            if record["kind"] in ("start", "epoch") and "valid_loss" in record:
-                points.append((int(record.get("macs", 0)), float(record["valid_loss"])))
+            if record["kind"] not in ("start", "phase", "epoch"):
+                continue
+            # Runs of earlier versions have the held-out images as those to watch.
+            loss = record.get("held_out_loss", record.get("valid_loss"))
+            if loss is not None:
+                points.append((int(record.get("macs", 0)), float(loss)))
         return points
 
     def _measured(self, metric: str) -> tuple[Mapping[str, Any] | None, str]:

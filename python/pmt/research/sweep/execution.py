@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pmt import _core, methods
 from pmt._util import atomic_file
 from pmt.datasets import Dataset
-from pmt.model import Evaluation, Model
+from pmt.model import ImageScores, Model
 from pmt.model.loading import load
 from pmt.protocol import Split
 from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
@@ -84,13 +84,12 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         result = trainer.fit(
             model,
             at_size(images.train, model),
-            valid=at_size(images.held_out, model) if images.held_out is not None else None,
+            held_out=at_size(images.held_out, model) if images.held_out is not None else None,
             out=run,
             source=spec.source(),
             progress=False,
-            keep_best=True,
         )
-        training = _training(result, result.epochs[-1] if _in_floats(trainer) else result.best)
+        training = _training(result)
         after = _tested(trainer, result, run, images, parts)
         run.lock.check()
     record = {
@@ -127,14 +126,17 @@ def _check_model(spec: RunSpec, model: Model) -> None:
         )
 
 
-def _training(result: RunResult, tested: Mapping[str, Any]) -> dict[str, Any]:
+def _training(result: RunResult) -> dict[str, Any]:
     last = result.epochs[-1]
+    kept = result.kept or last
     return {
         "macs": last["macs"],
         "forwards": last["forwards"],
         "steps": last["step"] + 1,
         "train_seconds": last["seconds"],
-        "chosen_epoch": tested["epoch"],
+        "chosen_epoch": kept.get("epoch", 0),
+        "chosen_state": kept.get("phase", "epoch"),
+        "phases": result.phases,
         "epochs": last["epoch"],
     }
 
@@ -150,8 +152,8 @@ def _tested(
 
     A ``.pmt`` holds int8 weights alone: the best float network is not kept, only the last one.
     """
-    if not _in_floats(trainer):
-        return _measured(result.best_model(), parts, trainer.threads)
+    if not trainer.trains_floats:
+        return _measured(result.model, parts, trainer.threads)
     saved, _ = run.load_checkpoint()
     # The run's own options: some trainers add to theirs what they chose by the data.
     made: Any = type(trainer)
@@ -159,15 +161,11 @@ def _tested(
     stepper = again.stepper(result.model, len(images.train))
     stepper.load_state(run.load_state(saved))
 
-    def evaluate(part: Dataset) -> Evaluation:
-        found: Evaluation = stepper.evaluate(result.model, part, trainer.threads)
+    def score(part: Dataset) -> ImageScores:
+        found: ImageScores = stepper.score_images(result.model, part, trainer.threads)
         return found
 
-    return {name: measure_with(evaluate, result.model, data) for name, data in parts.items()}
-
-
-def _in_floats(trainer: Trainer) -> bool:
-    return getattr(trainer.options, "arithmetic", "int8") == "float32"
+    return {name: measure_with(score, result.model, data) for name, data in parts.items()}
 
 
 # Data of the last run of this process. Runs of one corruption follow each other.

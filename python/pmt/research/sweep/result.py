@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt import _core
 from pmt._util.parsing import parse_json
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
-from pmt.model import Evaluation, Model
+from pmt.model import ImageScores, Model
 from pmt.research.sweep.run_data import at_size
 
 __all__ = ["RESULT", "Measured", "measure", "measure_with", "pack", "read_result", "unpack"]
@@ -109,28 +108,16 @@ def measure(model: Model, data: Dataset, *, threads: int = 0) -> Measured:
 
     Accuracy and loss are those of :meth:`pmt.Model.evaluate`, with any number of threads.
     """
-    loss, right = 0, []
-    for part in _chunks(model, data):
-        outputs = model.logits(part.images, threads=threads)
-        labels = np.ascontiguousarray(part.labels)
-        losses, _ = _core.cross_entropy(outputs, labels)
-        loss += int(losses.sum(dtype=np.int64))
-        right.append(outputs.argmax(axis=1) == labels)
-    found, n = np.concatenate(right), len(data)
-    mean = loss / _core.LOSS_ONE / n
-    return Measured(int(found.sum()) / n, mean, n, checksum(data), found)
+    return measure_with(lambda part: model.score_images(part, threads=threads), model, data)
 
 
-def measure_with(
-    evaluate: Callable[[Dataset], Evaluation], model: Model, data: Dataset
-) -> Measured:
-    """As :func:`measure`, with what evaluates a network that is not the int8 model."""
-    correct, loss = 0, 0.0
-    for part in _chunks(model, data):
-        found = evaluate(part)
-        correct += round(found.accuracy * found.n)
-        loss += found.loss * found.n
-    return Measured(correct / len(data), loss / len(data), len(data), checksum(data))
+def measure_with(score: Callable[[Dataset], ImageScores], model: Model, data: Dataset) -> Measured:
+    """As :func:`measure`, with what scores a network that is not the int8 model."""
+    scores = [score(part) for part in _chunks(model, data)]
+    losses = np.concatenate([one.losses for one in scores])
+    correct = np.concatenate([one.correct for one in scores])
+    mean = ImageScores(losses, correct).evaluation()
+    return Measured(mean.accuracy, mean.loss, mean.n, checksum(data), correct)
 
 
 def _chunks(model: Model, data: Dataset) -> Iterator[Dataset]:

@@ -1,0 +1,354 @@
+"""The loop of a training run, the same for every trainer.
+
+It prepares the model, keeps to the schedule, evaluates after every phase and epoch, ends with the
+best state, and where there is a run folder writes metrics and checkpoints, from which an
+interrupted run goes on bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.progress import ProgressLine
+from pmt.datasets import Dataset
+from pmt.model import ImageScores, Model
+from pmt.train.keep_best import RATE_CUT, BestState, is_worse, part
+from pmt.train.preparation import Phase
+from pmt.train.result import RunResult
+from pmt.train.run_config import RunConfig, contents_of
+from pmt.train.run_folder import RunFolder
+from pmt.train.run_metrics import RunHistory
+
+if TYPE_CHECKING:
+    from pmt.train.training_run import Trainer
+
+__all__ = ["Images", "Progress", "Run"]
+
+_SECONDS_BETWEEN_CHECKPOINTS = 10.0
+
+Progress = bool | Callable[[int, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of a run: those that it was given, and the parts that train and choose."""
+
+    data: Dataset
+    valid: Dataset | None
+    given: Dataset | None  # to choose on
+    train: Dataset
+    held_out: Dataset | None
+
+    @classmethod
+    def of(
+        cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
+    ) -> Images:
+        """Hold images out, unless some are given."""
+        count = 0 if given is not None else trainer.held_out_images(len(data))
+        if count == 0:
+            return cls(data, valid, given, data, given)
+        return cls(data, valid, given, *part(data, count, trainer.options.seed))
+
+    def contents(self, model: Model) -> dict[str, int]:
+        """Return the checksums that tell the run from others."""
+        return contents_of(model, self.data, self.valid, self.given)
+
+
+class Run:
+    """One call of :meth:`pmt.train.training_run.Trainer.fit`."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        model: Model,
+        images: Images,
+        folder: RunFolder | None,
+        progress: Progress,
+    ) -> None:
+        self.trainer = trainer
+        self.model = model
+        self.images = images
+        self.data = images.train
+        self.phases = trainer.preparation.phases(model, len(self.data))
+        self.schedule = trainer.schedule(model, len(self.data))
+        model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
+        self.folder = folder
+        self.progress = progress
+        self.keeps_best = images.held_out is not None and not trainer.trains_floats
+        self.step = 0
+        self.prepared = False
+        self.settled = True  # the model is a whole state, which may be saved
+        self.history = RunHistory(trainer.cost(model))
+        self.best = BestState()
+        self.best_image: bytes | None = None
+        self.watched: list[ImageScores] = []  # first and last scores on the images to watch
+
+    def execute(self, source: dict[str, Any]) -> RunResult:
+        """Train to the end, or return the result of a run that is finished."""
+        state = self._open_folder(source)
+        whole = self.step == self.schedule.steps == self.history.recorded_to
+        if self.folder is not None and self.folder.done and whole:
+            return self._result()
+        self._make_stepper()
+        self._load_state(state)
+        self._prepare()
+        line = ProgressLine(self.schedule.steps, done=self.step)
+        saved = time.monotonic()
+        try:
+            self._end_epoch()  # of a run that was interrupted before it had evaluated
+            while self.step < self.schedule.steps:
+                self._one_step(line)
+                if time.monotonic() - saved > _SECONDS_BETWEEN_CHECKPOINTS:
+                    self._save()
+                    saved = time.monotonic()
+        finally:
+            self._save()
+            line.clear()
+        if self.folder is not None:
+            self.folder.finish()
+        self._warn_of_divergence()
+        return self._result()
+
+    def _result(self) -> RunResult:
+        best = self.history.best
+        if best is not None and best is not self.history.last_state:
+            self._go_back()
+        return RunResult(
+            self.model,
+            self.history.of_kind("epoch"),
+            phases=self.history.phases,
+            kept=best or {},
+            held_out=len(self.images.held_out or ()) if self.keeps_best else 0,
+            notes=self.trainer.preparation.notes(self.model),
+            folder=self.folder.path if self.folder else None,
+        )
+
+    def _warn_of_divergence(self) -> None:
+        if self.keeps_best or len(self.watched) < 2:
+            return
+        first, last = self.watched
+        before, after = first.evaluation(), last.evaluation()
+        if not is_worse(last, first) or after.accuracy >= before.accuracy:
+            return
+        warnings.warn(
+            f"training has made the model worse: accuracy {before.accuracy:.4f} -> "
+            f"{after.accuracy:.4f}, loss {before.loss:.4f} -> {after.loss:.4f} on the {after.n:,} "
+            "images that are watched; a learning_rate below "
+            f"{self.trainer.options.learning_rate:g} may help, and keep_best=True keeps the best "
+            "state",
+            stacklevel=5,
+        )
+
+    def _open_folder(self, source: dict[str, Any]) -> dict[str, npt.NDArray[Any]] | None:
+        """Create the run, or take the model back to its checkpoint and return the state with it."""
+        if self.folder is None:
+            return None
+        config = RunConfig(
+            self.trainer.options, source, self.images.contents(self.model), self.trainer.name
+        )
+        if not self.folder.exists():
+            self.folder.create(self.model, config)
+            return None
+        self._check_same_run(self.folder, config)
+        saved, self.step = self.folder.load_checkpoint()
+        self.prepared = self.step > 0 or self.folder.is_prepared(saved)
+        _copy_parameters(saved, self.model)
+        for record in self.folder.keep_metrics_before(self.step):
+            self.history.add(record)
+        return self.folder.load_state(saved)
+
+    def _check_same_run(self, folder: RunFolder, config: RunConfig) -> None:
+        """Raise a ValueError that says what differs, if the folder belongs to another run."""
+        trainer = self.trainer
+        differences = [f"trainer: there {folder.trainer()!r}, here {trainer.name!r}"]
+        if folder.trainer() == trainer.name:
+            there = folder.config(type(trainer.options))
+            if not there.contents:
+                raise ValueError(
+                    f"out={str(folder.path)!r} holds a run of an older version of pmt, which did "
+                    "not note which model and data it is of; start it again in another folder"
+                )
+            if folder.is_checkpoint(self.model):  # it came from this very run
+                model_crc = there.contents.get("model_crc32", 0)
+                config = replace(config, contents={**config.contents, "model_crc32": model_crc})
+            differences = there.differences(config)
+        if differences:
+            raise ValueError(
+                f"out={str(folder.path)!r} holds a run with other options or data; choose another "
+                f"folder, or give what it began with: {'; '.join(differences)}"
+            )
+
+    def _load_state(self, state: dict[str, npt.NDArray[Any]] | None) -> None:
+        if state is None or not self.prepared:
+            return
+        rest = self.best.load_state(state)
+        try:
+            self.stepper.load_state(rest)
+        except ValueError as error:
+            where = self.folder.path if self.folder else ""
+            raise ValueError(f"{where}: {error}; the run cannot be resumed") from error
+        # The best model is written after its checkpoint, which a crash may have come between.
+        best = self.history.best
+        if best is not None and self.folder is not None and best["step"] + 1 == self.step > 0:
+            self.folder.save_best(self.model, step=self.step)
+
+    def _make_stepper(self) -> None:
+        self.stepper = self.trainer.stepper(self.model, len(self.data))
+        self.first = self.step
+
+    def _prepare(self) -> None:
+        """Measure the model as it came, and prepare it; a run that has begun is prepared."""
+        if self.prepared:
+            return
+        self._end_phase("start", 0.0, 0)
+        self.settled = False
+        for phase in self.phases:
+            self._run_phase(phase)
+        self.settled = self.prepared = True
+        if self.phases:
+            self._save()
+
+    def _run_phase(self, phase: Phase) -> None:
+        start = time.monotonic()
+        phase.run(self.model, self.data)
+        self._make_stepper()
+        self._end_phase(phase.name, time.monotonic() - start, phase.macs)
+
+    def _end_phase(self, name: str, seconds: float, macs: int) -> None:
+        """Measure and record a phase, unless that is done; go back where it has done harm."""
+        measured, scores = self._measure()
+        worse = self._backtracks and self.best.is_worse(scores)
+        better = self.keeps_best and self.best.take(scores)
+        known = [phase.get("phase") for phase in self.history.phases]
+        if name not in known and (measured or name != "start"):
+            kind = "start" if name == "start" else "phase"
+            record = {"kind": kind, "phase": name, "step": -1, **measured}
+            if self.keeps_best:
+                record["best"] = better
+            self._record({**record, **self.history.totals(seconds, macs)})
+        if better:
+            self._keep()
+        elif worse:
+            self._go_back()
+            self._make_stepper()
+
+    @property
+    def _backtracks(self) -> bool:
+        return self.keeps_best and bool(getattr(self.trainer.options, "backtrack", False))
+
+    def _measure(self) -> tuple[dict[str, float], ImageScores]:
+        """Measure the model on the images to watch and on those held out."""
+        measured, scores = {}, _NO_SCORES
+        for name, data in (("valid", self.images.valid), ("held_out", self.images.held_out)):
+            if data is None:
+                continue
+            scores = self.stepper.score_images(self.model, data, self.trainer.threads)
+            found = scores.evaluation()
+            measured.update({f"{name}_loss": found.loss, f"{name}_accuracy": found.accuracy})
+            if name == "valid":
+                self.watched = [*self.watched[:1], scores]
+        return measured, scores
+
+    def _keep(self) -> None:
+        """Keep the model, the best so far."""
+        if self.folder is not None:
+            self.folder.save_best(self.model, step=self.step)
+        else:
+            self.best_image = self.model.image()
+
+    def _go_back(self) -> None:
+        """Give the model the parameters of the best state."""
+        image = self.best_image if self.folder is None else self.folder.best.read_bytes()
+        assert image is not None
+        _copy_parameters(Model(image), self.model)
+
+    def _one_step(self, line: ProgressLine) -> None:
+        start = time.monotonic()
+        indices = self.schedule.indices(self.step)
+        result = self.stepper.step(
+            self.model.prepare(self.data.images[indices]),
+            np.ascontiguousarray(self.data.labels[indices]),
+            self.step,
+            self._learning_rate(),
+        )
+        record = {"kind": "step", "step": self.step, **result}
+        record["seconds"] = round(time.monotonic() - start, 4)
+        self._record(record)
+        self.step += 1
+        self._end_epoch()
+        if callable(self.progress):
+            self.progress(self.step, record)
+        elif self.progress:
+            line.update(self.step, f"loss {result['loss']:.4f}")
+
+    def _learning_rate(self) -> float:
+        """Return the schedule's learning rate, less after each epoch that was taken back."""
+        rate = self.schedule.learning_rate(self.step)
+        cuts = self.history.steps_back
+        return float(f"{rate * RATE_CUT**cuts:.6g}") if cuts else rate
+
+    def _end_epoch(self) -> None:
+        """Evaluate and record an epoch that has ended, unless that is done."""
+        if not self.schedule.ends_epoch(self.step) or self.history.recorded_to == self.step:
+            return
+        measured, scores = self._measure()
+        self.settled = False
+        worse = self._backtracks and self.best.is_worse(scores)
+        better = self.keeps_best and self.best.take(scores)
+        self._record(
+            {
+                "kind": "epoch",
+                "step": self.step - 1,
+                "epoch": self.schedule.epochs_after(self.step),
+                **self.history.training_figures(self.trainer.options.batch),
+                **measured,
+                **({"best": better} if self.keeps_best else {}),
+                **({"taken_back": True} if worse else {}),
+                **self.history.totals(),
+                **self.stepper.describe(),
+            }
+        )
+        if worse:
+            self._take_back()
+        self.settled = True
+        if better:
+            self._save()  # first: the best model is never newer than the checkpoint
+            self._keep()
+
+    def _take_back(self) -> None:
+        """Go back to the best state, with a stepper that forgets the way from there."""
+        state = self.stepper.state_without_momentum()
+        self._go_back()
+        self._make_stepper()
+        self.stepper.load_state(state)
+
+    def _record(self, record: dict[str, Any]) -> None:
+        self.history.add(record)
+        if self.folder is not None:
+            self.folder.lock.check()
+            self.folder.append(record)
+
+    def _save(self) -> None:
+        whole = self.settled and self.stepper.steps_taken == self.step - self.first
+        # Until it is prepared, the folder holds the model as it came.
+        if self.folder is not None and whole and self.prepared:
+            self.folder.lock.check()
+            state = {**self.stepper.state(), **self.best.state()}
+            self.folder.save_checkpoint(self.model, step=self.step, state=state)
+
+
+_NO_SCORES = ImageScores(np.empty(0), np.empty(0, np.bool_))
+
+
+def _copy_parameters(source: Model, model: Model) -> None:
+    for layer in source.layers:
+        weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
+        model.core.set_parameters(layer.index, weights, bias)
+        model.core.set_weight_scales(layer.index, source.core.weight_scales(layer.index))

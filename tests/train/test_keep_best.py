@@ -1,0 +1,230 @@
+"""The best state of a run: how it is chosen, kept and resumed, and the steps back to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from networks import residual_network
+from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
+
+import pmt
+from pmt.model import ImageScores
+from pmt.train.keep_best import BestState, held_out_images, is_worse, part
+
+
+def scores(*losses: float, right: int = 0) -> ImageScores:
+    return ImageScores(np.array(losses), np.arange(len(losses)) < right)
+
+
+@pytest.mark.parametrize(
+    ("losses", "worse"),
+    [
+        ((1.5, 1.5, 1.5, 1.5), True),
+        ((1.0, 1.0, 1.0, 1.0), False),
+        ((0.5, 0.5, 0.5, 0.5), False),
+        # Mean 0.25, standard error 0.25: not more than one.
+        ((2.0, 1.0, 1.0, 1.0), False),
+        # Mean 0.5, standard error 0.29.
+        ((2.0, 2.0, 1.0, 1.0), True),
+        ((3.0, 0.0, 1.0, 1.5), False),
+    ],
+)
+def test_a_state_is_worse_by_more_than_a_standard_error(losses, worse):
+    ones = scores(1.0, 1.0, 1.0, 1.0)
+    assert is_worse(scores(*losses), ones) is worse
+    differences = np.array(losses) - 1.0
+    error = differences.std(ddof=1) / 2
+    assert worse == (differences.mean() > error)
+
+
+def test_a_state_must_be_clearly_better_than_the_first_and_no_less_accurate():
+    best = BestState()
+    assert best.take(scores(1.0, 1.0, 1.0, 1.0, right=2))
+    assert not best.take(scores(0.0, 1.0, 1.0, 1.0, right=2))  # by one standard error, not more
+    assert not best.take(scores(0.5, 0.5, 0.5, 0.5, right=1))
+    assert best.take(scores(0.5, 0.5, 0.5, 0.5, right=2))
+    assert best.take(scores(0.4, 0.5, 0.5, 0.5, right=2))  # among these the least loss
+    assert not best.take(scores(0.4, 0.5, 0.5, 0.5, right=3))
+    assert best.best is not None
+    assert best.best.losses.tolist() == [0.4, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("samples", "share", "count"), [(1000, 0.2, 200), (20, 0.2, 4), (17, 0.2, 0), (8, 0.5, 4)]
+)
+def test_few_images_are_all_trained_on(samples, share, count):
+    options = pmt.TrainingOptions(held_out_share=share)
+    assert held_out_images(options, samples) == count
+    assert held_out_images(options.replace(keep_best=False), samples) == 0
+
+
+def test_held_out_images_are_balanced_and_not_trained_on():
+    images = pmt.datasets.bundled("train").take(200)
+    train, held_out = part(images, 40, seed=3)
+    assert np.bincount(held_out.labels).tolist() == [4] * 10
+    both = np.concatenate([train.images, held_out.images])
+    assert len(train) == 160
+    assert sorted(i.tobytes() for i in both) == sorted(i.tobytes() for i in images.images)
+    again = part(images, 40, seed=3)[1]
+    assert (again.images == held_out.images).all()
+    assert not (part(images, 40, seed=4)[1].images == held_out.images).all()
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        ([(2.0, 0.1), (1.5, 0.2), (1.25, 0.3), (1.4, 0.9)], 2),
+        ([(1.0, 0.5), (1.5, 0.6), (1.25, 0.6), (1.4, 0.6)], 0),
+        ([(2.0, 0.1), (1.25, 0.2), (1.25, 0.3), (1.25, 0.3)], 1),
+        ([(2.0, 0.5), (1.25, 0.4), (1.25, 0.4), (1.5, 0.5)], 3),
+    ],
+    ids=["the least loss", "the model as it was", "of equal losses the first", "no less accurate"],
+)
+def test_a_run_ends_in_its_best_state(tmp_path, losses, best):
+    images = {}
+
+    def keep(step, record):
+        images[step / 3] = model.image()
+
+    model = residual_network()
+    images[0] = model.image()
+    held_out = data(5)
+    kept = Toy(losses=losses).fit(model, data(), held_out=held_out, progress=keep)
+    assert kept.kept.get("epoch", 0) == best
+    assert kept.kept["held_out_loss"] == losses[best][0]
+    assert kept.model is model
+    assert model.image() == images[best]
+
+    out = tmp_path / "run"
+    run = iter(losses)
+    for stop in (2, 4, 7):
+        with pytest.raises(Stop):
+            Toy(losses=run).fit(
+                residual_network(), data(), held_out=held_out, out=out, progress=stop_at(stop)
+            )
+        assert pmt.load(out).image() == pmt.load(out / "checkpoint.pmt").image()
+    resumed = Toy(losses=run).fit(
+        residual_network(), data(), held_out=held_out, out=out, progress=False
+    )
+    again = Toy().fit(residual_network(), data(), held_out=held_out, out=out, progress=False)
+    weights = pmt.Model(images[best]).core.weights(HEAD)
+    for result in (resumed, again):
+        assert {k: v for k, v in result.kept.items() if k != "seconds"} == {
+            k: v for k, v in kept.kept.items() if k != "seconds"
+        }
+        assert (result.model.core.weights(HEAD) == weights).all()
+    assert pmt.load(out).metadata["training"] == {"step": 3 * best}
+    marked = [r["best"] for r in pmt.RunFolder(out).read_metrics() if r["kind"] != "step"]
+    assert len(marked) == 4
+    assert marked[best]
+
+
+WORSE = [(1.0, 0.5), (0.8, 0.5), (0.9, 0.5), (0.7, 0.5)]
+
+
+def test_a_worse_epoch_is_taken_back_and_the_rate_cut(tmp_path):
+    folders = []
+    for stops in ((), (4,), (6,), (2, 7)):
+        out = tmp_path / f"run{len(folders)}"
+        losses = iter(WORSE)
+        arguments = {"held_out": data(5), "out": out}
+        for stop in stops:
+            with pytest.raises(Stop):
+                Toy(losses=losses, backtrack=True).fit(
+                    residual_network(), data(), **arguments, progress=stop_at(stop)
+                )
+        Toy(losses=losses, backtrack=True).fit(
+            residual_network(), data(), **arguments, progress=False
+        )
+        folders.append(pmt.RunFolder(out))
+    records = folders[0].read_metrics()
+    epochs = [r for r in records if r["kind"] == "epoch"]
+    assert [r.get("taken_back", False) for r in epochs] == [False, True, False]
+    rates = [r["rate"] for r in records if r["kind"] == "step"]
+    assert rates == [1.0] * 6 + [0.333333] * 3
+    for folder in folders[1:]:
+        assert pmt.load(folder.path).image() == pmt.load(folders[0].path).image()
+        assert folder.checkpoint.read_bytes() == folders[0].checkpoint.read_bytes()
+
+
+def test_without_backtrack_a_worse_epoch_goes_on(tmp_path):
+    Toy(losses=WORSE).fit(
+        residual_network(), data(), held_out=data(5), out=tmp_path / "run", progress=False
+    )
+    records = pmt.RunFolder(tmp_path / "run").read_metrics()
+    assert [r["rate"] for r in records if r["kind"] == "step"] == [1.0] * 9
+    assert "taken_back" not in {name for record in records for name in record}
+
+
+def test_the_verdict_names_the_state(tmp_path):
+    def verdict(losses) -> str:
+        result = Toy(losses=losses).fit(
+            residual_network(), data(), held_out=data(5), progress=False
+        )
+        assert str(result).splitlines()[-1] == result.verdict()
+        return result.verdict()
+
+    assert verdict([(2.0, 0.1), (1.5, 0.2), (1.25, 0.3), (1.4, 0.9)]) == (
+        "kept epoch 2, the best on the 5 held-out images"
+    )
+    assert verdict(flat(4)) == (
+        "kept the model as it was: on the 5 held-out images nothing was better by more than one "
+        "standard error"
+    )
+    assert Toy(losses=flat(4)).fit(residual_network(), data(), progress=False).verdict() == ""
+
+
+def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():
+    losses = [(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.4)]
+    message = (
+        r"training has made the model worse: accuracy 0\.5000 -> 0\.4000, loss 1\.0000 -> 1\.5000 "
+        r"on the 10 images that are watched; a learning_rate below 1 may help, and keep_best=True "
+        r"keeps the best state$"
+    )
+    with pytest.warns(UserWarning, match=message):
+        Toy(losses=losses).fit(residual_network(), data(), valid=data(5), progress=False)
+
+
+def test_the_phases_are_states_of_their_own():
+    model = pmt.load("fashion_mnist_dscnn")
+    noisy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "gaussian_noise", 5)
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
+    result = trainer.fit(model, noisy, valid=noisy, progress=False)
+    assert [phase["phase"] for phase in result.phases] == ["start", "head"]
+    assert result.held_out == 40
+    head = result.phases[1]
+    assert head["macs"] == trainer.preparation.cost(model, 160).macs
+    assert (head["forwards"], head["changed"]) == (0, 0)
+    assert head["valid_loss"] < result.before["valid_loss"]
+    assert result.after["valid_loss"] == model.evaluate(noisy).loss
+    assert result.notes == [
+        "not aligned: the model holds no statistics of clean images; `pmt statistics MODEL --data "
+        "CLEAN --out MODEL` adds them"
+    ]
+
+
+def test_a_head_that_does_harm_is_taken_back_before_the_first_step():
+    model = pmt.load("fashion_mnist_dscnn")
+    clean = pmt.datasets.bundled("test").take(60)
+    wrong = replace(clean, labels=(clean.labels + 1) % 10)
+    before = model.image()
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, learning_rate=1e-6, head_learning_rate=20.0)
+    result = trainer.fit(model, wrong, held_out=clean, progress=False)
+    start, head = result.phases
+    assert head["held_out_loss"] > 2 * start["held_out_loss"]
+    # The epoch began with the model as it was, whose loss is that of the start.
+    assert result.epochs[0]["held_out_loss"] == pytest.approx(start["held_out_loss"], abs=0.002)
+    assert result.verdict().startswith("kept the model as it was")
+    assert model.image() == before
+
+
+def test_floats_are_not_kept():
+    pytest.importorskip("torch")
+    message = (
+        "keep_best=True does not go with arithmetic='float32': a .pmt holds no float network; use "
+        "arithmetic='int8', or keep_best=False, which ends with the last step"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.backprop.BackpropTrainer(arithmetic="float32", keep_best=True)
