@@ -93,7 +93,7 @@ def test_train_reports_every_epoch_and_leaves_a_run(files, tmp_path, capsys):
     assert lines[13].startswith("kept ")
     assert lines[14:] == [f"the model is {run / 'best.pmt'}"]
     assert (run / "DONE").is_file()
-    assert not same_weights(pmt.load(run), pmt.load(files[0]))
+    assert not same_weights(pmt.load(run / "checkpoint.pmt"), pmt.load(files[0]))
 
 
 def test_train_as_json_is_what_the_run_and_python_say(files, tmp_path, capsys):
