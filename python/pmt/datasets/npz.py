@@ -94,6 +94,15 @@ def read_npz_stream(
     )
 
 
+def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
+    """Read the images alone of one .npz file, which need not hold labels."""
+    with reading(path, "check the path"), path.open("rb") as file:
+        arrays = _read_arrays(file, str(path))
+    if "images" not in arrays:
+        raise damaged(path, f"no array 'images' (found: {', '.join(arrays) or 'none'})", REMEDY)
+    return _checked_images(str(path), arrays["images"])
+
+
 def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a data set as .npz, the same bytes for the same data set.
 
@@ -178,13 +187,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 def _checked(
     label: str, images: npt.NDArray[Any], labels: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    if images.dtype != np.uint8:
-        raise damaged(label, f"images is {images.dtype}, not uint8", "scale the pixels to 0..255")
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.ndim != 4 or 0 in images.shape:
-        problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
-        raise damaged(label, problem, REMEDY)
+    images = _checked_images(label, images)
     if labels.dtype.kind not in "iu":
         raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
     if labels.shape != images.shape[:1]:
@@ -192,6 +195,17 @@ def _checked(
         raise damaged(label, problem, "store one label an image")
     images.flags.writeable = False
     return images, labels
+
+
+def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    if images.dtype != np.uint8:
+        raise damaged(label, f"images is {images.dtype}, not uint8", "scale the pixels to 0..255")
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4 or 0 in images.shape:
+        problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
+        raise damaged(label, problem, REMEDY)
+    return images
 
 
 def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:

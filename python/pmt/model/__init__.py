@@ -2,14 +2,18 @@
 
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
 from pmt.model.model import Evaluation, ImageScores, Layer, Model
+from pmt.model.predict_job import FilePredictions, PredictJob, predict_files
 
 __all__ = [
     "BUNDLED_MODELS",
     "ConvertedFile",
     "Evaluation",
+    "FilePredictions",
     "ImageScores",
     "Layer",
     "Model",
+    "PredictJob",
     "convert",
     "load",
+    "predict_files",
 ]

@@ -17,6 +17,7 @@ from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
+from pmt.model.classifier import Classifier
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
@@ -62,7 +63,7 @@ class Layer:
     dead_channels: int
 
 
-class Model:
+class Model(Classifier):
     """An int8 network.
 
     Any number of threads may read a model at once. A call that trains, measures or changes it runs
