@@ -18,6 +18,7 @@ from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
+from pmt.model.confusion import Confusion
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
@@ -43,10 +44,18 @@ class ImageScores:
         Cross-entropy in nats, multiples of 2^-20.
     correct : ndarray of bool, shape (N,)
         Whether the largest logit is the label's.
+    predicted : ndarray of int64, shape (N,)
+        The class of the largest logit, the lower one of equals.
     """
 
     losses: npt.NDArray[np.float64]
     correct: npt.NDArray[np.bool_]
+    predicted: npt.NDArray[np.int64]
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Their means, as :meth:`Model.evaluate` gives them."""
+        return Evaluation(float(self.correct.mean()), float(self.losses.mean()), len(self.correct))
 
 
 @dataclass(frozen=True)
@@ -329,7 +338,32 @@ class Model(Classifier):
         logits = self.logits(dataset.images, threads=threads)
         labels = np.ascontiguousarray(dataset.labels)
         losses, _ = _core.cross_entropy(logits, labels)
-        return ImageScores(losses / float(_core.LOSS_ONE), logits.argmax(axis=1) == labels)
+        predicted = logits.argmax(axis=1)
+        return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
+
+    def confusion(self, dataset: Dataset, *, threads: int = 0) -> Confusion:
+        """Count which classes are taken for which on a data set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Images and labels. Its class names are shown; where it has none but numbers, or fewer
+            than the model has classes, the model's or numbers stand in.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        Confusion
+            The matrix, and accuracy by class.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`evaluate`.
+        """
+        scores = self.score_images(dataset, threads=threads)
+        return Confusion.of_predictions(dataset, scores.predicted, self)
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape
