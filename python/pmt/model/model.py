@@ -19,6 +19,7 @@ from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
+from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
@@ -72,7 +73,7 @@ class Layer:
     dead_channels: int
 
 
-class Model(Classifier):
+class Model(Classifier, LayerArrays):
     """An int8 network.
 
     Any number of threads may read a model at once. A call that trains, measures or changes it runs
@@ -125,8 +126,17 @@ class Model(Classifier):
         return self.core.image()
 
     def copy(self) -> Model:
-        """Return an independent copy."""
+        """Return an independent copy; so do ``copy.copy`` and ``copy.deepcopy``."""
         return Model(self.image())
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[type[Model], tuple[bytes]]:
+        """Pickle the image."""
+        return Model, (self.image(),)
 
     def save(self, path: str | Path, *, into: str | Path | None = None) -> None:
         """Write the network; a file that exists is replaced in one step.
