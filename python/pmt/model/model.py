@@ -16,6 +16,7 @@ from pmt import _core, formats
 from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
+from pmt._util.tables import html_table
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
@@ -382,3 +383,20 @@ class Model(Classifier, LayerArrays):
             f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.classes} classes, "
             f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
         )
+
+    def _repr_html_(self) -> str:
+        in_blocks = self.blocks.items()
+        rows = [
+            [
+                str(layer.index),
+                layer.name,
+                layer.kind,
+                "x".join(map(str, layer.output_shape)),
+                f"{layer.weights:,}",
+                f"{layer.macs:,}",
+                " ".join(name for name, members in in_blocks if layer.index in members),
+            ]
+            for layer in self.layers
+        ]
+        titles = ["op", "layer", "kind", "output", "weights", "MACs", "blocks"]
+        return html_table(repr(self)[1:-1], titles, rows)

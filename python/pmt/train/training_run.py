@@ -21,6 +21,7 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
+from pmt.train.parameters import Parameters
 from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, RunOptions, contents_of
@@ -36,7 +37,7 @@ _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 Progress = bool | Callable[[int, dict[str, Any]], None]
 
 
-class Trainer(ABC):
+class Trainer(Parameters, ABC):
     """Base of trainers: options, a cost, and :meth:`fit`.
 
     Parameters
