@@ -82,6 +82,11 @@ def test_files_and_runs_are_loaded(data, tmp_path):
     found = pmt.compare(tmp_path / "start.pmt", str(tmp_path / "run"), data)
     assert (found.a, found.b) == (start.evaluate(data), trained.evaluate(data))
     assert found.names == (str(tmp_path / "start.pmt"), str(tmp_path / "run"))
+    again = pmt.compare("fashion_mnist_dscnn", "fashion_mnist_dscnn", pmt.datasets.bundled("test"))
+    assert again.names == ("fashion_mnist_dscnn", "fashion_mnist_dscnn")
+    run = pmt.RunFolder(tmp_path / "run")
+    assert pmt.load(run).image() == pmt.load(tmp_path / "run").image()
+    assert pmt.compare(start, run, data).b == trained.evaluate(data)
 
 
 def test_one_image_is_too_few(data):

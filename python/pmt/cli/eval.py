@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         threads=arguments.threads,
     )
     found = evaluate_model(job)
-    result, figures = found.evaluation, found.to_json()
+    result = found.evaluation
     output.text(f"{result.n:,} {split} images of {job.source.description(split)}")
     output.text(f"accuracy {result.accuracy:.4f}  loss {result.loss:.4f}")
     if found.comparison is not None:
@@ -70,7 +70,5 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"\n{found.confusion.by_class()}")
     if arguments.confusion:
         output.text(f"\n{found.confusion}")
-    elif not arguments.by_class:
-        del figures["confusion"]
-    output.figures(figures)
+    output.figures(found.to_json(confusion=arguments.by_class or arguments.confusion))
     return 0

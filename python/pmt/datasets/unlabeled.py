@@ -62,6 +62,7 @@ def _images_below(folder: Path) -> list[Path]:
         path
         for path in folder.rglob("*")
         if path.suffix.lower() in SUFFIXES
+        and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
     if not found:

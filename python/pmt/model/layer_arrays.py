@@ -79,7 +79,7 @@ class LayerArrays(ABC):
         layer : str or int
             Name or op index.
         weights : ndarray of int8
-            Of the shape of :meth:`weights`; they are copied.
+            Of the shape of :meth:`weights`; they are copied. Training keeps to -127..127.
         bias : ndarray of int32, shape (out,), optional
             New biases; by default they stay.
 

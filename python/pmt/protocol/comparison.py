@@ -121,7 +121,7 @@ def compare(
 
     Parameters
     ----------
-    a, b : Model, str or pathlib.Path
+    a, b : Model, str, pathlib.Path or RunFolder
         The models, or what :func:`pmt.load` reads: model files, run folders, bundled names.
     data : Dataset
         Images of the size that both take, and labels; 2 images or more.
@@ -140,7 +140,7 @@ def compare(
     FileNotFoundError, ValueError, TypeError
         As :func:`pmt.load` and :meth:`Model.evaluate`; or if there is one image alone.
     """
-    models = [one if isinstance(one, Model) else load(os.fspath(one)) for one in (a, b)]
+    models = [one if isinstance(one, Model) else load(one) for one in (a, b)]
     names = [one.name if isinstance(one, Model) else os.fspath(one) for one in (a, b)]
     first, second = (model.score_images(data, threads=threads) for model in models)
     return Comparison.of_scores((names[0], names[1]), first, second)

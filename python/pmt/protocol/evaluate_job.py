@@ -61,10 +61,13 @@ class EvaluationReport:
     confusion: Confusion
     comparison: Comparison | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all figures for JSON."""
-        compared = {"comparison": self.comparison.to_json()} if self.comparison else {}
-        return {**vars(self.evaluation), "confusion": self.confusion.to_json(), **compared}
+    def to_json(self, *, confusion: bool = True) -> dict[str, Any]:
+        """Return the figures for JSON, those of the classes only where they are asked for."""
+        return {
+            **vars(self.evaluation),
+            **({"confusion": self.confusion.to_json()} if confusion else {}),
+            **({"comparison": self.comparison.to_json()} if self.comparison else {}),
+        }
 
 
 def evaluate_model(job: EvaluateJob) -> EvaluationReport:
