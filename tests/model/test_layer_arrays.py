@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import pixels, residual_network
 
-LAYERS = "stem (0), expand (1), depth (2), project (3), down (5), head (7)"
-
 
 def test_arrays_have_the_layers_shapes():
     model = residual_network()
@@ -74,9 +72,12 @@ def test_what_is_set_is_read(seed, transposed):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ("nose", f"layer='nose' is no layer; choose one of {LAYERS}"),
-        ("B1", f"layer='B1' is a block of layers; choose one of {LAYERS}"),
-        (4, f"layer=4 is no layer; choose one of {LAYERS}"),
+        (
+            "nose",
+            "layer='nose' is no layer with weights; model.layers lists their names and indices",
+        ),
+        ("B1", "layer='B1' is a block; give one of its layers: stem, expand"),
+        (4, "layer=4 is no layer with weights; model.layers lists their names and indices"),
     ],
 )
 def test_unknown_layers_are_refused(layer, message):

@@ -100,7 +100,8 @@ def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
         arrays = _read_arrays(file, str(path))
     if "images" not in arrays:
         raise damaged(path, f"no array 'images' (found: {', '.join(arrays) or 'none'})", REMEDY)
-    return _checked_images(str(path), arrays["images"])
+    stand_in = np.zeros(arrays["images"].shape[:1], np.int64)
+    return _checked(str(path), arrays["images"], stand_in)[0]
 
 
 def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
@@ -187,17 +188,6 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 def _checked(
     label: str, images: npt.NDArray[Any], labels: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    images = _checked_images(label, images)
-    if labels.dtype.kind not in "iu":
-        raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
-    if labels.shape != images.shape[:1]:
-        problem = f"labels has shape {labels.shape} for {len(images)} images"
-        raise damaged(label, problem, "store one label an image")
-    images.flags.writeable = False
-    return images, labels
-
-
-def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if images.dtype != np.uint8:
         raise damaged(label, f"images is {images.dtype}, not uint8", "scale the pixels to 0..255")
     if images.ndim == 3:
@@ -205,7 +195,13 @@ def _checked_images(label: str, images: npt.NDArray[Any]) -> npt.NDArray[np.uint
     if images.ndim != 4 or 0 in images.shape:
         problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
         raise damaged(label, problem, REMEDY)
-    return images
+    if labels.dtype.kind not in "iu":
+        raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
+    if labels.shape != images.shape[:1]:
+        problem = f"labels has shape {labels.shape} for {len(images)} images"
+        raise damaged(label, problem, "store one label an image")
+    images.flags.writeable = False
+    return images, labels
 
 
 def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:

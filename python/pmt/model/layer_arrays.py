@@ -104,10 +104,14 @@ class LayerArrays(ABC):
             return layers[layer]
         if not isinstance(layer, str) and layer in layers.values():
             return int(layer)
-        known = ", ".join(f"{name} ({index})" for name, index in layers.items())
         if isinstance(layer, str) and layer in self.blocks:
-            raise ValueError(f"layer={layer!r} is a block of layers; choose one of {known}")
-        raise ValueError(f"layer={layer!r} is no layer; choose one of {known}")
+            members = [name for name, index in layers.items() if index in self.blocks[layer]]
+            raise ValueError(
+                f"layer={layer!r} is a block; give one of its layers: {', '.join(members)}"
+            )
+        raise ValueError(
+            f"layer={layer!r} is no layer with weights; model.layers lists their names and indices"
+        )
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -44,7 +44,9 @@ class Parameters:
         """
         options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
         own = {name: getattr(self, name) for name in self._own()}
-        return {**options, "threads": self.threads, **own}
+        # An argument of an option's name takes an object in its place, or None.
+        replaced = {n: value for n, value in own.items() if n not in options or value is not None}
+        return {**options, "threads": self.threads, **replaced}
 
     def set_params(self: _ParametersT, **changes: Any) -> _ParametersT:
         """Change parameters; all of them or, where one is refused, none.
