@@ -42,6 +42,20 @@ class Replaced(pmt.ZOTrainer):
         self.optimizer = None if isinstance(optimizer, str) else optimizer
 
 
+class Named(pmt.ZOTrainer):
+    """One that takes an object among the options, which keep its name."""
+
+    def __init__(self, options=None, **changes):
+        given = changes.get("optimizer")
+        self.function = given if callable(given) else None
+        if callable(given):
+            changes["optimizer"] = "adam"
+        super().__init__(options, **changes)
+
+    def option_objects(self):
+        return {} if self.function is None else {"optimizer": self.function}
+
+
 TRAINERS = {
     "ZOTrainer()": lambda: pmt.ZOTrainer(),
     "ZOTrainer(layers='B2,head', epochs=4)": lambda: pmt.ZOTrainer(epochs=4, layers="B2,head"),
@@ -55,6 +69,10 @@ TRAINERS = {
     "Replaced()": lambda: Replaced(),
     "Replaced(optimizer='adam')": lambda: Replaced(optimizer="adam"),
     "Replaced(epochs=2, optimizer=<built-in function divmod>)": lambda: Replaced(
+        epochs=2, optimizer=divmod
+    ),
+    "Named(optimizer='adam')": lambda: Named(optimizer="adam"),
+    "Named(epochs=2, optimizer=<built-in function divmod>)": lambda: Named(
         epochs=2, optimizer=divmod
     ),
     "BackpropTrainer(layers='head')": lambda: pmt.backprop.BackpropTrainer(layers="head"),
@@ -72,7 +90,14 @@ def test_the_repr_shows_what_differs_from_the_preset(text):
 
 @pytest.mark.parametrize("text", [text for text in TRAINERS if "<" not in text])
 def test_the_repr_is_the_call_that_makes_the_trainer(text):
-    kinds = (pmt.ZOTrainer, pmt.backprop.BackpropTrainer, MCUTrainTrainer, Momentum, Replaced)
+    kinds = (
+        pmt.ZOTrainer,
+        pmt.backprop.BackpropTrainer,
+        MCUTrainTrainer,
+        Momentum,
+        Replaced,
+        Named,
+    )
     again = eval(text, {kind.__name__: kind for kind in kinds})
     assert again.get_params() == TRAINERS[text]().get_params()
 

@@ -29,6 +29,13 @@ class Parameters:
         """
         return {"": type(self.options)()}
 
+    def option_objects(self) -> dict[str, Any]:
+        """Return what was given in the place of an option's word, by the option's name.
+
+        For trainers that take an object among the options and keep its name in them.
+        """
+        return {}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return all parameters, so that ``type(trainer)(**trainer.get_params())`` is a copy.
 
@@ -46,7 +53,7 @@ class Parameters:
         own = {name: getattr(self, name) for name in self._own()}
         # An argument of an option's name takes an object in its place, or None.
         replaced = {n: value for n, value in own.items() if n not in options or value is not None}
-        return {**options, "threads": self.threads, **replaced}
+        return {**options, "threads": self.threads, **replaced, **self.option_objects()}
 
     def set_params(self: _ParametersT, **changes: Any) -> _ParametersT:
         """Change parameters; all of them or, where one is refused, none.
@@ -77,7 +84,7 @@ class Parameters:
         differences = {name: self._differences(options) for name, options in presets.items()}
         nearest = min(differences, key=lambda name: len(differences[name]))
         given: dict[str, Any] = {} if nearest == next(iter(presets)) else {"preset": nearest}
-        given.update(differences[nearest])
+        given |= {**differences[nearest], **self.option_objects()}
         if self.threads:
             given["threads"] = self.threads
         for name, parameter in self._own().items():
