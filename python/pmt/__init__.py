@@ -3,8 +3,9 @@
 from pmt import corruptions, datasets, methods
 from pmt._core import __version__
 from pmt.baselines import backprop
-from pmt.model import Evaluation, ImageScores, Model
+from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import load
+from pmt.protocol.comparison import Comparison, compare
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
@@ -12,6 +13,8 @@ from pmt.train.trainer import Cost, ZOTrainer
 
 __all__ = [
     "PRESETS",
+    "Comparison",
+    "Confusion",
     "Cost",
     "Evaluation",
     "ImageScores",
@@ -22,6 +25,7 @@ __all__ = [
     "ZOTrainer",
     "__version__",
     "backprop",
+    "compare",
     "corruptions",
     "datasets",
     "load",

@@ -40,6 +40,7 @@ def without_options(text: str) -> str:
         "",
         "info",
         "eval",
+        "predict",
         "train",
         "select",
         "study",

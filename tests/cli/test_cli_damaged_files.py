@@ -17,6 +17,8 @@ MODEL_COMMANDS = {
     "info": ["info", "FILE"],
     "profile": ["profile", "FILE", "--method", "default"],
     "eval": ["eval", "FILE", *DATA],
+    "eval_against": ["eval", "NET", *DATA, "--against", "FILE"],
+    "predict": ["predict", "FILE", "OUT.png"],
     "train": ["train", "FILE", "--data", "bundled", "--out", "OUT"],
     "align": ["align", "FILE", "--data", "bundled", "--out", "OUT.pmt"],
     "statistics": ["statistics", "FILE", "--data", "bundled", "--out", "OUT.pmt"],
@@ -31,6 +33,8 @@ MODEL_COMMANDS = {
 DATA_COMMANDS = {
     "eval": ["eval", "NET", "--data", "FILE"],
     "eval_fog": ["eval", "NET", "--data", "FILE", "--corruption", "fog"],
+    "predict": ["predict", "NET", "FILE"],
+    "predict_names": ["predict", "NET", "OUT.png", "--names-of", "FILE"],
     "train": ["train", "NET", "--data", "FILE", "--out", "OUT"],
     "corrupt": ["corrupt", "FILE", "--name", "fog", "--out", "OUT"],
     "show": ["show", "FILE", "--out", "OUT.png"],

@@ -99,6 +99,18 @@ def test_layers_say_what_they_are():
     )
 
 
+def test_a_notebook_shows_the_layers():
+    html = residual_network()._repr_html_()
+    assert html.startswith(
+        "<table><caption>pmt.Model residual: 8x8x3 -&gt; 4 classes, 6 layers, 1,224 weights, "
+        "48,672 MACs</caption><thead><tr><th>op</th><th>layer</th><th>kind</th><th>output</th>"
+        "<th>weights</th><th>MACs</th><th>blocks</th></tr></thead><tbody>"
+        "<tr><td>0</td><td>stem</td><td>conv2d</td><td>8x8x8</td><td>216</td><td>13,824</td>"
+        "<td>B1 all</td></tr>"
+    )
+    assert html.count("<tr>") == 7
+
+
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [

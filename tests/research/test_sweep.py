@@ -270,3 +270,19 @@ def test_a_float_network_is_tested_as_it_is(tmp_path):
     assert held_out["loss"] == pytest.approx(last["held_out_loss"], abs=1e-9)
     assert int(unpack(held_out["right"], held_out["n"]).sum()) == held_out["correct"]
     assert result["chosen_epoch"] == last["epoch"]
+
+
+def test_a_notebook_shows_a_plan_by_method(tmp_path):
+    found = plan(read_grid(write_grid(tmp_path, macs=1e7)))
+    macs = {m: sum(r.macs for r in found.runs if r.method == m) / 1e9 for m in ("default", "paper")}
+    rows = [
+        "<td>no_adaptation</td><td></td><td>none</td><td>2</td><td>0.0</td>",
+        f"<td>default</td><td>B2</td><td>align+head</td><td>4</td><td>{macs['default']:.1f}</td>",
+        f"<td>paper</td><td>B2</td><td>none</td><td>4</td><td>{macs['paper']:.1f}</td>",
+    ]
+    head = "".join(f"<th>{t}</th>" for t in ("method", "layers", "preparation", "runs", "GMAC"))
+    assert found._repr_html_() == (
+        "<table><caption>10 runs; residual, 8 held-out and 20 test images</caption>"
+        f"<thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+    )

@@ -1,9 +1,10 @@
-"""``pmt eval``: accuracy and loss of a model on a data set."""
+"""``pmt eval``: accuracy and loss of a model on a data set, by class, against another model."""
 
 from __future__ import annotations
 
 import argparse
 
+import pmt
 from pmt.cli.arguments import (
     add_data,
     add_integer,
@@ -15,6 +16,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output
+from pmt.protocol import EvaluateJob, evaluate_model
 
 USAGE = "pmt eval MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "accuracy and loss of a model on a data set"
@@ -29,17 +31,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser, "--limit N", "at most N images, always the same ones", default=0, otherwise="all"
     )
+    parser.add_argument("--by-class", action="store_true", help="print accuracy by class")
+    parser.add_argument(
+        "--confusion",
+        action="store_true",
+        help="print which classes are taken for which; of more than 20 classes the most frequent "
+        "errors",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="OTHER",
+        help="another model or run, compared on the same images: MODEL minus OTHER in accuracy and "
+        "loss, with 95%% intervals paired by image",
+    )
     add_threads(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    source = data_source(arguments)
-    model = load_model(arguments)
-    data = source.load(arguments.split, model, limit=arguments.limit)
-    result = model.evaluate(data, threads=arguments.threads)
-    output.text(f"{result.n:,} {arguments.split} images of {source.description(arguments.split)}")
+    split, against = arguments.split, arguments.against
+    job = EvaluateJob(
+        source=data_source(arguments),
+        model=load_model(arguments),
+        split=split,
+        limit=arguments.limit,
+        against=None if against is None else pmt.load(against),
+        names=(arguments.model, against),
+        threads=arguments.threads,
+    )
+    found = evaluate_model(job)
+    result = found.evaluation
+    output.text(f"{result.n:,} {split} images of {job.source.description(split)}")
     output.text(f"accuracy {result.accuracy:.4f}  loss {result.loss:.4f}")
-    output.figures({"accuracy": result.accuracy, "loss": result.loss, "n": result.n})
+    if found.comparison is not None:
+        output.text(f"\n{found.comparison}")
+    if arguments.by_class:
+        output.text(f"\n{found.confusion.by_class()}")
+    if arguments.confusion:
+        output.text(f"\n{found.confusion}")
+    output.figures(found.to_json(confusion=arguments.by_class or arguments.confusion))
     return 0

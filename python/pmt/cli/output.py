@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,6 +15,7 @@ from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
+from pmt._util.tables import table
 from pmt.train.result import shown
 from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import MetricsReader
@@ -100,25 +101,6 @@ def check_plot(path: str | None) -> None:
     if path is not None:
         load_pyplot()
         check_folder("--plot", path)
-
-
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
-    """Lay out lines of cells; columns titled in ``left`` are aligned left, the others right.
-
-    Control characters are escaped, so that a name stays in its cell.
-    """
-    titles = [printable(title) for title in titles]
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(line[i]) for line in [titles, *rows]) for i in range(len(titles))]
-
-    def laid_out(line: Sequence[str]) -> str:
-        cells = (
-            cell.ljust(width) if title in left else cell.rjust(width)
-            for cell, width, title in zip(line, widths, titles, strict=True)
-        )
-        return "  ".join(cells).rstrip()
-
-    return "\n".join(laid_out(line) for line in [titles, *rows])
 
 
 def stage(name: str) -> Callable[[int, int], None]:

@@ -94,6 +94,16 @@ def read_npz_stream(
     )
 
 
+def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
+    """Read the images alone of one .npz file, which need not hold labels."""
+    with reading(path, "check the path"), path.open("rb") as file:
+        arrays = _read_arrays(file, str(path))
+    if "images" not in arrays:
+        raise damaged(path, f"no array 'images' (found: {', '.join(arrays) or 'none'})", REMEDY)
+    stand_in = np.zeros(arrays["images"].shape[:1], np.int64)
+    return _checked(str(path), arrays["images"], stand_in)[0]
+
+
 def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write a data set as .npz, the same bytes for the same data set.
 

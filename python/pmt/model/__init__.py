@@ -1,16 +1,22 @@
 """A model that runs, and how to load one."""
 
+from pmt.model.confusion import Confusion
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
 from pmt.model.model import Evaluation, ImageScores, Layer, Model, scores_of_logits
+from pmt.model.predict_job import FilePredictions, PredictJob, predict_files
 
 __all__ = [
     "BUNDLED_MODELS",
+    "Confusion",
     "ConvertedFile",
     "Evaluation",
+    "FilePredictions",
     "ImageScores",
     "Layer",
     "Model",
+    "PredictJob",
     "convert",
     "load",
+    "predict_files",
     "scores_of_logits",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from importlib import resources
 from pathlib import Path
@@ -18,12 +19,12 @@ __all__ = ["BUNDLED_MODELS", "ConvertedFile", "convert", "load", "run_model"]
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 
 
-def load(path: str | Path, **options: Any) -> Model:
+def load(path: str | os.PathLike[str], **options: Any) -> Model:
     """Load a model.
 
     Parameters
     ----------
-    path : str or pathlib.Path
+    path : str, pathlib.Path or RunFolder
         A ``.pmt``, ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or ``.pkl`` (tiny-training)
         file, a card that a board has trained with (``card.img``, see
         :func:`pmt.firmware.export.read_card`), a run folder (of a finished run the state that was

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,11 @@ from pmt import _core, formats
 from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
+from pmt._util.tables import html_table
 from pmt.datasets import Dataset
+from pmt.model.classifier import Classifier
+from pmt.model.confusion import Confusion
+from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
@@ -42,13 +46,17 @@ class ImageScores:
         Cross-entropy in nats, multiples of 2^-20.
     correct : ndarray of bool, shape (N,)
         Whether the largest logit is the label's.
+    predicted : ndarray of int64, shape (N,)
+        The class of the largest logit, the lower one of equals; empty where it is not known.
     """
 
     losses: npt.NDArray[np.float64]
     correct: npt.NDArray[np.bool_]
+    predicted: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
+    @property
     def evaluation(self) -> Evaluation:
-        """Return their means."""
+        """Their means, as :meth:`Model.evaluate` gives them."""
         n = len(self.losses)
         return Evaluation(int(self.correct.sum()) / n, float(self.losses.sum()) / n, n)
 
@@ -57,7 +65,8 @@ def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int
     """Score logits (N, classes) against labels (N,)."""
     labels = np.ascontiguousarray(labels)
     losses, _ = _core.cross_entropy(logits, labels)
-    return ImageScores(losses / float(_core.LOSS_ONE), logits.argmax(axis=1) == labels)
+    predicted = logits.argmax(axis=1)
+    return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Layer:
     dead_channels: int
 
 
-class Model:
+class Model(Classifier, LayerArrays):
     """An int8 network.
 
     Any number of threads may read a model at once. A call that trains, measures or changes it runs
@@ -127,8 +136,17 @@ class Model:
         return self.core.image()
 
     def copy(self) -> Model:
-        """Return an independent copy."""
+        """Return an independent copy; so do ``copy.copy`` and ``copy.deepcopy``."""
         return Model(self.image())
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[type[Model], tuple[bytes]]:
+        """Pickle the image."""
+        return Model, (self.image(),)
 
     def save(self, path: str | Path, *, into: str | Path | None = None) -> None:
         """Write the network; a file that exists is replaced in one step.
@@ -328,12 +346,36 @@ class Model:
 
     def evaluate(self, dataset: Dataset, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set."""
-        return self.score_images(dataset, threads=threads).evaluation()
+        return self.score_images(dataset, threads=threads).evaluation
 
     def score_images(self, dataset: Dataset, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means."""
         self.check_classes(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
+
+    def confusion(self, dataset: Dataset, *, threads: int = 0) -> Confusion:
+        """Count which classes are taken for which on a data set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Images and labels. Its class names are shown; where it has none but numbers, or fewer
+            than the model has classes, the model's or numbers stand in.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        Confusion
+            The matrix, and accuracy by class.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`evaluate`.
+        """
+        scores = self.score_images(dataset, threads=threads)
+        return Confusion.of_predictions(dataset, scores.predicted, self)
 
     def __repr__(self) -> str:
         height, width, channels = self.input_shape
@@ -342,3 +384,20 @@ class Model:
             f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.classes} classes, "
             f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
         )
+
+    def _repr_html_(self) -> str:
+        in_blocks = self.blocks.items()
+        rows = [
+            [
+                str(layer.index),
+                layer.name,
+                layer.kind,
+                "x".join(map(str, layer.output_shape)),
+                f"{layer.weights:,}",
+                f"{layer.macs:,}",
+                " ".join(name for name, members in in_blocks if layer.index in members),
+            ]
+            for layer in self.layers
+        ]
+        titles = ["op", "layer", "kind", "output", "weights", "MACs", "blocks"]
+        return html_table(repr(self)[1:-1], titles, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pmt.protocol.comparison import Comparison, compare
 from pmt.protocol.corrupted_copies import (
     CorruptedCopies,
     CorruptJob,
@@ -9,19 +10,25 @@ from pmt.protocol.corrupted_copies import (
     write_corrupted,
 )
 from pmt.protocol.data_source import DataSource, load_clean
+from pmt.protocol.evaluate_job import EvaluateJob, EvaluationReport, evaluate_model
 from pmt.protocol.image_pool import ImagePool
 from pmt.protocol.intervals import wilson_interval, wilson_of_share
 from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 
 __all__ = [
     "PROTOCOLS",
+    "Comparison",
     "CorruptJob",
     "CorruptedCopies",
     "DataSource",
+    "EvaluateJob",
+    "EvaluationReport",
     "ImagePool",
     "Split",
     "SplitChoice",
     "balanced_order",
+    "compare",
+    "evaluate_model",
     "load_clean",
     "open_copies",
     "split",

@@ -26,11 +26,13 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util import atomic_file
 from pmt._util.npz import npz_bytes
+from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import run_model
 from pmt.train.run_config import RunConfig, RunOptions
 from pmt.train.run_lock import RunLock
 from pmt.train.run_metrics import Metrics
+from pmt.train.run_summary import summary_rows
 
 __all__ = ["RunFolder", "RunOptions"]
 
@@ -50,6 +52,15 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self.path), ["", ""], summary_rows(self))
 
     @classmethod
     def of(cls, folder: RunFolder | str | Path) -> RunFolder:

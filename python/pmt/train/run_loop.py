@@ -134,7 +134,7 @@ class Run:
         if self.keeps_best or len(self.watched) < 2:
             return
         first, last = self.watched
-        before, after = first.evaluation(), last.evaluation()
+        before, after = first.evaluation, last.evaluation
         if not is_worse(last, first) or after.accuracy >= before.accuracy:
             return
         warnings.warn(
@@ -250,7 +250,7 @@ class Run:
             if data is None:
                 continue
             scores = self.stepper.score_images(self.model, data, self.trainer.threads)
-            found = scores.evaluation()
+            found = scores.evaluation
             measured.update({f"{name}_loss": found.loss, f"{name}_accuracy": found.accuracy})
             if name == "valid":
                 self.watched = [*self.watched[:1], scores]

@@ -9,7 +9,7 @@ from pmt import _core
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
-from pmt.train.options import TrainingOptions
+from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.stepper import CoreStepper
 from pmt.train.training_run import Trainer
@@ -62,6 +62,10 @@ class ZOTrainer(Trainer):
     ) -> None:
         base = options if options is not None else _preset(preset)
         super().__init__(base, threads=threads, **changes)
+
+    def presets(self) -> dict[str, TrainingOptions]:
+        """Return the options of every preset."""
+        return {name: _preset(name) for name in PRESETS}
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.

@@ -11,6 +11,7 @@ from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_images
+from pmt.train.parameters import Parameters
 from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunOptions
@@ -22,7 +23,7 @@ from pmt.train.stepper import Stepper
 __all__ = ["Progress", "Trainer"]
 
 
-class Trainer(ABC):
+class Trainer(Parameters, ABC):
     """Base of trainers: options, a cost, and :meth:`fit`.
 
     Parameters

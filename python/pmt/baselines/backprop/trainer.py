@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pmt.baselines.backprop.cost import backward_work
-from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.options import PRESETS, BackpropOptions
 from pmt.baselines.backprop.options import preset as _preset
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.model import Model
@@ -62,6 +62,10 @@ class BackpropTrainer(Trainer):
     ) -> None:
         base = options if options is not None else _preset(preset)
         super().__init__(base, threads=threads, **changes)
+
+    def presets(self) -> dict[str, Any]:
+        """Return the options of every preset."""
+        return {name: _preset(name) for name in ("bp_int8", *PRESETS)}
 
     def scheme(self, model: Model) -> UpdateScheme:
         """Return the scheme of a run on ``model``: the layers that it trains."""

@@ -48,6 +48,10 @@ class _SparseTrainer(BackpropTrainer):
             changes[self.file_option] = _inline(given)
         super().__init__(base, threads=threads, **changes)
 
+    def presets(self) -> dict[str, Any]:
+        """Return the options of a trainer without arguments; it has no presets."""
+        return {"": type(self.options)()}
+
     def scheme(self, model: Model) -> UpdateScheme:
         """Return the scheme of a run on ``model``, with its channels."""
         return UpdateScheme.from_json(parse_json(self.options.chosen, "chosen"), model)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core, methods
+from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
@@ -52,6 +53,22 @@ class Plan:
     held_out: int
     test: int
     trials: tuple[RunSpec, ...] = ()
+
+    def _repr_html_(self) -> str:
+        groups: dict[tuple[str, str, str], list[RunSpec]] = {}
+        for run in self.runs:
+            layers = str(run.options.get("layers", ""))
+            groups.setdefault((run.method, layers, run.preparation), []).append(run)
+        rows = [
+            [*group, f"{len(runs):,}", f"{sum(run.macs for run in runs) / 1e9:,.1f}"]
+            for group, runs in groups.items()
+        ]
+        trials = f", {len(self.trials):,} trials before them" if self.trials else ""
+        caption = (
+            f"{len(self.runs):,} runs{trials}; {self.model.name}, {self.held_out:,} held-out and "
+            f"{self.test:,} test images"
+        )
+        return html_table(caption, ["method", "layers", "preparation", "runs", "GMAC"], rows)
 
 
 @dataclass(frozen=True)

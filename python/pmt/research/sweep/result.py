@@ -116,7 +116,7 @@ def measure_with(score: Callable[[Dataset], ImageScores], model: Model, data: Da
     scores = [score(part) for part in _chunks(model, data)]
     losses = np.concatenate([one.losses for one in scores])
     correct = np.concatenate([one.correct for one in scores])
-    mean = ImageScores(losses, correct).evaluation()
+    mean = ImageScores(losses, correct).evaluation
     return Measured(mean.accuracy, mean.loss, mean.n, checksum(data), correct)
 
 

@@ -1,0 +1,47 @@
+"""Tables as aligned text, and as HTML for notebooks; cells are untrusted text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from pmt._util.printable import printable
+
+__all__ = ["html_table", "table"]
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
+    """Lay out lines of cells; columns titled in ``left`` are aligned left, the others right.
+
+    Control characters are escaped, so that a name stays in its cell.
+    """
+    titles = [printable(title) for title in titles]
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [titles, *rows]) for i in range(len(titles))]
+
+    def laid_out(line: Sequence[str]) -> str:
+        cells = (
+            cell.ljust(width) if title in left else cell.rjust(width)
+            for cell, width, title in zip(line, widths, titles, strict=True)
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(laid_out(line) for line in [titles, *rows])
+
+
+def html_table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for ``_repr_html_``; titles are left out where all are empty."""
+    head = _html_row("th", titles) if any(titles) else ""
+    body = "".join(_html_row("td", row) for row in rows)
+    return (
+        f"<table><caption>{_html(caption)}</caption>"
+        f"{f'<thead>{head}</thead>' if head else ''}<tbody>{body}</tbody></table>"
+    )
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _html(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,60 @@
+"""``pmt predict``: the classes of image files."""
+
+from __future__ import annotations
+
+import argparse
+
+from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
+from pmt.cli.output import Output, table
+from pmt.model import FilePredictions, PredictJob, predict_files
+from pmt.protocol import load_clean
+
+USAGE = "pmt predict MODEL FILES... [--top K] [options]"
+SUMMARY = "the most probable classes of image files"
+DESCRIPTION = """\
+Name what is in images: the most probable classes and their probabilities (0..1). Images of another
+size than the model's input are resized."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_model(parser)
+    parser.add_argument(
+        "files",
+        metavar="FILES",
+        nargs="+",
+        help="image files, folders of them, and .npz files with an array 'images'",
+    )
+    add_integer(parser, "--top K", "classes for each image", default=1, within=(1, 65536))
+    parser.add_argument(
+        "--names-of",
+        metavar="DIR",
+        help="data set whose class names are shown, as `pmt eval --data` takes it (default: the "
+        "names that the model holds, or else labels)",
+    )
+    add_threads(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    model = load_model(arguments)
+    names = None
+    if arguments.names_of is not None:
+        names = load_clean(arguments.names_of, limit=1).class_names
+    job = PredictJob(model, arguments.files, arguments.top, names, arguments.threads)
+    found = predict_files(job)
+    output.text(_table(found))
+    output.figures(found.to_json())
+    return 0
+
+
+def _table(found: FilePredictions) -> str:
+    rows = []
+    for file, labels, shares in zip(found.files, found.labels, found.probabilities, strict=True):
+        names = [file, *[""] * (len(labels) - 1)]
+        rows += [
+            [name, found.class_name(label), f"{share:.4f}"]
+            for name, label, share in zip(names, labels, shares, strict=True)
+        ]
+    return table(["file", "class", "probability"], rows, left=("file", "class"))

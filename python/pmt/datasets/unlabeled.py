@@ -1,0 +1,148 @@
+"""Images without labels, from any files: what a trained model is to name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.datasets.decoding import decode_files
+from pmt.datasets.files import damaged, missing
+from pmt.datasets.image_layouts import SUFFIXES
+from pmt.datasets.npz import read_npz_images
+from pmt.datasets.picture import Fit, resized
+
+__all__ = ["NamedImages", "find_files", "read_in_blocks"]
+
+# Images that are decoded before any of them is used; they bound the memory.
+BLOCK = 1024
+
+
+class NamedImages(NamedTuple):
+    """Images, and for each the file that it is from.
+
+    Attributes
+    ----------
+    names : list of str
+        The file; of an .npz file ``FILE[index]``.
+    images : ndarray of uint8, shape (N, H, W, C)
+        Pixels.
+    """
+
+    names: list[str]
+    images: npt.NDArray[np.uint8]
+
+
+def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """List files: a folder stands for all images in it and below, sorted by their paths.
+
+    Raises
+    ------
+    FileNotFoundError
+        A file or folder is not there.
+    ValueError
+        No place is given, or a folder holds no image.
+    """
+    if not places:
+        raise ValueError("files is empty: give image files, folders of them or .npz files")
+    files: list[Path] = []
+    for place in map(Path, places):
+        if not place.exists():
+            raise missing(place, "no such file or folder", "check the path")
+        files += _images_below(place) if place.is_dir() else [place]
+    return files
+
+
+def _images_below(folder: Path) -> list[Path]:
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in SUFFIXES
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        suffixes = ", ".join(sorted(SUFFIXES))
+        raise damaged(folder, f"no image in it or below ({suffixes})", "check the path")
+    return sorted(found)
+
+
+def read_in_blocks(
+    files: Sequence[Path], size: tuple[int, int], channels: int, *, threads: int = 0
+) -> Iterator[NamedImages]:
+    """Read images in the order of their files, at most 1024 at a time.
+
+    Parameters
+    ----------
+    files
+        Image files, and .npz files with an array `images`.
+    size
+        Height and width that they are resized to, as :func:`pmt.datasets.load` does.
+    channels
+        1, or 3, where gray images get three equal channels.
+    threads
+        How many decode at once, 0 for one a core.
+
+    Raises
+    ------
+    ValueError
+        Files that cannot be decoded, or images with more channels than wanted.
+    ModuleNotFoundError
+        Pillow is needed and not installed.
+    """
+    waiting: list[Path] = []
+    for file in files:
+        is_npz = file.suffix.lower() == ".npz"
+        if not is_npz:
+            waiting.append(file)
+        if waiting and (is_npz or len(waiting) == BLOCK):
+            yield _decoded(waiting, size, channels, threads)
+            waiting = []
+        if is_npz:
+            yield from _stored(file, size, channels)
+    if waiting:
+        yield _decoded(waiting, size, channels, threads)
+
+
+def _decoded(
+    files: Sequence[Path], size: tuple[int, int], channels: int, threads: int
+) -> NamedImages:
+    images = decode_files(_common_folder(files), files, Fit(size), None, threads)
+    names = [str(file) for file in files]
+    return NamedImages(names, _with_channels(images, channels, names))
+
+
+def _stored(file: Path, size: tuple[int, int], channels: int) -> Iterator[NamedImages]:
+    images = read_npz_images(file)
+    for start in range(0, len(images), BLOCK):
+        block = _with_channels(images[start : start + BLOCK], channels, [str(file)])
+        names = [f"{file}[{start + index}]" for index in range(len(block))]
+        yield NamedImages(names, resized(block, Fit(size)))
+
+
+def _common_folder(files: Sequence[Path]) -> Path:
+    try:
+        return Path(os.path.commonpath([file.parent for file in files]))
+    except ValueError:  # absolute and relative paths together
+        return Path()
+
+
+def _with_channels(
+    images: npt.NDArray[np.uint8], channels: int, names: Sequence[str]
+) -> npt.NDArray[np.uint8]:
+    found = images.shape[3]
+    if found == channels:
+        return images
+    if found == 1:
+        return np.repeat(images, channels, axis=3)
+    is_colored = (images != images[..., :1]).any(axis=(1, 2, 3))
+    first = names[int(is_colored.argmax()) if len(names) == len(images) else 0]
+    raise damaged(
+        first,
+        f"has {found} channels, the model takes {channels}",
+        "convert it to gray" if channels == 1 else "use another model",
+    )

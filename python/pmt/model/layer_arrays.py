@@ -1,0 +1,135 @@
+"""Weights, biases and scales of a model's layers as arrays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+
+if TYPE_CHECKING:
+    from pmt.model.model import Layer
+
+__all__ = ["LayerArrays"]
+
+
+class LayerArrays(ABC):
+    """Base of what has layers: copies of their arrays, and new values for them."""
+
+    core: _core.Model
+
+    @property
+    @abstractmethod
+    def layers(self) -> list[Layer]:
+        """Layers with weights, in order."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> dict[str, list[int]]:
+        """Named sets of layers."""
+
+    def weights(self, layer: str | int) -> npt.NDArray[np.int8]:
+        """Return a copy of a layer's weights.
+
+        Parameters
+        ----------
+        layer : str or int
+            Name or op index, see :attr:`layers`.
+
+        Returns
+        -------
+        ndarray of int8
+            ``conv2d``: (out, kernel height, kernel width, in); ``depthwise_conv2d``: (kernel
+            height, kernel width, out); ``fully_connected``: (out, in). A weight stands for its
+            value times the :meth:`weight_scales` of its output channel. The array is read-only:
+            :meth:`set_weights` takes a changed ``.copy()`` of it.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer.
+        """
+        return _read_only(self.core.weights(self._index(layer)))
+
+    def bias(self, layer: str | int) -> npt.NDArray[np.int32]:
+        """Return a copy of a layer's biases, int32 of shape (out,); see :meth:`weights`.
+
+        A bias stands for its value times the scales of its channel's weights and of the input.
+        """
+        return _read_only(self.core.bias(self._index(layer)))
+
+    def weight_scales(self, layer: str | int) -> npt.NDArray[np.float32]:
+        """Return a copy of a layer's scales, float32 of shape (out,); see :meth:`weights`."""
+        return _read_only(self.core.weight_scales(self._index(layer)))
+
+    def set_weights(
+        self,
+        layer: str | int,
+        weights: npt.NDArray[np.int8],
+        *,
+        bias: npt.NDArray[np.int32] | None = None,
+    ) -> None:
+        """Replace a layer's weights.
+
+        Parameters
+        ----------
+        layer : str or int
+            Name or op index.
+        weights : ndarray of int8
+            Of the shape of :meth:`weights`; they are copied. Training keeps to -127..127.
+        bias : ndarray of int32, shape (out,), optional
+            New biases; by default they stay.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer, or a shape is not the layer's.
+        TypeError
+            If a dtype is another one: nothing is rounded or clipped.
+        RuntimeError
+            If another thread uses the model.
+        """
+        index = self._index(layer)
+        present = self.core.weights(index), self.core.bias(index)
+        new_weights = _checked("weights", weights, present[0], layer)
+        new_bias = present[1] if bias is None else _checked("bias", bias, present[1], layer)
+        self.core.set_parameters(index, new_weights, new_bias)
+
+    def _index(self, layer: str | int) -> int:
+        layers = {one.name: one.index for one in self.layers}
+        if isinstance(layer, str) and layer in layers:
+            return layers[layer]
+        if not isinstance(layer, str) and layer in layers.values():
+            return int(layer)
+        if isinstance(layer, str) and layer in self.blocks:
+            members = [name for name, index in layers.items() if index in self.blocks[layer]]
+            raise ValueError(
+                f"layer={layer!r} is a block; give one of its layers: {', '.join(members)}"
+            )
+        raise ValueError(
+            f"layer={layer!r} is no layer with weights; model.layers lists their names and indices"
+        )
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _checked(
+    name: str, array: npt.NDArray[Any], present: npt.NDArray[Any], layer: str | int
+) -> npt.NDArray[Any]:
+    """Return new values as they are, if dtype and shape are those of the present ones."""
+    if not isinstance(array, np.ndarray) or array.dtype != present.dtype:
+        found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise TypeError(
+            f"{name} is {found}: must be a NumPy array of {present.dtype}; round and clip it first"
+        )
+    if array.shape != present.shape:
+        raise ValueError(
+            f"{name} has shape {array.shape}: layer {layer!r} has {name} of shape {present.shape}"
+        )
+    return np.ascontiguousarray(array)

@@ -1,0 +1,92 @@
+"""Evaluation of a model on a data set: accuracy, loss, confusion, and against another model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pmt.model import Confusion, Evaluation, Model
+from pmt.protocol.comparison import Comparison
+from pmt.protocol.data_source import DataSource
+
+__all__ = ["EvaluateJob", "EvaluationReport", "evaluate_model"]
+
+
+@dataclass(frozen=True)
+class EvaluateJob:
+    """What to evaluate.
+
+    Attributes
+    ----------
+    model : Model
+        The network.
+    source : DataSource
+        The images.
+    split : {"train", "test"}
+        Which of them.
+    limit : int
+        At most so many images, always the same ones; 0 takes all.
+    against : Model, optional
+        Another network, compared on the same images; they are resized to the input of each.
+    names : tuple of str
+        What the two are called.
+    threads : int
+        Threads to use; 0 takes all. The result does not depend on it.
+    """
+
+    model: Model
+    source: DataSource
+    split: str = "test"
+    limit: int = 0
+    against: Model | None = None
+    names: tuple[str, str] = ("model", "other")
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """The result of an evaluation.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Accuracy, loss and number of images.
+    confusion : Confusion
+        Which classes are taken for which.
+    comparison : Comparison or None
+        Differences to the other model, which is ``a``: model minus other.
+    """
+
+    evaluation: Evaluation
+    confusion: Confusion
+    comparison: Comparison | None
+
+    def to_json(self, *, confusion: bool = True) -> dict[str, Any]:
+        """Return the figures for JSON, those of the classes only where they are asked for."""
+        return {
+            **vars(self.evaluation),
+            **({"confusion": self.confusion.to_json()} if confusion else {}),
+            **({"comparison": self.comparison.to_json()} if self.comparison else {}),
+        }
+
+
+def evaluate_model(job: EvaluateJob) -> EvaluationReport:
+    """Measure a model on a data set, and another beside it.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        If the data cannot be read or does not go with a model.
+    """
+    model, other = job.model, job.against
+    data = job.source.load(job.split, model, limit=job.limit)
+    scores = model.score_images(data, threads=job.threads)
+    comparison = None
+    if other is not None:
+        resized = data
+        if other.input_shape != model.input_shape:
+            resized = job.source.load(job.split, other, limit=job.limit)
+        others = other.score_images(resized, threads=job.threads)
+        comparison = Comparison.of_scores(job.names[::-1], others, scores)
+    confusion = Confusion.of_predictions(data, scores.predicted, model)
+    return EvaluationReport(scores.evaluation, confusion, comparison)

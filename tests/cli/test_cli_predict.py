@@ -1,0 +1,71 @@
+"""``pmt predict``: the table, JSON, names of another data set, bad input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli_files import check_golden, write_data, write_model
+
+import pmt
+from pmt.cli import main
+from pmt.model import PredictJob, predict_files
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """The working folder: bundled test images as .png files and as one .npz."""
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    images = pmt.datasets.bundled("test").images
+    (tmp_path / "photos").mkdir()
+    for index in range(3):
+        image.fromarray(images[index, ..., 0]).save(tmp_path / "photos" / f"{index}.png")
+    np.savez(tmp_path / "more.npz", images=images[3:5])
+    return ["photos", "more.npz"]
+
+
+def test_the_table_names_the_most_probable_class(pictures, capsys):
+    assert main(["predict", "fashion_mnist_dscnn", *pictures]) == 0
+    check_golden("predict.txt", capsys.readouterr().out)
+
+
+def test_the_table_lists_several_classes(pictures, capsys):
+    assert main(["predict", "fashion_mnist_dscnn", *pictures, "--top", "3"]) == 0
+    check_golden("predict_top.txt", capsys.readouterr().out)
+
+
+def test_the_command_is_one_function(pictures, capsys):
+    assert main(["predict", "fashion_mnist_dscnn", *pictures, "--top", "2", "--json", "-"]) == 0
+    job = PredictJob(pmt.load("fashion_mnist_dscnn"), pictures, top=2, threads=1)
+    assert json.loads(capsys.readouterr().out) == predict_files(job).to_json()
+
+
+def test_names_come_from_another_data_set(tmp_path, capsys):
+    model, data = write_model(tmp_path), write_data(tmp_path)
+    np.savez(tmp_path / "one.npz", images=pmt.datasets.load(data, split="test").images[:1])
+    command = ["predict", str(model), str(tmp_path / "one.npz")]
+    label = int(pmt.load(model).predict(np.load(tmp_path / "one.npz")["images"])[0])
+
+    def shown(*options: str) -> str:
+        assert main([*command, *options]) == 0
+        return capsys.readouterr().out.splitlines()[1].split()[1]
+
+    assert shown() == str(label)
+    assert shown("--names-of", str(data)) == ("ant", "bee", "cat", "dog")[label]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("photos --top 11", "--top 11: must be 1 to 10, the number of classes"),
+        ("photos --top 0", "argument --top: 0 must be 1..65536; see `pmt predict --help`"),
+        ("nowhere", "nowhere: no such file or folder; check the path"),
+        ("", "the following arguments are required: FILES; see `pmt predict --help`"),
+    ],
+)
+@pytest.mark.usefixtures("pictures")
+def test_bad_input_is_one_line(arguments, message, capsys):
+    assert main(["predict", "fashion_mnist_dscnn", *arguments.split()]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {message}\n"

@@ -1,0 +1,182 @@
+"""Labels, probabilities and the most probable classes, of arrays and of files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import pixels, residual_network
+
+import pmt
+from pmt.model import PredictJob, predict_files
+from pmt.model.classifier import most_probable, probabilities
+
+
+def test_labels_are_those_of_the_largest_logits():
+    model = residual_network()
+    images = pixels(model, 6)
+    labels = model.predict(images, threads=1)
+    assert (labels.dtype, labels.shape) == (np.int64, (6,))
+    np.testing.assert_array_equal(labels, model.logits(images).argmax(axis=1))
+
+
+def test_bundled_images_are_named():
+    model = pmt.load("fashion_mnist_dscnn")
+    images = pmt.datasets.bundled("test").images[:3]
+    labels = model.predict(images)
+    assert [model.class_names[label] for label in labels] == ["Ankle boot", "Pullover", "Trouser"]
+    assert model.predict(images, top=2).tolist() == [[9, 5], [2, 4], [1, 2]]
+
+
+def test_probabilities_sum_to_1_and_the_most_probable_come_first():
+    model = residual_network()
+    images = pixels(model, 5)
+    shares = model.predict_proba(images)
+    assert (shares.dtype, shares.shape) == (np.float32, (5, 4))
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
+    top = model.predict(images, top=4)
+    assert (top.dtype, top.shape) == (np.int64, (5, 4))
+    assert (np.diff(np.take_along_axis(shares, top, axis=1), axis=1) <= 0).all()
+    np.testing.assert_array_equal(top[:, 0], model.predict(images))
+    np.testing.assert_array_equal(model.predict(images, top=1)[:, 0], model.predict(images))
+
+
+def test_of_equal_logits_the_lower_label_comes_first():
+    logits = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)
+    assert most_probable(logits, 3).tolist() == [[1, 2, 0], [0, 1, 2]]
+
+
+def test_probabilities_are_the_softmax():
+    logits = np.log(np.array([[1, 2, 5]], np.float32))
+    np.testing.assert_allclose(probabilities(logits), [[0.125, 0.25, 0.625]], rtol=1e-6)
+    assert probabilities(np.array([[1e30, -1e30]], np.float32)).tolist() == [[1, 0]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(0, 5), classes=st.integers(1, 7), data=st.data())
+def test_shapes(rows, classes, data):
+    logits = np.random.default_rng(0).normal(size=(rows, classes)).astype(np.float32)
+    top = data.draw(st.integers(1, classes))
+    assert most_probable(logits, top).shape == (rows, top)
+    assert probabilities(logits).shape == (rows, classes)
+
+
+@pytest.mark.parametrize(
+    ("top", "error", "message"),
+    [
+        (0, ValueError, "top 0: must be 1 to 4, the number of classes"),
+        (5, ValueError, "top 5: must be 1 to 4, the number of classes"),
+        (1.5, TypeError, "top = 1.5: must be an integer"),
+    ],
+)
+def test_a_wrong_top_is_refused(top, error, message):
+    model = residual_network()
+    with pytest.raises(error) as raised:
+        model.predict(pixels(model, 1), top=top)
+    assert str(raised.value) == message
+
+
+def test_class_names_are_those_of_the_metadata_if_there_is_one_for_each():
+    graph = residual_network().to_graph()
+    assert pmt.Model.from_graph(graph).class_names is None
+    graph.metadata = {"class_names": ["ant", "bee", "cat", "dog"]}
+    assert pmt.Model.from_graph(graph).class_names == ("ant", "bee", "cat", "dog")
+    graph.metadata = {"class_names": ["ant", "bee"]}
+    assert pmt.Model.from_graph(graph).class_names is None
+
+
+def save_png(path, array):
+    image = pytest.importorskip("PIL.Image")
+    path.parent.mkdir(exist_ok=True)
+    image.fromarray(array).save(path)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Files of several kinds, and their pixels as the network sees them."""
+    model = residual_network()
+    images = pixels(model, 5)
+    gray = images[1, ..., 0]
+    save_png(tmp_path / "photos" / "b.png", images[0])
+    save_png(tmp_path / "photos" / "a.png", gray)
+    save_png(tmp_path / "photos" / ".hidden.png", images[0])
+    (tmp_path / "photos" / "notes.txt").write_text("no image")
+    np.savez(tmp_path / "some.npz", images=images[2:4])
+    save_png(tmp_path / "last.png", images[4])
+    seen = np.stack([np.repeat(gray[..., None], 3, axis=2), images[0], *images[2:]])
+    return model, seen
+
+
+def test_files_are_predicted_in_their_order(tmp_path, pictures):
+    model, seen = pictures
+    places = ["photos", "some.npz", "last.png"]
+    found = predict_files(PredictJob(model, [tmp_path / place for place in places], top=2))
+    names = ["photos/a.png", "photos/b.png", "some.npz[0]", "some.npz[1]", "last.png"]
+    assert found.files == [str(tmp_path / name) for name in names]
+    np.testing.assert_array_equal(found.labels, model.predict(seen, top=2))
+    shares = np.take_along_axis(model.predict_proba(seen), found.labels, axis=1)
+    np.testing.assert_array_equal(found.probabilities, shares)
+    first = found.to_json()["predictions"][0]["classes"][0]
+    label = int(found.labels[0, 0])
+    assert first == {"label": label, "name": None, "probability": float(shares[0, 0])}
+
+
+def test_blocks_do_not_change_the_predictions(tmp_path, pictures, monkeypatch):
+    model, _ = pictures
+    job = PredictJob(model, [tmp_path / "photos", tmp_path / "some.npz"])
+    whole = predict_files(job)
+    monkeypatch.setattr("pmt.datasets.unlabeled.BLOCK", 1)
+    parts = predict_files(job)
+    assert parts.files == whole.files
+    np.testing.assert_array_equal(parts.labels, whole.labels)
+    np.testing.assert_array_equal(parts.probabilities, whole.probabilities)
+
+
+def test_images_are_resized_to_the_input(tmp_path):
+    model = residual_network()
+    big = np.random.default_rng(0).integers(0, 256, (20, 12, 3)).astype(np.uint8)
+    save_png(tmp_path / "big.png", big)
+    np.savez(tmp_path / "big.npz", images=big[None])
+    found = predict_files(PredictJob(model, [tmp_path / "big.png", tmp_path / "big.npz"]))
+    assert found.probabilities[0, 0] == found.probabilities[1, 0]
+
+
+def test_given_names_replace_the_models(tmp_path, pictures):
+    model, _ = pictures
+    job = PredictJob(model, [tmp_path / "last.png"], class_names=("ant", "bee", "cat", "dog"))
+    found = predict_files(job)
+    name = found.class_name(int(found.labels[0, 0]))
+    assert found.to_json()["predictions"][0]["classes"][0]["name"] == name
+    assert name in ("ant", "bee", "cat", "dog")
+
+
+def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
+    model, _ = pictures
+    gray = pmt.load("fashion_mnist_dscnn")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    np.savez(tmp_path / "labels.npz", labels=np.zeros(3, np.int64))
+    np.savez(tmp_path / "float.npz", images=np.zeros((1, 8, 8, 3)))
+    suffixes = ".bmp, .gif, .jpeg, .jpg, .png, .ppm, .tif, .tiff, .webp"
+    cases = [
+        (model, [], "files is empty: give image files, folders of them or .npz files"),
+        (model, ["none.png"], "{}/none.png: no such file or folder; check the path"),
+        (model, ["empty"], f"{{}}/empty: no image in it or below ({suffixes}); check the path"),
+        (model, ["bad.png"],
+         "{}/bad.png: cannot be decoded (cannot identify image file 'bad.png'); "
+         "replace or remove this file"),
+        (model, ["labels.npz"],
+         "{}/labels.npz: no array 'images' (found: labels); write it again, for instance with "
+         "pmt.datasets.save_npz"),
+        (model, ["float.npz"],
+         "{}/float.npz: images is float64, not uint8; scale the pixels to 0..255"),
+        (gray, ["last.png"],
+         "{}/last.png: has 3 channels, the model takes 1; convert it to gray"),
+    ]  # fmt: skip
+    for network, places, message in cases:
+        with pytest.raises((ValueError, FileNotFoundError)) as raised:
+            predict_files(PredictJob(network, [tmp_path / place for place in places]))
+        assert str(raised.value) == message.format(tmp_path)
+    with pytest.raises(ValueError, match=r"^the model has 4 classes, the data set or list gives 2"):
+        predict_files(PredictJob(model, [tmp_path / "last.png"], class_names=("ant", "bee")))
