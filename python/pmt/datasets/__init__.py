@@ -1,4 +1,4 @@
-"""Data sets: labeled uint8 images, the layouts they are read from, and where to get them."""
+"""Data sets: labeled images or other inputs, what they are read from, and where to get them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pmt.datasets.class_names import (
     FLOWERS102_CLASSES,
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
-from pmt.datasets.dataset import Dataset
+from pmt.datasets.dataset import Dataset, concatenate
 from pmt.datasets.downloading import download
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
@@ -28,6 +28,7 @@ __all__ = [
     "Dataset",
     "ImageFiles",
     "bundled",
+    "concatenate",
     "data_folder",
     "download",
     "image_files",

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.preparation import Preparation
@@ -28,6 +29,7 @@ from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import RunHistory
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
+from pmt.train.training_data import checked_training_data
 
 __all__ = ["Progress", "Trainer"]
 
@@ -91,9 +93,9 @@ class Trainer(ABC):
     def fit(
         self,
         model: Model,
-        data: Dataset,
+        data: DataLike,
         *,
-        valid: Dataset | None = None,
+        valid: DataLike | None = None,
         out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
@@ -105,9 +107,9 @@ class Trainer(ABC):
         ----------
         model : Model
             The model; its weights change.
-        data : Dataset
-            Training images and labels.
-        valid : Dataset, optional
+        data : Dataset or tuple of two arrays
+            Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`.
+        valid : Dataset or tuple of two arrays, optional
             Evaluated before training, after every epoch and at the end.
         out : str, pathlib.Path or RunFolder, optional
             Run folder. If it holds an unfinished run of the same options, data and model (as it
@@ -144,7 +146,7 @@ class Trainer(ABC):
         """
         if keep_best and valid is None:
             raise ValueError("keep_best=True needs valid=..., images held out to choose on")
-        model.check_classes(data)
+        data, valid = checked_training_data(model, data, valid)
         folder = RunFolder.of(out) if out is not None else None
         run = _Run(self, model, data, valid, folder, progress, keep_best)
         if folder is None:
