@@ -238,7 +238,7 @@ def test_data_sets_that_differ_are_not_joined(other: Dataset, message: str) -> N
 def test_joining_needs_data_sets() -> None:
     with pytest.raises(ValueError, match=r"^parts is empty: give at least one data set$"):
         concatenate([])
-    with pytest.raises(TypeError, match="Dataset.* does not support ufuncs"):
+    with pytest.raises(TypeError, match=r"Dataset.* does not support ufuncs"):
         made() + GRAY  # type: ignore[operator]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pmt.datasets.adapters import from_batches, from_hugging_face, from_torch
 from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -31,6 +32,9 @@ __all__ = [
     "concatenate",
     "data_folder",
     "download",
+    "from_batches",
+    "from_hugging_face",
+    "from_torch",
     "image_files",
     "load",
     "load_corrupted",
