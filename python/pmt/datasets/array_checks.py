@@ -80,16 +80,23 @@ def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
             rule = "(N, H, W, C), (N, T, C) for windows of T steps, or (N, F)"
         kind = "images" if pixels else f"{array.dtype} inputs"
         raise ValueError(f"x has shape {array.shape}: {kind} must be {rule}, and nothing empty")
-    if pixels:
-        array = array if array.ndim == 4 else array[..., None]
-    else:  # as importers read a network of windows, or of plain features
-        array = array.reshape(len(array), *(1,) * (4 - array.ndim), *array.shape[1:])
+    array = with_four_axes(array)
     if has_channels_first(array):
         raise ValueError(
             f"x has shape {array.shape}: images must be (N, H, W, C), channels last; "
             "use x.transpose(0, 2, 3, 1)"
         )
     return array
+
+
+def with_four_axes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return inputs as (N, H, W, C) where an axis is missing; others stay as they are."""
+    if array.dtype == PIXELS:
+        return array[..., None] if array.ndim == 3 else array
+    if array.ndim not in (2, 3):
+        return array
+    # As importers read a network of windows, or of plain features.
+    return array.reshape(len(array), *(1,) * (4 - array.ndim), *array.shape[1:])
 
 
 def has_channels_first(array: npt.NDArray[Any]) -> bool:

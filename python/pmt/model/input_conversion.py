@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.datasets import Dataset
 
-__all__ = ["check_range", "prepared_inputs"]
+__all__ = ["check_range", "inputs_in_shape", "prepared_inputs"]
 
 _AT_ONCE = 1 << 20  # float inputs, so that their float64 copies stay small
 _PIXEL_CHANNELS = 4  # that a network's mean and std are kept for
@@ -31,7 +31,7 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
         )
     if images.dtype == np.uint8:
         return _from_pixels(core, images)
-    shaped = _in_shape(core, images)
+    shaped = inputs_in_shape(images, core.input_shape)
     return shaped if shaped.dtype == np.int8 else _quantized(core, shaped)
 
 
@@ -63,14 +63,13 @@ def input_quantization(core: _core.Model) -> tuple[float, int]:
     return float(tensor["scale"]), int(tensor["zero_point"])
 
 
-def _in_shape(core: _core.Model, inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return inputs in the model's shape, from which axes of length 1 may differ."""
-    shape = core.input_shape
+def inputs_in_shape(inputs: npt.NDArray[Any], shape: tuple[int, int, int]) -> npt.NDArray[Any]:
+    """Return inputs in a network's shape, from which axes of length 1 may differ."""
     own, wanted = ([n for n in sides if n != 1] for sides in (inputs.shape[1:], shape))
     if inputs.ndim < 2 or own != wanted:
         raise ValueError(
             f"inputs must have shape (N, {', '.join(map(str, shape))}) for this model, where axes "
-            f"of length 1 may be left out; got {inputs.shape}"
+            f"of length 1 may be left out; got (N, {', '.join(map(str, inputs.shape[1:]))})"
         )
     return np.ascontiguousarray(inputs).reshape(len(inputs), *shape)
 
