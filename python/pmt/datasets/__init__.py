@@ -17,6 +17,7 @@ from pmt.datasets.downloading import download
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
+from pmt.datasets.simulated_motion import simulated_motion
 from pmt.datasets.storage import bundled, data_folder
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "load",
     "load_corrupted",
     "save_npz",
+    "simulated_motion",
 ]
