@@ -153,8 +153,17 @@ def test_an_index_gives_an_image_and_its_label() -> None:
 def test_indices_choose_as_subset_does() -> None:
     assert made()[[5, 0]].labels.tolist() == [2, 0]
     assert made()[np.array([1, 1])].labels.tolist() == [1, 1]
-    with pytest.raises(TypeError, match=r"indices is bool.*numpy.flatnonzero"):
-        made()[np.ones(6, bool)]
+
+
+def test_a_mask_takes_the_images_where_it_is_true() -> None:
+    data = made()
+    assert data[data.labels == 1].labels.tolist() == [1, 1]
+    with pytest.raises(ValueError, match=r"^mask has shape \(2,\): must be \(6,\), one Boolean an"):
+        data[[True, False]]
+    with pytest.raises(
+        ValueError, match=r"^indices is empty: a data set holds at least one image$"
+    ):
+        data[data.labels == 9]
 
 
 def test_iteration_gives_each_image_with_its_label_once() -> None:

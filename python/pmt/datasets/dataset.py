@@ -192,17 +192,17 @@ class Dataset:
     def __getitem__(
         self, index: int | slice | npt.ArrayLike
     ) -> tuple[npt.NDArray[Any], int] | Dataset:
-        """Return an image with its label, or the data set of a slice or of some indices.
+        """Return an image with its label, or the data set of a slice, of some indices or a mask.
 
         A slice copies nothing; an index below 0 counts from the end; indices are those of
-        :meth:`subset`.
+        :meth:`subset`; a mask, Boolean of shape (N,), takes the images where it is true.
 
         Raises
         ------
         IndexError
             No image has this index.
         TypeError, ValueError
-            The slice is empty, or as :meth:`subset`.
+            The slice or mask is empty or too short, or as :meth:`subset`.
         """
         if isinstance(index, slice):
             if not len(range(len(self))[index]):
@@ -211,12 +211,23 @@ class Dataset:
                 )
             return replace(self, images=self.images[index], labels=self.labels[index])
         if not isinstance(index, int | np.integer):
-            return self.subset(index)
+            return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
             raise IndexError(
                 f"index = {index}: must be {-len(self)} to {len(self) - 1} with {len(self)} images"
             )
         return self.images[index], int(self.labels[index])
+
+    def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
+        """Return the indices that a mask stands for; indices as they are."""
+        mask = np.asarray(index)
+        if mask.dtype != np.bool_:
+            return index
+        if mask.shape != (len(self),):
+            raise ValueError(
+                f"mask has shape {mask.shape}: must be ({len(self)},), one Boolean an image"
+            )
+        return np.flatnonzero(mask)
 
     def __add__(self, other: Dataset) -> Dataset:
         """Return the images of this data set followed by those of another one."""

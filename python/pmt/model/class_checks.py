@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from pmt import corruptions
 from pmt.datasets import Dataset
 
 __all__ = ["check_labels", "is_named", "listed", "warn_of_other_classes"]
@@ -24,13 +25,21 @@ def check_labels(data: Dataset, classes: int) -> None:
 
 
 def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stacklevel: int) -> None:
-    """Warn where the named classes of a data set are fewer than a model's, or in another order.
+    """Warn where named classes are fewer than a model's, in another order, or corruptions.
 
     A folder without one class numbers the classes behind it otherwise.
     """
     if not is_named(data):
         return
     own = data.class_names
+    if set(own) <= set(corruptions.names()):
+        warnings.warn(
+            f"the classes of data set {data.name!r} are names of corruptions ({listed(own)}): "
+            "corrupted copies are read with --corruption NAME, in Python with "
+            "pmt.datasets.load_corrupted",
+            stacklevel=stacklevel,
+        )
+        return
     if len(own) < classes:
         warnings.warn(
             f"data set {data.name!r} has {len(own)} classes ({listed(own)}), the model {classes}: "
