@@ -160,9 +160,7 @@ def test_a_mask_takes_the_images_where_it_is_true() -> None:
     assert data[data.labels == 1].labels.tolist() == [1, 1]
     with pytest.raises(ValueError, match=r"^mask has shape \(2,\): must be \(6,\), one Boolean an"):
         data[[True, False]]
-    with pytest.raises(
-        ValueError, match=r"^indices is empty: a data set holds at least one image$"
-    ):
+    with pytest.raises(ValueError, match=r"^indices is empty: a data set holds"):
         data[data.labels == 9]
 
 
