@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from networks import smooth_network
 
 import pmt
 from pmt.cli import main
@@ -142,6 +143,21 @@ def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning() -> None:
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         model.evaluate((np.resize([0.0, 0.01], (10, 32, 3)), y))
+
+
+def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning() -> None:
+    model = smooth_network()  # (pixel - 128) / 128
+    y, x = [0, 1, 2], np.linspace(0, 1, 3 * 48).reshape(3, 4, 4, 3)
+    message = (
+        "data set 'dataset': its inputs, 0..1, look like pixels divided by 255, but the model "
+        "reads pixels as -1..0.9922; give uint8 pixels, which the model normalizes itself"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        model.evaluate((x, y))
+    assert caught[0].filename == __file__
+    same = Dataset.from_arrays(np.arange(144, dtype=np.uint8).reshape(3, 4, 4, 3), y)
+    normalized = (same.images.astype(np.float64) - 128) / 128
+    assert model.evaluate((normalized, y)) == model.evaluate(same)
 
 
 @pytest.fixture

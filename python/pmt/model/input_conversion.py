@@ -18,6 +18,7 @@ _PIXEL_CHANNELS = 4  # that a network's mean and std are kept for
 _CHECKED = 1000  # samples
 _CLIPPED = 0.1
 _FEWEST_STEPS = 8
+_OTHER_PIXELS = 0.1  # by which an end of the pixels' range differs from that of 0..1
 
 
 def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
@@ -88,10 +89,14 @@ def _quantized(core: _core.Model, inputs: npt.NDArray[np.float32]) -> npt.NDArra
 
 
 def check_range(core: _core.Model, data: Dataset) -> None:
-    """Warn where float inputs are too large or too small for what the model's input can hold."""
+    """Warn where float inputs are too large or too small for what the model's input can hold.
+
+    Or where they are pixels of 0..1, and the model reads others.
+    """
     if data.images.dtype != np.float32:
         return
     inputs = data.images[:: -(-len(data) // _CHECKED)]
+    _warn_of_pixels(core, data.name, inputs)
     scale, zero_point = input_quantization(core)
     low, high = (-128 - zero_point) * scale, (127 - zero_point) * scale
     outside = float(np.mean((inputs < low - scale) | (inputs > high + scale)))
@@ -108,4 +113,20 @@ def check_range(core: _core.Model, data: Dataset) -> None:
             f"{found}its inputs, {inputs.min():.4g}..{inputs.max():.4g}, fill fewer than "
             f"{_FEWEST_STEPS} of the 256 steps of {scale:.4g} that the model's input has; {remedy}",
             stacklevel=3,
+        )
+
+
+def _warn_of_pixels(core: _core.Model, name: str, inputs: npt.NDArray[np.float32]) -> None:
+    height, width, channels = core.input_shape
+    if min(height, width) == 1 or channels not in (1, 3):
+        return
+    lowest, highest = float(inputs.min()), float(inputs.max())
+    ends = [(pixel - core.input_mean[0]) / core.input_std[0] for pixel in (0.0, 255.0)]
+    looks_so = lowest >= 0.0 and 0.5 < highest <= 1.0
+    if looks_so and max(abs(ends[0]), abs(ends[1] - 1.0)) > _OTHER_PIXELS:
+        warnings.warn(
+            f"data set {name!r}: its inputs, {lowest:.4g}..{highest:.4g}, look like pixels divided "
+            f"by 255, but the model reads pixels as {ends[0]:.4g}..{ends[1]:.4g}; give uint8 "
+            "pixels, which the model normalizes itself",
+            stacklevel=4,
         )
