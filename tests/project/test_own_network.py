@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import re
-import shlex
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import code_blocks, run_block
 
-from pmt.cli import main
-
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "own_network.md"
-
-
-def blocks() -> list[tuple[str, str]]:
-    """Code blocks in order: Python programs, and commands of pmt."""
-    found = re.findall(r"^```(python)?\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return [(kind, text) for kind, text in found if not text.startswith("pip ")]
+BLOCKS = code_blocks("guides/own_network.md")
 
 
 def run(kind: str, text: str, names: dict[str, Any]) -> None:
-    if kind == "python":
-        with warnings.catch_warnings():
-            # torch calls the exporter that needs no further package a legacy.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            exec(text, names)
-    else:
-        command, *arguments = shlex.split(text)
-        assert command == "pmt"
-        assert main(arguments) == 0
+    with warnings.catch_warnings():
+        # torch calls the exporter that needs no further package a legacy.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        run_block(kind, text, names)
 
 
 def test_the_page_runs_and_the_network_adapts(
@@ -41,10 +28,10 @@ def test_the_page_runs_and_the_network_adapts(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     outputs = []
-    for kind, text in blocks():
+    for kind, text in BLOCKS:
         run(kind, text, names)
         outputs.append(capsys.readouterr().out)
-    assert [kind for kind, _ in blocks()] == ["python", "", "", "", "python"]
+    assert [kind for kind, _ in BLOCKS] == ["python", "", "", "", "python"]
     _, quantized, trained, converted, compared = outputs
     (floating, integer) = re.search(
         r"1,000 test images: accuracy float (\S+), int8 (\S+),", quantized

@@ -8,6 +8,7 @@ import signal
 import stat
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -97,7 +98,7 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         output = Output(arguments.json)
-        with termination_interrupts():
+        with termination_interrupts(), warnings_of_one_line():
             code: int = arguments.run(arguments, output)
         put("", sys.stdout)  # what a library may have printed
         return code
@@ -126,6 +127,18 @@ def describe(error: BaseException) -> str:
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
+
+
+@contextmanager
+def warnings_of_one_line() -> Iterator[None]:
+    """Print a warning as the program's errors are printed, without the line of code it is from."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _complain_of
+        yield
+
+
+def _complain_of(message: Warning | str, *where: object, **more: object) -> None:
+    complain(f"warning: {' '.join(str(message).split())}")
 
 
 class Parser(argparse.ArgumentParser):

@@ -22,7 +22,7 @@ from pmt.corruptions.catalogue import (
 )
 from pmt.corruptions.weather import map_size, read_overlays
 from pmt.datasets.corrupted_arrays import checked_severity
-from pmt.datasets.dataset import Dataset
+from pmt.datasets.dataset import DataLike, Dataset
 
 # Bounds the memory (2 MB an intermediate array, which fits a cache), never the result: each image
 # has its own generator.
@@ -31,7 +31,7 @@ VALUES_A_CHUNK = 1 << 18
 
 @overload
 def corrupt(
-    images: Dataset,
+    images: DataLike,
     name: str,
     severity: int,
     *,
@@ -56,7 +56,7 @@ def corrupt(
 
 
 def corrupt(
-    images: Dataset | Images,
+    images: DataLike | Images,
     name: str,
     severity: int,
     *,
@@ -76,7 +76,8 @@ def corrupt(
     Parameters
     ----------
     images
-        A data set, or uint8 images of shape (N, H, W, C) with C = 1 or 3, any H and W.
+        A data set, a tuple of arrays ``(x, y)``, or uint8 images of shape (N, H, W, C) with
+        C = 1 or 3, any H and W.
     name
         One of :func:`pmt.corruptions.names`.
     severity
@@ -94,7 +95,7 @@ def corrupt(
     Returns
     -------
     Dataset or numpy.ndarray
-        The same kind as `images`. A data set keeps its labels and is named
+        The same kind as `images`, a data set for a tuple. A data set keeps its labels and is named
         ``"<its name>-<name>-<severity>"``. Pixels are clipped to 0..255 and truncated to uint8,
         not rounded, as the published script does.
 
@@ -118,7 +119,8 @@ def corrupt(
     arrays. The noise types use numpy's ``Generator`` distributions, whose streams numpy may
     change in a major version; JPEG compression is that of the installed Pillow.
     """
-    if isinstance(images, Dataset):
+    if isinstance(images, Dataset | tuple):
+        images = Dataset.of(images, "images")
         pixels = corrupt(
             images.images,
             name,
@@ -210,7 +212,7 @@ def _check_images(images: object) -> None:
         found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         raise TypeError(
             f"images is {found}: must be a Dataset or a uint8 array; scale float pixels to 0..255 "
-            "and convert with .astype(numpy.uint8)"
+            "and convert with .astype(numpy.uint8); other inputs have no corruptions"
         )
     if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape[1:]:
         raise ValueError(

@@ -1,7 +1,8 @@
-"""Data sets: labeled uint8 images, the layouts they are read from, and where to get them."""
+"""Data sets: labeled images or other inputs, what they are read from, and where to get them."""
 
 from __future__ import annotations
 
+from pmt.datasets.adapters import from_batches, from_hugging_face, from_torch
 from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -11,11 +12,12 @@ from pmt.datasets.class_names import (
     FLOWERS102_CLASSES,
 )
 from pmt.datasets.corrupted_arrays import load_corrupted
-from pmt.datasets.dataset import Dataset
+from pmt.datasets.dataset import Dataset, concatenate
 from pmt.datasets.downloading import download
 from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
+from pmt.datasets.simulated_motion import simulated_motion
 from pmt.datasets.storage import bundled, data_folder
 
 __all__ = [
@@ -28,10 +30,15 @@ __all__ = [
     "Dataset",
     "ImageFiles",
     "bundled",
+    "concatenate",
     "data_folder",
     "download",
+    "from_batches",
+    "from_hugging_face",
+    "from_torch",
     "image_files",
     "load",
     "load_corrupted",
     "save_npz",
+    "simulated_motion",
 ]

@@ -1,24 +1,35 @@
-"""A data set in memory: images, labels and the names of the classes."""
+"""A data set in memory: images or other inputs, labels and the names of the classes."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed
+from pmt._util.checks import checked_integer, checked_seed, checked_size
+from pmt.datasets.array_checks import (
+    PIXELS,
+    checked_class_names,
+    checked_images,
+    checked_indices,
+    checked_labels,
+    input_array,
+    label_array,
+)
+from pmt.datasets.class_names import names_for
+from pmt.datasets.picture import Fit, resized
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Labeled images, checked once and immutable from then on.
+    """Labeled images, or other inputs of a network, checked once and immutable from then on.
 
     A writable array is copied, so that a later change of the caller's array changes nothing here;
     a read-only array is kept as it is.
@@ -26,7 +37,9 @@ class Dataset:
     Parameters
     ----------
     images
-        uint8, shape (N, H, W, C), N, H, W, C all at least 1, 0 (black) to 255.
+        Shape (N, H, W, C), all at least 1. uint8: pixels, 0 (black) to 255. float32: inputs that
+        are no pixels (spectrograms, windows of sensors), in the real numbers that the network was
+        trained on. int8: the same, quantized as the network reads them.
     labels
         Integers, shape (N,), 0 to ``len(class_names) - 1``; kept as int64.
     class_names
@@ -40,27 +53,118 @@ class Dataset:
         Wrong dtype, or class names that are not text.
     ValueError
         Wrong shape, a label out of range, no image, no class, or a class name given twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pmt.datasets import Dataset
+    >>> data = Dataset.from_arrays(np.zeros((6, 28, 28), np.uint8), [0, 1, 2, 0, 1, 2])
+    >>> data
+    Dataset('arrays', 6 images 28x28x1, 3 classes)
+    >>> data[2:4] + data[[0, 5]]
+    Dataset('arrays', 4 images 28x28x1, 3 classes)
     """
 
-    images: npt.NDArray[np.uint8]
+    images: npt.NDArray[Any]
     labels: npt.NDArray[np.int64]
     class_names: tuple[str, ...]
     name: str
 
+    __array_ufunc__ = None  # an array refuses to be added, instead of taking this for one
+
     def __post_init__(self) -> None:
         """Check everything, then freeze the arrays."""
-        class_names = _checked_class_names(self.class_names)
-        images = _checked_images(self.images)
-        labels = _checked_labels(self.labels, len(images), len(class_names))
+        class_names = checked_class_names(self.class_names)
+        images = checked_images(self.images)
+        labels = checked_labels(self.labels, len(images), len(class_names))
         if not isinstance(self.name, str):
             raise TypeError(f"name = {self.name!r}: must be text")
         object.__setattr__(self, "images", _frozen(images))
         object.__setattr__(self, "labels", _frozen(labels))
         object.__setattr__(self, "class_names", class_names)
 
+    @classmethod
+    def from_arrays(
+        cls,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        class_names: Sequence[str] | None = None,
+        name: str = "arrays",
+    ) -> Dataset:
+        """Make a data set of arrays.
+
+        Parameters
+        ----------
+        x
+            Images: uint8, shape (N, H, W, C), or (N, H, W) where they are gray, 0..255. Other
+            inputs: float (kept as float32) or int8, see the class, of shape (N, H, W, C),
+            (N, T, C) for windows of T steps, kept as (N, 1, T, C), or (N, F), kept as
+            (N, 1, 1, F).
+        y
+            Integers, shape (N,) or (N, 1), from 0.
+        class_names
+            Names in the order of the labels; by default "0", "1", ... up to the largest label.
+        name
+            Short name for reports.
+
+        Returns
+        -------
+        Dataset
+            With a copy of arrays that can be written to.
+
+        Raises
+        ------
+        TypeError
+            Another dtype.
+        ValueError
+            Another shape, channels that stand first (N, C, H, W), a value that is not finite, or
+            labels that do not fit images or names.
+        """
+        images, labels = input_array(x), label_array(y)
+        if class_names is not None:
+            class_names = checked_class_names(class_names)
+        if labels.shape == (len(images),):
+            class_names = names_for("y", labels, class_names)
+        return cls(images, labels, tuple(class_names or "0"), name)
+
+    @classmethod
+    def of(cls, data: DataLike, argument: str = "data") -> Dataset:
+        """Return a data set as it is, and one of a pair of arrays ``(x, y)``.
+
+        Parameters
+        ----------
+        data
+            A data set, or a tuple of two as :meth:`from_arrays` takes them.
+        argument
+            The argument's name, for errors.
+
+        Raises
+        ------
+        TypeError
+            Something else.
+        ValueError
+            As :meth:`from_arrays`.
+        """
+        if isinstance(data, Dataset):
+            return data
+        if isinstance(data, tuple) and len(data) == 2:
+            return cls.from_arrays(*data, name=argument)
+        raise TypeError(
+            f"{argument} is {type(data).__name__}: must be a pmt.datasets.Dataset or a tuple "
+            "(x, y) of two arrays; pmt.datasets.from_torch, from_hugging_face and from_batches "
+            "read other kinds"
+        )
+
+    @property
+    def has_pixels(self) -> bool:
+        """Whether the inputs are images of 0..255, and not int8 or float32."""
+        return self.images.dtype == PIXELS
+
     @cached_property
     def _checksums(self) -> tuple[int, int]:
-        images = zlib.crc32(np.ascontiguousarray(self.images).data)
+        little = self.images.dtype.newbyteorder("<")
+        images = zlib.crc32(np.ascontiguousarray(self.images, little).data)
         return images, zlib.crc32(self.labels.astype("<i8").tobytes())
 
     def __len__(self) -> int:
@@ -69,11 +173,97 @@ class Dataset:
 
     def __repr__(self) -> str:
         """Return one line: name, number and shape of the images, number of classes."""
-        height, width, channels = self.images.shape[1:]
+        shape = "x".join(map(str, self.images.shape[1:]))
+        kind = "images" if self.has_pixels else f"{self.images.dtype} inputs"
         return (
-            f"Dataset({self.name!r}, {len(self)} images {height}x{width}x{channels}, "
-            f"{len(self.class_names)} classes)"
+            f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {len(self.class_names)} classes)"
         )
+
+    def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], int]]:
+        """Iterate over pairs of an image, shape (H, W, C), and its label."""
+        return zip(self.images, self.labels.tolist(), strict=True)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], int]: ...
+
+    @overload
+    def __getitem__(self, index: slice | npt.ArrayLike) -> Dataset: ...
+
+    def __getitem__(
+        self, index: int | slice | npt.ArrayLike
+    ) -> tuple[npt.NDArray[Any], int] | Dataset:
+        """Return an image with its label, or the data set of a slice, of some indices or a mask.
+
+        A slice copies nothing; an index below 0 counts from the end; indices are those of
+        :meth:`subset`; a mask, Boolean of shape (N,), takes the images where it is true.
+
+        Raises
+        ------
+        IndexError
+            No image has this index.
+        TypeError, ValueError
+            The slice or mask is empty or too short, or as :meth:`subset`.
+        """
+        if isinstance(index, slice):
+            if not len(range(len(self))[index]):
+                raise ValueError(
+                    f"{index} of {len(self)} images is empty: a data set holds at least one image"
+                )
+            return replace(self, images=self.images[index], labels=self.labels[index])
+        if not isinstance(index, int | np.integer):
+            return self.subset(self._where(index))
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"index = {index}: must be {-len(self)} to {len(self) - 1} with {len(self)} images"
+            )
+        return self.images[index], int(self.labels[index])
+
+    def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
+        """Return the indices that a mask stands for; indices as they are."""
+        mask = np.asarray(index)
+        if mask.dtype != np.bool_:
+            return index
+        if mask.shape != (len(self),):
+            raise ValueError(
+                f"mask has shape {mask.shape}: must be ({len(self)},), one Boolean an image"
+            )
+        return np.flatnonzero(mask)
+
+    def __add__(self, other: Dataset) -> Dataset:
+        """Return the images of this data set followed by those of another one."""
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        return concatenate((self, other))
+
+    def resize(self, height: int, width: int) -> Dataset:
+        """Return the images stretched to another size (bilinear, smoothed; needs Pillow).
+
+        Parameters
+        ----------
+        height, width
+            New size in pixels, each at least 1.
+
+        Raises
+        ------
+        TypeError
+            A size is not an integer, or the inputs are no pixels.
+        ValueError
+            A size is below 1, or the images have more than 4 channels.
+        ModuleNotFoundError
+            Pillow is not installed.
+        """
+        size = checked_size((height, width))
+        if not self.has_pixels:
+            raise TypeError(
+                f"data set {self.name!r} holds {self.images.dtype} inputs: only images of uint8 "
+                "pixels are resized; resample the arrays before"
+            )
+        if self.images.shape[3] > 4:
+            raise ValueError(
+                f"data set {self.name!r} has {self.images.shape[3]} channels: images of at most 4 "
+                "are resized; resample the arrays before"
+            )
+        return replace(self, images=resized(self.images, Fit(size)))
 
     def subset(self, indices: npt.ArrayLike) -> Dataset:
         """Return the images at `indices`, in that order.
@@ -153,78 +343,54 @@ class Dataset:
         return generator.permutation(len(self))
 
 
-def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.integer]:
-    """Return `indices` of a data set of `count` images as an array of shape (M,), M at least 1.
+# What stands for a data set where one is taken: itself, or a pair of arrays (x, y).
+DataLike = Dataset | tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+def concatenate(parts: Iterable[Dataset]) -> Dataset:
+    """Join data sets, one after the other.
+
+    Parameters
+    ----------
+    parts
+        At least one. They have inputs of one shape and dtype, and name the classes alike; names
+        that go on where another's end are taken from the longest.
+
+    Returns
+    -------
+    Dataset
+        With the name of the first, and a copy of all images.
 
     Raises
     ------
-    TypeError
-        They are not integers (a Boolean mask, for instance).
     ValueError
-        One is out of range, the shape is wrong, or there is none at all.
+        No data set, or two that do not go together.
     """
-    chosen = np.asarray(indices)
-    if chosen.size == 0:
-        raise ValueError("indices is empty: a data set holds at least one image")
-    if chosen.dtype.kind not in "iu":
-        raise TypeError(
-            f"indices is {chosen.dtype}: must be integers; "
-            "turn a Boolean mask into them with numpy.flatnonzero(mask)"
-        )
-    if chosen.ndim != 1:
-        raise ValueError(f"indices has shape {chosen.shape}: must be one-dimensional")
-    if chosen.min() < 0 or chosen.max() >= count:
-        worst = chosen.min() if chosen.min() < 0 else chosen.max()
-        raise ValueError(f"indices holds {worst}: must be 0 to {count - 1}")
-    return chosen
+    found = list(parts)
+    if not found:
+        raise ValueError("parts is empty: give at least one data set")
+    names = max((part.class_names for part in found), key=len)
+    for part in found:
+        _check_alike(found[0], part, names)
+    images = np.concatenate([part.images for part in found])
+    labels = np.concatenate([part.labels for part in found])
+    images.flags.writeable = labels.flags.writeable = False
+    return Dataset(images, labels, names, found[0].name)
 
 
-def _checked_images(images: object) -> npt.NDArray[np.uint8]:
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-        found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
-        raise TypeError(
-            f"images is {found}: must be a uint8 array; scale float pixels to 0..255 and convert "
-            "with .astype(numpy.uint8)"
-        )
-    if images.ndim != 4 or 0 in images.shape:
+def _check_alike(first: Dataset, part: Dataset, names: tuple[str, ...]) -> None:
+    kinds = [f"{d.images.dtype} {'x'.join(map(str, d.images.shape[1:]))}" for d in (first, part)]
+    if kinds[0] != kinds[1]:
         raise ValueError(
-            f"images has shape {images.shape}: must be (N, H, W, C) with at least one image; "
-            "put the channels last, and give gray images a last axis with images[..., None]"
+            f"{first.name!r} holds {kinds[0]}, {part.name!r} {kinds[1]}: joined data sets hold one "
+            "shape and dtype; data.resize(height, width) changes the size of images"
         )
-    return images
-
-
-def _checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[np.int64]:
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
-        found = labels.dtype if isinstance(labels, np.ndarray) else type(labels).__name__
-        raise TypeError(f"labels is {found}: must be an integer array")
-    if labels.shape != (images,):
-        raise ValueError(
-            f"labels has shape {labels.shape}: must be ({images},), one label an image"
-        )
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise ValueError(
-            f"labels holds {low if low < 0 else high}: must be 0 to {classes - 1} "
-            f"with {classes} class names"
-        )
-    return labels.astype(np.int64, copy=False)
-
-
-def _checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
-    checked = tuple(class_names)
-    if not checked:
-        raise ValueError("class_names is empty: at least one class is needed")
-    seen = set()
-    for name in checked:
-        if not isinstance(name, str):
-            raise TypeError(f"class_names holds {name!r}: every name must be text")
-        if not name.strip() or name in seen:
-            raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
-        seen.add(name)
-    return checked
+    for label, (name, own) in enumerate(zip(names, part.class_names, strict=False)):
+        if name != own:
+            raise ValueError(
+                f"class {label} is {own!r} in {part.name!r} and {name!r} elsewhere: joined data "
+                "sets name the classes alike; load them with one class_names=[...]"
+            )
 
 
 def _frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

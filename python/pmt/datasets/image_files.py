@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt.datasets.dataset import Dataset, checked_indices
+from pmt.datasets.array_checks import checked_indices
+from pmt.datasets.dataset import Dataset
 from pmt.datasets.decoding import decode_files
 from pmt.datasets.files import Problems, damaged
 from pmt.datasets.picture import Fit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from pmt.datasets.text_annotations import (
 from pmt.datasets.visual_wake_words import has_visual_wake_words, list_visual_wake_words
 
 SPLITS = ("train", "test")
+ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"))
 
 
@@ -51,9 +53,8 @@ def list_image_folder(
     for class_folder in sub_folders(root):
         paths = _image_files(class_folder)
         if not paths:
-            problems.add(
-                class_folder, "the class folder holds no image", "add images or remove the folder"
-            )
+            problems.add(class_folder, *_without_images(class_folder))
+        _warn_of_arrays(class_folder, len(paths))
         if class_folder.name in names:
             files += [(path, names.index(class_folder.name)) for path in paths]
     problems.raise_if_any()
@@ -102,6 +103,36 @@ def _image_files(class_folder: Path) -> list[Path]:
         for path in class_folder.iterdir()
         if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
     )
+
+
+def _without_images(class_folder: Path) -> tuple[str, str]:
+    """Return what a class folder without an image holds, and what helps."""
+    problem = "the class folder holds no image"
+    inner = sub_folders(class_folder)
+    if inner:
+        names = ", ".join(path.name for path in inner[:3]) + (", ..." if len(inner) > 3 else "")
+        remedy = f"where these are the classes, give {class_folder.name} itself as the data set"
+        return f"{problem}, but the folders {names}", remedy
+    arrays = _array_files(class_folder)
+    if arrays:
+        return f"{problem}, but {arrays[0].name}", "unpack the images, one folder a class"
+    return problem, "add images or remove the folder"
+
+
+def _array_files(class_folder: Path) -> list[Path]:
+    return sorted(p for p in class_folder.iterdir() if p.suffix.lower() in ARRAY_SUFFIXES)
+
+
+def _warn_of_arrays(class_folder: Path, images: int) -> None:
+    """Warn where the images of a class may be sheets, whose labels are in an array beside them."""
+    arrays = _array_files(class_folder)
+    if images and arrays:
+        warnings.warn(
+            f"{class_folder}: holds {arrays[0].name} beside {images:,} images, as a data set does "
+            "that is packed into sheets of many images; all of them are read as images of the "
+            f"class {class_folder.name!r}; unpack them, one folder a class, or move the array away",
+            stacklevel=2,
+        )
 
 
 class _Layout(NamedTuple):

@@ -51,7 +51,8 @@ def load(
         The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
         Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
         or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
-        ``.npz`` file (`images`, `labels`, optionally `class_names`); a folder of images,
+        ``.npz`` file (`images`, `labels`, optionally `class_names`), where float32 or int8
+        `images` are inputs that are no pixels, see :class:`Dataset`; a folder of images,
         ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
         that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
         folder without splits, is read whole for either `split`.
@@ -63,7 +64,8 @@ def load(
     size
         Side, or height and width, in pixels, to resize to (bilinear, smoothed; needs Pillow). By
         default images keep their size, and files of images must all have the same. Files are
-        decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread.
+        decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread. Inputs
+        that are no pixels have no size.
     crop
         By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
         largest centered region of the shape of `size`, times this share of its sides: 0.875 is
@@ -93,20 +95,58 @@ def load(
     ModuleNotFoundError
         Pillow is needed and not installed.
     """
-    _check_names(split, class_names)
     fit = Fit(checked_size(size), crop)
+    data = load_for_input(
+        path,
+        fit,
+        split=split,
+        class_names=class_names,
+        boxes=boxes,
+        limit=limit,
+        threads=threads,
+        labels=labels,
+    )
+    if fit.size is not None and not data.has_pixels:
+        raise ValueError(
+            f"size = {size!r}: {path} holds {data.images.dtype} inputs, which are no pixels and "
+            "are not resized; leave the option out"
+        )
+    return data
+
+
+def load_for_input(
+    path: str | os.PathLike[str],
+    fit: Fit,
+    *,
+    split: str,
+    class_names: Sequence[str] | None = None,
+    boxes: bool = False,
+    limit: int = 0,
+    threads: int = 0,
+    labels: str = "fine",
+) -> Dataset:
+    """Read a split for a network's input: images fitted to it, other inputs as they are.
+
+    Arguments and errors are those of :func:`load`.
+    """
+    _check_names(split, class_names)
     found = _find(located(path), split, class_names, labels)
     chosen = chosen_indices(len(found), limit)
     if isinstance(found, ImageFiles):
         files = found if len(chosen) == len(found) else found.subset(chosen)
-        return files.read(size=fit.size, crop=crop, boxes=boxes, threads=threads)
+        return files.read(size=fit.size, crop=fit.crop, boxes=boxes, threads=threads)
     if boxes:
         raise ValueError(f"boxes = True: {path} has no bounding boxes; leave the option out")
     return fitted(found if len(chosen) == len(found) else found.subset(chosen), fit)
 
 
 def fitted(data: Dataset, fit: Fit) -> Dataset:
-    """Return a data set with its images cropped and resized; itself where nothing changes."""
+    """Return a data set with its images cropped and resized; itself where nothing changes.
+
+    Inputs that are no pixels do not change.
+    """
+    if not data.has_pixels:
+        return data
     images = resized(data.images, fit)
     return data if images is data.images else replace(data, images=images)
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pmt._util import atomic_file
 from pmt._util.npz import write_npz
+from pmt.datasets.array_checks import FEATURES, PIXELS, with_four_axes
 from pmt.datasets.class_names import names_for
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, reading
@@ -66,8 +67,9 @@ class _RefusedError(Exception):
 def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
     """Read one .npz file; pickled objects in it are refused.
 
-    It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, `labels`, integers (N,), and
-    optionally `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
+    It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, or float32 or int8 inputs
+    that are no images, (N, H, W, C), (N, T, C) or (N, F); `labels`, integers (N,), and optionally
+    `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
     without either the names are "0", "1", ...
     """
     with reading(path, "check the path"), path.open("rb") as file:
@@ -187,11 +189,11 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 
 def _checked(
     label: str, images: npt.NDArray[Any], labels: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    if images.dtype != np.uint8:
-        raise damaged(label, f"images is {images.dtype}, not uint8", "scale the pixels to 0..255")
-    if images.ndim == 3:
-        images = images[..., None]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    if images.dtype not in (PIXELS, *FEATURES):
+        problem = f"images is {images.dtype}, not uint8, nor the float32 or int8 of other inputs"
+        raise damaged(label, problem, "scale pixels to 0..255, and convert with .astype")
+    images = with_four_axes(images)
     if images.ndim != 4 or 0 in images.shape:
         problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
         raise damaged(label, problem, REMEDY)
@@ -200,6 +202,8 @@ def _checked(
     if labels.shape != images.shape[:1]:
         problem = f"labels has shape {labels.shape} for {len(images)} images"
         raise damaged(label, problem, "store one label an image")
+    if images.dtype.kind == "f" and not np.isfinite(images).all():
+        raise damaged(label, "images holds a value that is not finite", "remove or replace it")
     images.flags.writeable = False
     return images, labels
 

@@ -114,6 +114,11 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
         ) from None
 
 
+def fitted_picture(picture: Any, fit: Fit) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a picture of Pillow, as `decoded` returns those of a file."""
+    return _upright(pillow(), picture, fit, None)
+
+
 def upright_size(path: Path) -> tuple[int, int] | None:
     """Return height and width of a file's upright image; None where its head cannot be read."""
     module = pillow()

@@ -18,8 +18,11 @@ from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt._util.tables import html_table
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
+from pmt.model.class_checks import check_labels, warn_of_other_classes
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
+from pmt.model.input_conversion import prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
@@ -271,65 +274,50 @@ class Model(Classifier, LayerArrays):
             raise ValueError(f"layers={layers!r} selects no layer")
         return sorted(chosen)
 
-    def prepare(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
-        """Turn pixels into the network's int8 input, as its stored preprocessing says.
+    def prepare(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+        """Turn pixels or other inputs into the network's int8 input.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels)
-            Pixels 0..255, of the model's input size.
+        images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
+            uint8: pixels 0..255, of the model's input size. float32: inputs that are no pixels,
+            in the real numbers that the network was trained on. int8: the network's own input,
+            which stays as it is. Axes of length 1 of inputs that are no pixels may be left out:
+            (N, 49, 10) is read by a model of (49, 10, 1).
 
         Returns
         -------
-        ndarray of int8, same shape
-            ``round_half_even((pixel - mean) / std / scale) + zero_point``, clipped to int8.
+        ndarray of int8, shape (N, height, width, channels)
+            ``round_half_even(real / scale) + zero_point``, clipped to int8, where ``real`` is the
+            input or, for pixels, ``(pixel - mean) / std`` with the model's stored mean and std.
 
         Raises
         ------
         TypeError
-            If the dtype is not uint8.
+            If the dtype is another one, or pixels are given to a model of more than 4 channels.
         ValueError
-            If the shape is not the model's.
+            If the shape is not the model's, or a value is not finite.
         """
-        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-            got = getattr(images, "dtype", type(images).__name__)
-            raise TypeError(f"images must be a NumPy array of uint8 pixels 0..255; got {got}")
-        if images.ndim != 4 or images.shape[1:] != self.input_shape:
-            raise ValueError(
-                f"images must have shape (N, {', '.join(map(str, self.input_shape))}) for this "
-                f"model; got {images.shape}; pmt.datasets.load(..., size={self.input_shape[0]}) "
-                "resizes"
-            )
-        tensor = self.core.tensors()[self.core.input_tensor]
-        pixels = np.arange(256, dtype=np.float64)
-        prepared = np.empty(images.shape, np.int8)
-        for channel, (mean, std) in enumerate(
-            zip(self.core.input_mean, self.core.input_std, strict=True)
-        ):
-            real = (pixels - mean) / std
-            table = np.rint(real / tensor["scale"]) + tensor["zero_point"]
-            prepared[..., channel] = np.clip(table, -128, 127).astype(np.int8)[images[..., channel]]
-        return prepared
+        return prepared_inputs(self.core, images)
 
     def check_classes(self, dataset: Dataset) -> None:
-        """Raise ValueError if the data set has labels that the model has no class for."""
-        largest = int(dataset.labels.max())
-        if largest >= self.classes:
-            raise ValueError(
-                f"data set {dataset.name!r} has label {largest}, the model has {self.classes} "
-                f"classes (0..{self.classes - 1}); import the model with "
-                f"classes={largest + 1} or use another data set"
-            )
+        """Raise ValueError if the data set has labels that the model has no class for.
+
+        Warn where its named classes are fewer than the model's, or in another order.
+        """
+        check_labels(dataset, self.classes)
+        names = self.metadata.get("class_names")
+        warn_of_other_classes(dataset, self.classes, names, stacklevel=4)
 
     def logits(
-        self, images: npt.NDArray[np.uint8], *, threads: int = 0, int8_logits: bool = False
+        self, images: npt.NDArray[Any], *, threads: int = 0, int8_logits: bool = False
     ) -> npt.NDArray[np.float32]:
         """Run the network.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (N, height, width, channels)
-            Pixels 0..255.
+        images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
+            Pixels 0..255, or other inputs, see :meth:`prepare`.
         threads : int
             Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
             depend on it.
@@ -344,21 +332,24 @@ class Model(Classifier, LayerArrays):
         prepared = self.prepare(images)
         return self.core.logits(prepared, threads=thread_count(threads), int8_logits=int8_logits)
 
-    def evaluate(self, dataset: Dataset, *, threads: int = 0) -> Evaluation:
-        """Measure accuracy and mean loss on a data set."""
+    def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
+        """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``."""
+        dataset = Dataset.of(dataset, "dataset")
+        check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
-    def score_images(self, dataset: Dataset, *, threads: int = 0) -> ImageScores:
+    def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means."""
+        dataset = Dataset.of(dataset, "dataset")
         self.check_classes(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
-    def confusion(self, dataset: Dataset, *, threads: int = 0) -> Confusion:
+    def confusion(self, dataset: DataLike, *, threads: int = 0) -> Confusion:
         """Count which classes are taken for which on a data set.
 
         Parameters
         ----------
-        dataset : Dataset
+        dataset : Dataset or tuple of two arrays
             Images and labels. Its class names are shown; where it has none but numbers, or fewer
             than the model has classes, the model's or numbers stand in.
         threads : int
@@ -374,6 +365,7 @@ class Model(Classifier, LayerArrays):
         TypeError, ValueError
             As :meth:`evaluate`.
         """
+        dataset = Dataset.of(dataset, "dataset")
         scores = self.score_images(dataset, threads=threads)
         return Confusion.of_predictions(dataset, scores.predicted, self)
 

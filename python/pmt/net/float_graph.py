@@ -69,9 +69,15 @@ class FloatGraph(BaseGraph[FloatTensor, FloatOp]):
     """A float network, ops in execution order.
 
     ``input_mean`` and ``input_std`` are per channel, in units of a 0..255 pixel: the network's
-    input is ``(pixel - mean) / std``. ``blocks`` and ``metadata`` are handed on to the
+    input is ``(pixel - mean) / std``. Both are empty where it reads no pixels: what stands for
+    images is then float32, the input itself. ``blocks`` and ``metadata`` are handed on to the
     :class:`pmt.net.graph.Graph`.
     """
+
+    @property
+    def reads_pixels(self) -> bool:
+        """Whether the input is made of pixels."""
+        return bool(self.input_mean)
 
 
 def check_float_graph(graph: FloatGraph) -> None:
@@ -98,11 +104,15 @@ def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
 
 
 def check_images(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
-    """Raise ValueError if images are not uint8 of the network's input shape, or there are none."""
+    """Raise ValueError if images do not have the network's input shape, or another dtype.
+
+    That is uint8, or float32 where the network reads no pixels.
+    """
     shape = graph.tensors[graph.input].shape
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != shape or not len(images):
+    dtype = np.dtype(np.uint8 if graph.reads_pixels else np.float32)
+    if images.dtype != dtype or images.ndim != 4 or images.shape[1:] != shape or not len(images):
         raise ValueError(
-            f"images are {images.dtype} of shape {images.shape}, but the network reads uint8 "
+            f"images are {images.dtype} of shape {images.shape}, but the network reads {dtype} "
             f"images (N, {shape[0]}, {shape[1]}, {shape[2]}) with N at least 1: convert them first"
         )
 

@@ -13,7 +13,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
 from pmt.datasets.dataset import checksum
-from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size
+from pmt.datasets.layouts import chosen_indices, fitted, load_at_own_size, load_for_input
 from pmt.datasets.picture import Fit
 from pmt.datasets.storage import named
 from pmt.model import Model
@@ -137,12 +137,28 @@ class DataSource:
         )
 
     def _check_channels(self, data: Dataset, model: Model) -> None:
+        if not data.has_pixels:
+            self._check_inputs(data, model)
+            return
         channels = data.images.shape[3]
         if channels != model.input_shape[2]:
             raise ValueError(
                 f"{self.data}: images have {channels} channels, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
+
+    def _check_inputs(self, data: Dataset, model: Model) -> None:
+        """Check the shape of inputs that are no pixels, which have no corruptions."""
+        if self.corruption:
+            raise ValueError(
+                f"corruption = {self.corruption!r}: {self.data} holds {data.images.dtype} inputs, "
+                "and only images of uint8 pixels are corrupted; leave the option out, or store "
+                "what was corrupted"
+            )
+        try:
+            model.prepare(data.images[:1])
+        except ValueError as error:
+            raise ValueError(f"{self.data}: {error}") from None
 
     def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
         self._check_channels(data, model)
@@ -162,8 +178,8 @@ class DataSource:
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED:
-            size = model.input_shape[:2]
-            return datasets.load(self.data, split=split, size=size, limit=limit, labels=self.labels)
+            fit = Fit(model.input_shape[:2])
+            return load_for_input(self.data, fit, split=split, limit=limit, labels=self.labels)
         stored = self.stored(split)
         if stored is not None:
             return read_corrupted(stored, self.corruption, self.severity, labels=self.labels)
@@ -204,7 +220,8 @@ def load_clean(
     split : {"train", "test"}
         Which part.
     size : int or (int, int), optional
-        Height and width in pixels that images are resized to; by default their own.
+        Height and width in pixels that images are resized to; by default their own. Inputs that
+        are no pixels stay as they are.
     limit : int
         At most so many images, chosen at random, always the same ones; 0 takes all.
     labels : {"fine", "coarse"}
@@ -220,7 +237,8 @@ def load_clean(
     FileNotFoundError, ValueError, ImportError
         As :func:`pmt.datasets.load`.
     """
+    fit = Fit(checked_size(size))
     if data != BUNDLED:
-        return datasets.load(data, split=split, size=size, limit=limit, labels=labels)
+        return load_for_input(data, fit, split=split, limit=limit, labels=labels)
     found = datasets.bundled(split)
-    return fitted(found.subset(chosen_indices(len(found), limit)), Fit(checked_size(size)))
+    return fitted(found.subset(chosen_indices(len(found), limit)), fit)

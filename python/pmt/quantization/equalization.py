@@ -90,7 +90,7 @@ def equalize(
         check_calibration(graph, images)
     result = replace(graph, ops=[replace(op) for op in graph.ops])
     pairs = scalable_pairs(graph)
-    intervals = channel_intervals(graph)
+    intervals = channel_intervals(graph, images)
     limits = {pair: _least_factors(graph, pair, intervals) for pair in pairs}
     peaks = None if images is None else _channel_peaks(graph, images, progress)
     moved = {pair: np.ones(len(limits[pair])) for pair in pairs}
@@ -176,13 +176,16 @@ class Interval:
         return Interval(np.minimum(self.low, 0.0), np.maximum(self.high, 0.0))
 
 
-def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
+def channel_intervals(
+    graph: FloatGraph, images: npt.NDArray[Any] | None = None
+) -> dict[int, Interval]:
     """Bound the output of every op before its activation, for any image of pixels 0..255.
 
+    With float32 inputs, which are no pixels, for any within their range: others are clipped to it.
     The intervals are by output tensor. They hold for real arithmetic, and are seldom reached.
     """
     before: dict[int, Interval] = {}
-    after = {graph.input: _pixel_interval(graph)}
+    after = {graph.input: _input_interval(graph, images)}
     for op in graph.ops:
         sources = [after[index] for index in op.inputs]
         channels = graph.tensors[op.output].channels
@@ -191,9 +194,12 @@ def channel_intervals(graph: FloatGraph) -> dict[int, Interval]:
     return before
 
 
-def _pixel_interval(graph: FloatGraph) -> Interval:
-    """Return what pixels 0..255 become, per channel of the network's input."""
+def _input_interval(graph: FloatGraph, images: npt.NDArray[Any] | None) -> Interval:
+    """Return what pixels 0..255 become, or inputs span, per channel of the network's input."""
     channels = graph.tensors[graph.input].channels
+    if not graph.reads_pixels:
+        low, high = (-np.inf, np.inf) if images is None else (images.min(), images.max())
+        return Interval(np.full(channels, min(low, 0.0)), np.full(channels, max(high, 0.0)))
     mean, std = (
         np.resize(np.asarray(values, np.float64), channels)
         for values in (graph.input_mean, graph.input_std)

@@ -31,14 +31,17 @@ class Step:
 
 
 def normalize(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
-    """Turn pixels 0..255, ``(N, H, W, C)``, into the network's float32 input.
+    """Turn pixels 0..255, ``(N, H, W, C)``, into the network's float32 input, or copy that.
 
     Raises
     ------
     ValueError
-        The images are not uint8 of the network's input shape, or there are none.
+        The images are not uint8 of the network's input shape, or there are none; float32, where
+        the network reads no pixels.
     """
     check_images(graph, images)
+    if not graph.reads_pixels:
+        return images.copy()
     mean = np.asarray(graph.input_mean, np.float32)
     std = np.asarray(graph.input_std, np.float32)
     return (images.astype(np.float32) - mean) / std

@@ -46,14 +46,16 @@ def quantize(
     Weights are symmetric in [-127, 127] with one scale per output channel, activations asymmetric
     with one scale and zero point per tensor, biases int32 with the scale of input times weights.
     ReLU and ReLU6 become the clamp of their op. The input's quantization follows from the pixel
-    range 0..255, not from the calibration images.
+    range 0..255, not from the calibration images; that of inputs that are no pixels from their
+    range.
 
     Parameters
     ----------
     float_graph : FloatGraph
         The network, batch norm folded (:func:`fold_batch_norm`). It is not changed.
-    calibration_images : ndarray of uint8, shape (N, H, W, C)
+    calibration_images : ndarray of uint8 or float32, shape (N, H, W, C)
         Some hundred typical images, at least 8, pixels 0..255, not used to report accuracy later.
+        float32 inputs for a network that reads no pixels, whose ``input_mean`` is empty.
     ranges : {"minmax", "percentile", "mse"}
         How activations are ranged, see :func:`activation_ranges`.
     percentile : float, optional
@@ -98,7 +100,8 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     float_graph : FloatGraph
         The network. It is not changed.
     ranges : sequence of (float, float)
-        Lowest and highest real value per tensor, zero inside; that of the input is not used.
+        Lowest and highest real value per tensor, zero inside; that of the input is not used where
+        it is made of pixels.
 
     Returns
     -------
@@ -113,13 +116,14 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     check_float_graph(float_graph)
     _check_ranges(float_graph, ranges)
     tensors = _quantized_tensors(float_graph, ranges)
+    mean, std = _pixel_scaling(float_graph, tensors[float_graph.input])
     return Graph(
         tensors=tensors,
         ops=[_quantized_op(op, tensors) for op in float_graph.ops],
         input=float_graph.input,
         output=float_graph.output,
-        input_mean=float_graph.input_mean,
-        input_std=float_graph.input_std,
+        input_mean=mean,
+        input_std=std,
         blocks={name: list(layers) for name, layers in float_graph.blocks.items()},
         metadata=dict(float_graph.metadata),
     )
@@ -141,7 +145,8 @@ def _check_ranges(graph: FloatGraph, ranges: Sequence[Range]) -> None:
 
 def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tensor]:
     parameters = [scale_and_zero_point(*bounds) for bounds in ranges]
-    parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
+    if graph.reads_pixels:
+        parameters[graph.input] = scale_and_zero_point(*_pixel_range(graph))
     for op in graph.ops:
         if op.kind in KEEPING_KINDS:
             parameters[op.output] = parameters[op.inputs[0]]
@@ -149,6 +154,16 @@ def _quantized_tensors(graph: FloatGraph, ranges: Sequence[Range]) -> list[Tenso
         Tensor(t.name, *t.shape, scale, zero_point)
         for t, (scale, zero_point) in zip(graph.tensors, parameters, strict=True)
     ]
+
+
+def _pixel_scaling(
+    graph: FloatGraph, source: Tensor
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and std of pixels; where there are none, those by which 0 becomes -128."""
+    if graph.reads_pixels:
+        return graph.input_mean, graph.input_std
+    channels = min(source.channels, 4)
+    return (128.0 + source.zero_point,) * channels, (1.0 / source.scale,) * channels
 
 
 def _pixel_range(graph: FloatGraph) -> Range:

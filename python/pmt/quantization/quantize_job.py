@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from pmt._util.checks import OptionError
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.model.input_conversion import inputs_in_shape
 from pmt.net.float_graph import FloatGraph, check_calibration
 from pmt.protocol import load_clean
 from pmt.quantization.bias_correction import correct_biases
@@ -218,6 +220,8 @@ def quantize_model(job: QuantizeJob, *, stages: Stages = _silent) -> QuantizedMo
     check_method(job.ranges, job.percentile)
     graph = _read(job)
     data = _images("calibrate", job.calibrate, graph, split="train", limit=job.images)
+    if not data.has_pixels:
+        graph = _without_pixels(job, graph)
     check_calibration(graph, data.images)
     names = _class_names(job.class_names, graph, data)
     roles = {"calibration": data}
@@ -240,9 +244,21 @@ def _read(job: QuantizeJob) -> FloatGraph:
     return graph
 
 
+def _without_pixels(job: QuantizeJob, graph: FloatGraph) -> FloatGraph:
+    for option in ("input_mean", "input_std"):
+        if getattr(job, option) is not None:
+            raise OptionError(
+                option, f": {job.calibrate} holds inputs that are no pixels; leave it out"
+            )
+    return dataclasses.replace(graph, input_mean=(), input_std=())
+
+
 def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int) -> Dataset:
     height, width, channels = graph.tensors[graph.input].shape
     data = load_clean(path, split=split, size=(height, width), limit=limit)
+    if not data.has_pixels:
+        inputs = inputs_in_shape(data.images, (height, width, channels))
+        return dataclasses.replace(data, images=inputs)
     if data.images.shape[3] != channels:
         raise OptionError(
             option,

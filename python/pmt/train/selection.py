@@ -14,7 +14,7 @@ from pmt import _core
 from pmt._util.checks import checked_integer
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
-from pmt.datasets.dataset import checksum
+from pmt.datasets.dataset import DataLike, checksum
 from pmt.model import ImageScores, Model
 from pmt.protocol.intervals import PairedMargin, paired_margin
 from pmt.train.costs.memory import arena_bytes, device_options
@@ -145,8 +145,8 @@ def default_candidates(model: Model) -> list[str]:
 
 def select(
     model: Model,
-    train: Dataset,
-    held_out: Dataset,
+    train: DataLike,
+    held_out: DataLike,
     *,
     options: TrainingOptions | None = None,
     candidates: Sequence[str] | None = None,
@@ -166,9 +166,9 @@ def select(
     ----------
     model : Model
         The model; its weights do not change.
-    train : Dataset
+    train : Dataset or tuple of two arrays
         Images of the test training.
-    held_out : Dataset
+    held_out : Dataset or tuple of two arrays
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
         Options of the test trainings; ``layers`` and ``epochs`` are replaced, ``macs`` and
@@ -207,6 +207,7 @@ def select(
     plans = _plans(model, names, options or TrainingOptions(), epochs, seeds, threads)
     if criterion not in CRITERIA:
         raise ValueError(f"criterion={criterion!r}: choose one of {', '.join(CRITERIA)}")
+    train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
     work = _Work(model, train, held_out, Path(out) if out is not None else None, plans)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_images
@@ -19,6 +20,7 @@ from pmt.train.run_folder import RunFolder
 from pmt.train.run_loop import Images, Progress, Run
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
+from pmt.train.training_data import checked_training_data
 
 __all__ = ["Progress", "Trainer"]
 
@@ -87,10 +89,10 @@ class Trainer(Parameters, ABC):
     def fit(
         self,
         model: Model,
-        data: Dataset,
+        data: DataLike,
         *,
-        valid: Dataset | None = None,
-        held_out: Dataset | None = None,
+        valid: DataLike | None = None,
+        held_out: DataLike | None = None,
         out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
@@ -108,12 +110,12 @@ class Trainer(Parameters, ABC):
         ----------
         model : Model
             The model; its weights change.
-        data : Dataset
-            Training images and labels.
-        valid : Dataset, optional
+        data : Dataset or tuple of two arrays
+            Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`.
+        valid : Dataset or tuple of two arrays, optional
             Images to watch: evaluated before training, after every phase and every epoch. Nothing
             is chosen on them.
-        held_out : Dataset, optional
+        held_out : Dataset or tuple of two arrays, optional
             Images to choose the best state on, which is then kept whatever ``keep_best`` says; by
             default a share of ``data``, balanced over the classes. What they say of the best state
             is too good: measure on others.
@@ -150,7 +152,9 @@ class Trainer(Parameters, ABC):
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
             lower accuracy, and a loss higher by more than one standard error.
         """
-        model.check_classes(data)
+        data, valid = checked_training_data(model, data, valid)
+        if held_out is not None:
+            held_out = Dataset.of(held_out, "held_out")
         folder = RunFolder.of(out) if out is not None else None
         run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress)
         if folder is None:

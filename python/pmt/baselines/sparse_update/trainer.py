@@ -26,6 +26,7 @@ from pmt.baselines.sparse_update.options import (
 )
 from pmt.baselines.sparse_update.tinytrain import Budgets, inspected_layers, select_scheme
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.result import RunResult
@@ -60,7 +61,7 @@ class _SparseTrainer(BackpropTrainer):
     def choose(self, model: Model, data: Dataset) -> UpdateScheme:
         """Return the scheme of a run on ``model`` and ``data``."""
 
-    def fit(self, model: Model, data: Dataset, **arguments: Any) -> RunResult:
+    def fit(self, model: Model, data: DataLike, **arguments: Any) -> RunResult:
         """Choose what to train, by the prepared model, and train; see :meth:`pmt.ZOTrainer.fit`.
 
         The choice becomes part of the run folder's options, and a run that is resumed keeps it.
@@ -69,7 +70,7 @@ class _SparseTrainer(BackpropTrainer):
             return super().fit(model, data, **arguments)
         text = self._begun(arguments.get("out"))
         if text is None:
-            prepared = model.copy()
+            prepared, data = model.copy(), Dataset.of(data)
             self.preparation.apply(prepared, data)
             text = self.choose(prepared, data).text(model)
         bound = type(self)(self.options, threads=self.threads, chosen=text)

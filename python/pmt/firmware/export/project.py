@@ -11,6 +11,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.firmware.export import layout
 from pmt.firmware.export.block_selection import BlockSelection, select_blocks, with_held_out
 from pmt.firmware.export.card import SAVE_INTERVAL, Expected, build_card, compute_expected
@@ -48,14 +49,14 @@ def export(
     target: str,
     like: str | None = None,
     out: str | Path,
-    dataset: Dataset,
+    dataset: DataLike,
     options: TrainingOptions | None = None,
     layers: str | Sequence[str | int] | None = None,
     steps: int = 5,
     batch: int | None = None,
     learning_rates: Sequence[float] | None = None,
     candidates: Sequence[str] | None = None,
-    held_out: Dataset | None = None,
+    held_out: DataLike | None = None,
     inferences: int | None = None,
     save_interval: int = SAVE_INTERVAL,
     format: str = "make",
@@ -86,7 +87,7 @@ def export(
     out : str or pathlib.Path
         Folder to write: a new or empty one, or an earlier export. Its ``app/``, and what no
         export wrote, is kept; ``build/`` is removed.
-    dataset : Dataset
+    dataset : Dataset or tuple of two arrays
         Training data, of the model's input size; the card gets the samples that the steps use.
     options : TrainingOptions, optional
         Options of the training; by default the run's, or the ``default`` preset.
@@ -101,7 +102,7 @@ def export(
     candidates : sequence of str, optional
         Blocks or layers, several joined by ``+``: the board tries each with the steps, and then
         trains the one with the smallest loss on ``held_out``, in place of ``layers``.
-    held_out : Dataset, optional
+    held_out : Dataset or tuple of two arrays, optional
         Samples to choose on; none of ``dataset``.
     inferences : int, optional
         Samples whose activations are compared op by op, before training; by default two, or the
@@ -147,7 +148,7 @@ def export(
     task_of = partial(
         make_task,
         model_or_run,
-        dataset=dataset,
+        dataset=Dataset.of(dataset, "dataset"),
         options=options,
         steps=steps,
         batch=batch,
@@ -158,7 +159,8 @@ def export(
     task = task_of(layers=layers)
     selection = None
     if candidates is not None or held_out is not None:
-        selection = select_blocks(task, candidates, held_out, layers, format)
+        choosing = None if held_out is None else Dataset.of(held_out, "held_out")
+        selection = select_blocks(task, candidates, choosing, layers, format)
         task = with_held_out(task_of(layers=selection.best), selection)
     inputs = inputs_of(task)
     if lock is not None:

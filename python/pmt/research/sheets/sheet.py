@@ -133,11 +133,16 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     Raises
     ------
     TypeError, ValueError
-        `images` is not an integer, or below 1.
+        `images` is not an integer, or below 1, or the data set holds no images.
     """
     count = checked_integer("images", images)
     if count < 1:
         raise ValueError(f"images = {count}: must be 1 or more")
+    if not dataset.has_pixels:
+        raise TypeError(
+            f"data set {dataset.name!r} holds {dataset.images.dtype} inputs: a sheet shows images "
+            "of uint8 pixels; plot these with another program"
+        )
     rows = []
     for label, name in enumerate(dataset.class_names):
         members = np.flatnonzero(dataset.labels == label)

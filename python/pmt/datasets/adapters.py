@@ -1,0 +1,239 @@
+"""Data sets of other libraries: torch, Hugging Face datasets, and generators of batches.
+
+None of them is imported: what is read is told by its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmt._util.checks import checked_integer, checked_size
+from pmt.datasets.dataset import Dataset
+from pmt.datasets.layouts import chosen_indices
+from pmt.datasets.samples import SampleReader, collected
+
+
+def from_batches(
+    batches: Iterable[tuple[Any, Any]],
+    *,
+    limit: int = 0,
+    features: bool = False,
+    channels_first: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str = "batches",
+) -> Dataset:
+    """Collect batches of any iterable, a generator for instance, in memory.
+
+    Parameters
+    ----------
+    batches
+        Pairs (x, y) of a batch each: arrays or tensors, y of shape (B,). Images are uint8, or
+        float in 0..1, which become ``round(255 x)``, of shape (B, H, W, C), as tensors (B, C, H,
+        W); gray ones may lack C.
+    limit
+        Stop after so many images; 0 goes on to the end. A generator without an end needs it.
+    features
+        Whether the inputs are no pixels (spectrograms, windows of sensors): float or int8, kept
+        as :meth:`Dataset.from_arrays` keeps them, channels last.
+    channels_first
+        Whether x is (B, C, H, W) or (B, C, T), which become channels last; by default tensors
+        are, and arrays are not.
+    class_names
+        Names in the order of the labels; by default "0", "1", ...
+    name
+        Short name for reports.
+
+    Returns
+    -------
+    Dataset
+        All images in the order in which they came. N x H x W x C bytes are held, four times as
+        many of float32, and twice of that while they are joined; more than the free memory is
+        refused.
+
+    Raises
+    ------
+    TypeError
+        Something else than pairs, or another dtype.
+    ValueError
+        Nothing came, shapes that differ, float images outside of 0..1 (normalized ones), or more
+        than fits into memory.
+    """
+    reader = SampleReader(name, features, channels_first)
+    pairs = (reader.pair(batch) for batch in batches)
+    parts = ((reader.batch(x), y) for x, y in pairs)
+    limit = _checked_limit(limit)
+    return collected(reader, parts, limit=limit, class_names=class_names, name=name)
+
+
+def from_torch(
+    data: Any,
+    *,
+    limit: int = 0,
+    features: bool = False,
+    channels_first: bool | None = None,
+    size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str = "torch",
+) -> Dataset:
+    """Collect a ``torch.utils.data`` Dataset or DataLoader in memory.
+
+    It is gone through once: what a transform draws at random is drawn once.
+
+    Parameters
+    ----------
+    data
+        A Dataset of pairs (input, label), or a DataLoader of such. Tensors of images are
+        (C, H, W), uint8, or float in 0..1, as of ``torchvision.transforms.ToTensor``, which become
+        ``round(255 x)``; they become (H, W, C). Arrays are (H, W, C), and pictures (Pillow) are
+        read as files are.
+    limit
+        At most so many images: of a Dataset evenly at random and always the same, of a DataLoader
+        or an IterableDataset the first. 0 takes all.
+    features, channels_first
+        As :func:`from_batches`: with `features`, tensors (C, T) or (C, H, W) become channels last.
+    size
+        Side, or height and width, that images are resized to (needs Pillow).
+    class_names
+        Names in the order of the labels; by default ``classes`` of the Dataset, as torchvision
+        has them, else "0", "1", ...
+    name
+        Short name for reports.
+
+    Returns
+    -------
+    Dataset
+        The images; memory as of :func:`from_batches`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`from_batches`.
+    """
+    reader = SampleReader(name, features, channels_first, checked_size(size))
+    limit = _checked_limit(limit)
+    batches: Iterable[tuple[Any, Any]]
+    if getattr(data, "batch_size", None) is not None:
+        pairs = (reader.pair(batch) for batch in data)
+        batches = ((reader.batch(x), y) for x, y in pairs)
+    else:
+        batches = reader.stacked(_samples(data, limit), limit)
+    if class_names is not None:
+        return collected(reader, batches, limit=limit, class_names=class_names, name=name)
+    found = collected(reader, batches, limit=limit, class_names=None, name=name)
+    return _with_names(found, _classes(data))
+
+
+def from_hugging_face(
+    data: Any,
+    *,
+    image: str | None = None,
+    label: str | None = None,
+    limit: int = 0,
+    features: bool = False,
+    size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str = "hugging-face",
+) -> Dataset:
+    """Collect a split of Hugging Face ``datasets`` in memory.
+
+    Parameters
+    ----------
+    data
+        A ``datasets.Dataset`` or ``IterableDataset``, one split: ``load_dataset(...)["train"]``.
+    image, label
+        Columns of the inputs and of the labels; by default the ones of type Image and ClassLabel,
+        else those called "image" or "img", and "label" or "labels".
+    limit
+        At most so many images: of a Dataset evenly at random and always the same, of an
+        IterableDataset the first. 0 takes all.
+    features
+        Whether the inputs are no pixels: numbers of shape (H, W, C), (T, C) or (F,).
+    size
+        Side, or height and width, that images are resized to; without it all must have one size.
+    class_names
+        Names in the order of the labels; by default those of the ClassLabel, else "0", "1", ...
+    name
+        Short name for reports.
+
+    Returns
+    -------
+    Dataset
+        The images; gray pictures among colored ones become colored. Memory as of
+        :func:`from_batches`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`from_batches`; or all splits are given, or a column is unknown.
+    """
+    if isinstance(data, dict):
+        raise TypeError(
+            f"data is a dict of splits ({', '.join(map(str, data))}): give one, "
+            f"data[{next(iter(data), 'train')!r}]"
+        )
+    kinds: dict[str, Any] = dict(getattr(data, "features", None) or {})
+    inputs = _column("image", image, kinds, "Image", ("image", "img"))
+    labels = _column("label", label, kinds, "ClassLabel", ("label", "labels"))
+    reader = SampleReader(name, features, False if features else None, checked_size(size))
+    limit = _checked_limit(limit)
+    rows = data
+    if limit and hasattr(data, "select"):
+        rows = data.select(chosen_indices(len(data), limit).tolist())
+    pairs = ((_value(row[inputs], features), row[labels]) for row in rows)
+    if class_names is None:
+        class_names = getattr(kinds.get(labels), "names", None)
+    batches = reader.stacked(pairs, limit)
+    return collected(reader, batches, limit=limit, class_names=class_names, name=name)
+
+
+def _checked_limit(limit: int) -> int:
+    if checked_integer("limit", limit) < 0:
+        raise ValueError(f"limit = {limit}: must be 0 (all) or more")
+    return limit
+
+
+def _samples(data: Any, limit: int) -> Iterator[Any]:
+    """Yield the samples of a Dataset, of which some are chosen, or of an iterable."""
+    if hasattr(type(data), "__iter__") or not hasattr(data, "__len__"):
+        return iter(data)
+    return (data[index] for index in chosen_indices(len(data), limit).tolist())
+
+
+def _classes(data: Any) -> Sequence[str] | None:
+    """Return the names of the classes of a Dataset that may be wrapped, as torchvision has them."""
+    while data is not None:
+        classes = getattr(data, "classes", None)
+        if isinstance(classes, list | tuple) and all(isinstance(name, str) for name in classes):
+            return classes
+        data = getattr(data, "dataset", None)
+    return None
+
+
+def _with_names(data: Dataset, names: Sequence[str] | None) -> Dataset:
+    """Name the classes, unless a transform of the labels has made others of them."""
+    if names is None or len(names) < len(data.class_names):
+        return data
+    return Dataset(data.images, data.labels, tuple(names), data.name)
+
+
+def _column(
+    argument: str, given: str | None, kinds: dict[str, Any], kind: str, usual: tuple[str, ...]
+) -> str:
+    if given is not None and (not kinds or given in kinds):
+        return given
+    typed = [name for name, feature in kinds.items() if type(feature).__name__ == kind]
+    named = [name for name in usual if name in kinds]
+    found = typed if len(typed) == 1 else named
+    if given is not None or not found:
+        problem = "is no column" if given is not None else f"finds no column of type {kind}"
+        raise ValueError(
+            f"{argument} = {given!r}: {problem}; choose one of {', '.join(kinds) or 'the columns'}"
+        )
+    return found[0]
+
+
+def _value(value: Any, features: bool) -> Any:
+    return np.asarray(value, np.float32) if features and isinstance(value, list) else value

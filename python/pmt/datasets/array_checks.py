@@ -1,0 +1,160 @@
+"""Checks of what a data set is made of: arrays, labels, class names and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+PIXELS = np.dtype(np.uint8)
+# A network's inputs that are no pixels: int8 as it reads them, float32 before quantization.
+FEATURES = (np.dtype(np.int8), np.dtype(np.float32))
+IMAGE_CHANNELS = (1, 3, 4)
+SMALLEST_SIDE = 8  # of an image whose channels may stand first
+
+
+def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.integer]:
+    """Return `indices` of a data set of `count` images as an array of shape (M,), M at least 1.
+
+    Raises
+    ------
+    TypeError
+        They are not integers (a Boolean mask, for instance).
+    ValueError
+        One is out of range, the shape is wrong, or there is none at all.
+    """
+    chosen = np.asarray(indices)
+    if chosen.size == 0:
+        raise ValueError("indices is empty: a data set holds at least one image")
+    if chosen.dtype.kind not in "iu":
+        raise TypeError(
+            f"indices is {chosen.dtype}: must be integers; "
+            "turn a Boolean mask into them with numpy.flatnonzero(mask)"
+        )
+    if chosen.ndim != 1:
+        raise ValueError(f"indices has shape {chosen.shape}: must be one-dimensional")
+    if chosen.min() < 0 or chosen.max() >= count:
+        worst = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise ValueError(f"indices holds {worst}: must be 0 to {count - 1}")
+    return chosen
+
+
+def checked_images(images: object) -> npt.NDArray[Any]:
+    """Return pixels (uint8) or inputs (int8, float32) of shape (N, H, W, C), or raise an error."""
+    if not isinstance(images, np.ndarray) or images.dtype not in (PIXELS, *FEATURES):
+        found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
+        raise TypeError(
+            f"images is {found}: must be a uint8 array of pixels 0..255, or an int8 or float32 "
+            "array of a network's inputs; Dataset.from_arrays(x, y) converts other arrays"
+        )
+    if images.ndim != 4 or 0 in images.shape:
+        raise ValueError(
+            f"images has shape {images.shape}: must be (N, H, W, C) with at least one image; "
+            "put the channels last, and give gray images a last axis with images[..., None]"
+        )
+    if images.dtype.kind == "f" and not np.isfinite(images).all():
+        raise ValueError(
+            "images holds a value that is not finite: remove or replace it, for instance with "
+            "numpy.nan_to_num(images)"
+        )
+    return images
+
+
+def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
+    array = np.asarray(x)
+    if array.dtype in (np.float16, np.float64):
+        array = array.astype(np.float32)
+    if array.dtype not in (PIXELS, *FEATURES):
+        raise TypeError(
+            f"x is {array.dtype}: must be uint8 (pixels 0..255), int8 (a network's own inputs) or "
+            "float (inputs before quantization); convert it with .astype"
+        )
+    pixels = array.dtype == PIXELS
+    fewest = 3 if pixels else 2
+    if not fewest <= array.ndim <= 4 or 0 in array.shape:
+        rule = "(N, H, W, C), or (N, H, W) where they are gray"
+        if not pixels:
+            rule = "(N, H, W, C), (N, T, C) for windows of T steps, or (N, F)"
+        kind = "images" if pixels else f"{array.dtype} inputs"
+        raise ValueError(f"x has shape {array.shape}: {kind} must be {rule}, and nothing empty")
+    array = with_four_axes(array)
+    if has_channels_first(array):
+        raise ValueError(
+            f"x has shape {array.shape}: images must be (N, H, W, C), channels last; "
+            "use x.transpose(0, 2, 3, 1)"
+        )
+    return array
+
+
+def with_four_axes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return inputs as (N, H, W, C) where an axis is missing; others stay as they are."""
+    if array.dtype == PIXELS:
+        return array[..., None] if array.ndim == 3 else array
+    if array.ndim not in (2, 3):
+        return array
+    # As importers read a network of windows, or of plain features.
+    return array.reshape(len(array), *(1,) * (4 - array.ndim), *array.shape[1:])
+
+
+def has_channels_first(array: npt.NDArray[Any]) -> bool:
+    """Whether an array of shape (N, ?, ?, ?) looks like (N, C, H, W)."""
+    # One row of float inputs may be a window: (N, 1, T, C).
+    channels = IMAGE_CHANNELS if array.dtype == PIXELS else (3,)
+    _, first, *last = array.shape
+    return first in channels and min(last) >= SMALLEST_SIDE
+
+
+def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return `y` as integers of shape (N,), by the rules of `Dataset.from_arrays`."""
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]  # as keras.datasets has them
+    if array.ndim == 2:
+        raise ValueError(
+            f"y has shape {array.shape}: must be (N,), the number of each image's class; "
+            "use y.argmax(axis=1) for one-hot labels"
+        )
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"y is {array.dtype}: must be integers, the number of each image's class; number names "
+            "with class_names, y = numpy.unique(names, return_inverse=True)"
+        )
+    return array
+
+
+def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[np.int64]:
+    """Return the labels of so many images, 0 to classes - 1, as int64, or raise an error."""
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
+        found = labels.dtype if isinstance(labels, np.ndarray) else type(labels).__name__
+        raise TypeError(f"labels is {found}: must be an integer array")
+    if labels.shape != (images,):
+        raise ValueError(
+            f"labels has shape {labels.shape}: must be ({images},), one label an image"
+        )
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        raise ValueError(
+            f"labels holds {low if low < 0 else high}: must be 0 to {classes - 1} "
+            f"with {classes} class names"
+        )
+    return labels.astype(np.int64, copy=False)
+
+
+def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of classes, all different, or raise an error."""
+    if isinstance(class_names, str):
+        raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
+    checked = tuple(class_names)
+    if not checked:
+        raise ValueError("class_names is empty: at least one class is needed")
+    seen = set()
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"class_names holds {name!r}: every name must be text")
+        if not name.strip() or name in seen:
+            raise ValueError(f"class_names holds {name!r} twice or blank: names must differ")
+        seen.add(name)
+    return checked

@@ -1,0 +1,89 @@
+"""Warnings as the program prints them: one line each, on standard error."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt.cli import main
+from pmt.datasets import load, save_npz
+
+
+@pytest.fixture(autouse=True)
+def shown() -> Iterator[None]:
+    """Warnings are shown, as outside of tests, and no errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        yield
+
+
+def images_of(folder: Path, count: int = 2) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    folder.mkdir(parents=True)
+    for number in range(count):
+        pillow.new("L", (28, 28), 50 * number).save(folder / f"{number}.png")
+
+
+def test_a_warning_is_one_line_and_the_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images_of(tmp_path / "cat")
+    images_of(tmp_path / "dog")
+    assert main(["eval", "fashion_mnist_dscnn", "--data", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"4 test images of {tmp_path}\naccuracy ")
+    assert printed.err == (
+        f"pmt: warning: data set {tmp_path.name!r} has 2 classes (cat, dog), the model 10: label 0 "
+        "of both must be the same class, and so on; give all of the model's classes as "
+        "class_names, or use a model of as many classes\n"
+    )
+
+
+def test_a_limit_of_one_class_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = pmt.datasets.bundled("train")
+    save_npz(data[data.labels == 2], tmp_path / "some.npz")
+    command = ["train", "fashion_mnist_dscnn", "--data", str(tmp_path / "some.npz")]
+    options = ["--layers", "head", "--epochs", "1", "--limit", "25", "--out", str(tmp_path / "run")]
+    assert main([*command, *options]) == 0
+    assert capsys.readouterr().err == (
+        "pmt: warning: all 25 training images of 'fashion_mnist_train' are of class 2 "
+        "('Pullover'), and the model has 10: where files are sorted by class, shuffle before you "
+        "cut, data.shuffled(0).take(25)\n"
+    )
+
+
+def test_classes_that_are_sheets_of_images(tmp_path: Path) -> None:
+    images_of(tmp_path / "cifar10", 3)
+    np.savez(tmp_path / "cifar10" / "labels.npz", test=np.zeros(3))
+    message = (
+        f"{tmp_path / 'cifar10'}: holds labels.npz beside 3 images, as a data set does that is "
+        "packed into sheets of many images; all of them are read as images of the class "
+        "'cifar10'; unpack them, one folder a class, or move the array away"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        assert len(load(tmp_path)) == 3
+
+
+def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images_of(tmp_path / "dog")
+    for name in ("fog/1", "fog/2", "fog/3", "fog/4"):
+        (tmp_path / name).mkdir(parents=True)
+    assert main(["eval", "fashion_mnist_dscnn", "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {tmp_path / 'fog'}: the class folder holds no image, but the folders 1, 2, "
+        "3, ...; where these are the classes, give fog itself as the data set\n"
+    )
+    (tmp_path / "packed").mkdir()
+    np.savez(tmp_path / "packed" / "cars.npz", images=np.zeros(3))
+    assert main(["eval", "fashion_mnist_dscnn", "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {tmp_path}: 2 problems: fog: the class folder holds no image, but the "
+        "folders 1, 2, 3, ...; packed: the class folder holds no image, but cars.npz; where these "
+        "are the classes, give fog itself as the data set; unpack the images, one folder a class\n"
+    )

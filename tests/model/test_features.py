@@ -1,0 +1,276 @@
+"""Inputs that are no images: what a model makes of float32 and int8 arrays, from array to run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from networks import smooth_network
+
+import pmt
+from pmt.cli import main
+from pmt.datasets import Dataset, save_npz, simulated_motion
+from pmt.net.graph import Graph, Op, Tensor
+from pmt.protocol import DataSource
+from pmt.quantization import FloatGraph, FloatOp, FloatTensor, quantize
+
+SIGNAL = Path(__file__).parents[1] / "keras" / "signal.tflite"  # 32 steps of 3 channels, 4 classes
+
+
+def linear(shape: tuple[int, int, int], scale: float = 0.5, zero_point: int = 3) -> pmt.Model:
+    """A linear layer of two classes on an input of a shape."""
+    size = int(np.prod(shape))
+    tensors = [Tensor("input", *shape, scale, zero_point), Tensor("logits", 1, 1, 2, 1.0, 0)]
+    head = Op(
+        "fully_connected",
+        "head",
+        (0,),
+        1,
+        weights=np.resize(np.arange(-3, 4), (2, size)).astype(np.int8),
+        bias=np.zeros(2, np.int32),
+        weight_scales=np.ones(2, np.float32),
+    )
+    channels = min(shape[2], 4)
+    return pmt.Model.from_graph(
+        Graph(tensors, [head], 0, 1, (0.0,) * channels, (1.0,) * channels, {"head": [0]})
+    )
+
+
+def windows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0, 1, (count, 32, 3)).astype(np.float32)
+
+
+def test_float_inputs_are_quantized_with_scale_and_zero_point() -> None:
+    model = linear((1, 1, 6))
+    x = np.array([[[[0.0, 0.24, 0.25, 0.75, -70.0, 70.0]]]], np.float32)
+    # x / 0.5 + 3, halves to even, clipped
+    assert model.prepare(x).ravel().tolist() == [3, 3, 3, 5, -128, 127]
+
+
+def test_int8_inputs_are_taken_as_they_are() -> None:
+    model = linear((1, 1, 6))
+    x = np.arange(-3, 3, dtype=np.int8).reshape(1, 1, 1, 6)
+    assert model.prepare(x).tolist() == x.tolist()
+
+
+@given(
+    shape=st.sampled_from([(49, 10), (1, 49, 10), (49, 1, 10), (49, 10, 1)]),
+    wanted=st.sampled_from([(49, 10, 1), (1, 49, 10)]),
+)
+def test_axes_of_length_one_may_be_left_out(
+    shape: tuple[int, ...], wanted: tuple[int, int, int]
+) -> None:
+    x = np.arange(2 * 490, dtype=np.int64).reshape(2, *shape).astype(np.int8)
+    prepared = linear(wanted).prepare(x)
+    assert prepared.shape == (2, *wanted)
+    assert prepared.ravel().tolist() == x.ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (
+            np.zeros((2, 10, 49), np.float32),
+            ValueError,
+            "inputs must have shape (N, 49, 10, 6) for this model, where axes of length 1 may be "
+            "left out; got (N, 10, 49)",
+        ),
+        (
+            np.full((1, 49, 10, 6), np.inf, np.float32),
+            ValueError,
+            "inputs hold a value that is not finite: remove or replace it",
+        ),
+        (
+            np.zeros((2, 49, 10, 6), np.uint8),
+            TypeError,
+            "images are uint8 pixels, but the model's input has 6 channels, more than the 4 of an "
+            "image; give float32 or int8 inputs",
+        ),
+        (
+            np.zeros((2, 49, 10, 6)),
+            TypeError,
+            "images must be a NumPy array of uint8 pixels 0..255, or of float32 or int8 inputs "
+            "that are no pixels; got float64",
+        ),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(
+    x: np.ndarray, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        linear((49, 10, 6)).prepare(x)
+
+
+def test_many_float_inputs_are_quantized_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = pmt.load(SIGNAL), windows(50)
+    whole = model.prepare(x)
+    monkeypatch.setattr("pmt.model.input_conversion._AT_ONCE", 200)
+    np.testing.assert_array_equal(model.prepare(x), whole)
+    assert model.prepare(x[:0]).shape == (0, 1, 32, 3)
+
+
+def test_float_and_int8_inputs_train_to_the_same_bytes() -> None:
+    model, x = pmt.load(SIGNAL), windows(80)
+    y = (x.mean(axis=(1, 2)) > 0.5).astype(np.int64) + 2 * (x[:, 0, 0] > 0.5)
+    models = [model.copy(), model.copy()]
+    results = [
+        pmt.ZOTrainer(layers="all", batch=20, epochs=2).fit(one, pair, valid=pair, progress=False)
+        for one, pair in zip(models, [(x, y), (model.prepare(x), y)], strict=True)
+    ]
+    assert models[0].image() == models[1].image() != model.image()
+    figures = [[epoch["valid_loss"] for epoch in result.epochs] for result in results]
+    assert figures[0] == figures[1]
+
+
+def test_inputs_outside_of_what_the_model_can_hold_bring_a_warning() -> None:
+    model, y = pmt.load(SIGNAL), np.zeros(10, np.int64)
+    message = (
+        "data set 'dataset': 90% of its inputs lie outside 0..0.9991, which the model's input can "
+        "hold, and are clipped; normalize them as in the model's training"
+    )
+    x = np.full((10, 32, 3), 5.0)
+    x[0] = 0.5
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        model.evaluate((x, y))
+    assert caught[0].filename == __file__
+    message = (
+        "data set 'dataset': its inputs, 0..0.01, fill fewer than 8 of the 256 steps of 0.003918 "
+        "that the model's input has; normalize them as in the model's training"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        model.evaluate((np.resize([0.0, 0.01], (10, 32, 3)), y))
+
+
+def test_pixels_of_0_to_1_for_a_model_that_reads_others_bring_a_warning() -> None:
+    model = smooth_network()  # (pixel - 128) / 128
+    y, x = [0, 1, 2], np.linspace(0, 1, 3 * 48).reshape(3, 4, 4, 3)
+    message = (
+        "data set 'dataset': its inputs, 0..1, look like pixels divided by 255, but the model "
+        "reads pixels as -1..0.9922; give uint8 pixels, which the model normalizes itself"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        model.evaluate((x, y))
+    assert caught[0].filename == __file__
+    same = Dataset.from_arrays(np.arange(144, dtype=np.uint8).reshape(3, 4, 4, 3), y)
+    normalized = (same.images.astype(np.float64) - 128) / 128
+    assert model.evaluate((normalized, y)) == model.evaluate(same)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data set of float32 windows on disk, in two splits."""
+    for seed, split in enumerate(("train", "test")):
+        x = windows(60, seed)
+        data = Dataset.from_arrays(x, 2 * (x[:, 0, 0] > 0.5) + (x[:, 1, 0] > 0.5), name=split)
+        save_npz(data, tmp_path / f"{split}.npz")
+    return tmp_path
+
+
+def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
+    data = pmt.datasets.load(folder, split="train")
+    assert repr(data) == "Dataset('train', 60 float32 inputs 1x32x3, 4 classes)"
+    np.testing.assert_array_equal(data.images[:, 0], windows(60))
+    message = rf"^size = 8: {re.escape(str(folder))} holds float32 inputs, which are no pixels and "
+    with pytest.raises(ValueError, match=message):
+        pmt.datasets.load(folder, size=8)
+
+
+def test_npz_files_of_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nan.npz"
+    np.savez(path, images=np.full((2, 3), np.nan, np.float32), labels=[0, 1])
+    message = f"{path}: images holds a value that is not finite; remove or replace it"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pmt.datasets.load(path)
+
+
+def test_commands_train_and_evaluate_on_inputs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    given = [str(SIGNAL), "--data", str(folder)]
+    assert main(["train", *given, "--layers", "all", "--epochs", "1", "--out", run]) == 0
+    after = re.search(r"^accuracy \S+ -> (\S+),", capsys.readouterr().out, re.MULTILINE)
+    assert after is not None
+    assert main(["eval", run, "--data", str(folder)]) == 0
+    assert f"accuracy {after[1]}  loss" in capsys.readouterr().out
+    assert main(["select", *given, "--images", "60", "--held-out", "20"]) == 0
+    assert "40 training, 20 held out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["eval", str(SIGNAL), "--data", "FOLDER", "--corruption", "fog", "--severity", "1"],
+            "corruption = 'fog': FOLDER holds float32 inputs, and only images of uint8 pixels are "
+            "corrupted; leave the option out, or store what was corrupted",
+        ),
+        (
+            ["eval", "fashion_mnist_dscnn", "--data", "FOLDER"],
+            "FOLDER: inputs must have shape (N, 28, 28, 1) for this model, where axes of length 1 "
+            "may be left out; got (N, 1, 32, 3)",
+        ),
+        (
+            ["show", "FOLDER", "--out", "FOLDER/sheet.png"],
+            "data set 'test' holds float32 inputs: a sheet shows images of uint8 pixels; plot "
+            "these with another program",
+        ),
+    ],
+)
+def test_commands_refuse_what_only_images_have(
+    folder: Path, command: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.replace("FOLDER", str(folder)) for word in command]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {message}\n".replace("FOLDER", str(folder))
+
+
+def test_a_float_network_without_pixels_is_quantized_by_its_inputs() -> None:
+    weights = np.array([[1.0, -1.0, 0.0, 0.0, 0.0, 0.5]], np.float32)
+    head = FloatOp(
+        "fully_connected", "head", (0,), 1, weights=weights, bias=np.zeros(1, np.float32)
+    )
+    tensors = [FloatTensor("input", 1, 1, 6), FloatTensor("logits", 1, 1, 1)]
+    x = np.random.default_rng(0).uniform(-2, 4, (40, 1, 1, 6)).astype(np.float32)
+    x[0, 0, 0, :2] = -2, 4
+    graph = quantize(FloatGraph(tensors, [head], 0, 1, (), ()), x)
+    assert graph.tensors[0].scale == pytest.approx(6 / 255)
+    model = pmt.Model.from_graph(graph)
+    np.testing.assert_allclose(model.logits(x)[:, 0], x[:, 0, 0] @ weights[0], atol=0.04)
+    message = r"^images are uint8 of shape \(8, 1, 1, 6\), but the network reads float32 images"
+    with pytest.raises(ValueError, match=message):
+        quantize(FloatGraph(tensors, [head], 0, 1, (), ()), np.zeros((8, 1, 1, 6), np.uint8))
+
+
+def test_simulated_motion_is_the_same_every_time_and_drifts() -> None:
+    data = simulated_motion("train", windows=10)
+    assert repr(data) == "Dataset('motion', 10 float32 inputs 1x128x6, 5 classes)"
+    assert data.class_names == ("rest", "walk", "run", "stairs", "cycle")
+    assert data.labels.tolist() == [0, 1, 2, 3, 4] * 2
+    np.testing.assert_array_equal(data.images, simulated_motion("train", windows=10).images)
+    assert not np.array_equal(data.images, simulated_motion("test", windows=10).images)
+    resting = data.images[0, 0].mean(axis=0)
+    assert resting[2] == pytest.approx(1.0, abs=0.1)  # gravity
+    turned = simulated_motion("train", windows=10, drift=1.0).images[0, 0].mean(axis=0)
+    assert turned[0] == pytest.approx(0.2 + 1.3 * np.sin(np.pi / 3), abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "valid"}, "split = 'valid': must be 'train' or 'test'"),
+        ({"windows": 0}, "windows = 0: must be 1 or more"),
+        ({"drift": np.nan}, "drift = nan: must be a finite number, for example 1.0"),
+    ],
+)
+def test_simulated_motion_checks_its_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        simulated_motion(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_data_source_gives_inputs_as_they_are(folder: Path) -> None:
+    data = DataSource(str(folder)).load("test", pmt.load(SIGNAL), limit=20)
+    assert repr(data) == "Dataset('test', 20 float32 inputs 1x32x3, 4 classes)"

@@ -1,0 +1,30 @@
+"""Code of a page of the documents, run as a reader runs it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from pmt.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def code_blocks(page: str) -> list[tuple[str, str]]:
+    """Code blocks of a page in docs/, in order: Python programs, and commands of pmt."""
+    text = (DOCS / page).read_text()
+    found = re.findall(r"^```(python)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [(kind, text) for kind, text in found if not text.startswith("pip ")]
+
+
+def run_block(kind: str, text: str, names: dict[str, Any]) -> None:
+    """Run a Python program in `names`, or commands of pmt, one a line."""
+    if kind == "python":
+        exec(text, names)
+        return
+    for line in text.splitlines():
+        command, *arguments = shlex.split(line)
+        assert command == "pmt"
+        assert main(arguments) == 0

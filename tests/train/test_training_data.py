@@ -1,0 +1,149 @@
+"""What fit and evaluate say of training images that do not go together with model or valid."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pmt
+from pmt.datasets import Dataset
+from pmt.train.training_data import checked_training_data
+
+MODEL = pmt.load("fashion_mnist_dscnn")  # ten classes
+SOME = pmt.datasets.bundled("train").take(100)
+
+
+def of_labels(labels: list[int], names: list[str] | None = None, name: str = "mine") -> Dataset:
+    images = np.resize(SOME.images, (len(labels), 28, 28, 1))
+    return Dataset.from_arrays(images, labels, class_names=names, name=name)
+
+
+def fit(data: Dataset, valid: Dataset | None = None) -> None:
+    trainer = pmt.ZOTrainer(layers="head", batch=10, epochs=1, preparation="none")
+    trainer.fit(MODEL.copy(), data, valid=valid, progress=False)
+
+
+def assert_warns(message: str, data: Dataset, valid: Dataset | None = None) -> None:
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        fit(data, valid)
+    assert len(caught) == 1
+
+
+def test_images_that_go_together_bring_no_warning() -> None:
+    data, valid = checked_training_data(MODEL, SOME, (SOME.images[:50], SOME.labels[:50]))
+    assert data is SOME
+    assert repr(valid) == "Dataset('valid', 50 images 28x28x1, 10 classes)"
+    assert checked_training_data(MODEL, SOME, None) == (SOME, None)
+
+
+def test_images_of_one_class_alone() -> None:
+    images = pmt.datasets.bundled("train")
+    by_class = images[np.argsort(images.labels, kind="stable")]
+    assert_warns(
+        "all 10 training images of 'fashion_mnist_train' are of class 0 ('T-shirt/top'), and the "
+        "model has 10: where files are sorted by class, shuffle before you cut, "
+        "data.shuffled(0).take(10)",
+        by_class.take(10),
+    )
+    assert_warns(
+        "all 12 training images of 'mine' are of class 3, and the model has 10: where files are "
+        "sorted by class, shuffle before you cut, data.shuffled(0).take(12)",
+        of_labels([3] * 12),
+    )
+
+
+def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path: Path) -> None:
+    by_class = SOME[np.argsort(SOME.labels, kind="stable")]
+    pmt.datasets.save_npz(by_class, tmp_path / "sorted.npz")
+    data = pmt.datasets.load(tmp_path / "sorted.npz", limit=40)
+    assert len(set(data.labels.tolist())) == 10
+    schedule = pmt.ZOTrainer(batch=20).schedule(MODEL, len(by_class))
+    first = by_class.labels[schedule.indices(0)]
+    assert len(set(first.tolist())) >= 7
+
+
+def test_two_classes_for_a_model_of_ten() -> None:
+    assert_warns(
+        "data set 'mine' has images of 2 classes (0, 1), the model has 10: it unlearns the others; "
+        "use a model of as many classes, or images of all",
+        of_labels([0, 1] * 10),
+    )
+    message = (
+        "data set 'mine' has 2 classes (cat, dog), the model 10: label 0 of both must be the same "
+        "class, and so on; give all of the model's classes as class_names, or use a model of as "
+        "many classes"
+    )
+    named = of_labels([0, 1] * 10, ["cat", "dog"])
+    assert_warns(message, named)
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        MODEL.evaluate(named)
+    assert caught[0].filename == __file__
+
+
+def test_classes_in_another_order_than_the_models() -> None:
+    names = sorted(SOME.class_names)
+    assert names[0] == "Ankle boot"
+    assert_warns(
+        "data set 'mine' numbers the classes otherwise than the model: class 0 is 'Ankle boot', "
+        "the model's 'T-shirt/top'; load it with the model's class_names",
+        of_labels(list(range(10)), names),
+    )
+
+
+def test_classes_that_are_corruptions() -> None:
+    names = ["fog", "frost", "gaussian_noise", "snow", "jpeg_compression"]
+    assert_warns(
+        "the classes of data set 'mine' are names of corruptions (fog, frost, gaussian_noise, snow "
+        "and 1 more): corrupted copies are read with --corruption NAME, in Python with "
+        "pmt.datasets.load_corrupted",
+        of_labels([0, 1, 2, 3, 4] * 2, names),
+    )
+
+
+def test_labels_outside_of_the_models_classes() -> None:
+    message = (
+        "data set 'mine' has label 11, the model has 10 classes (0..9); import the model with "
+        "classes=12 or use another data set"
+    )
+    for data, valid in ((of_labels([11]), None), (SOME, of_labels([11]))):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            fit(data, valid)
+
+
+def test_valid_of_other_classes() -> None:
+    first, last = SOME[SOME.labels < 5], SOME[SOME.labels >= 5]
+    message = (
+        "data has images of the classes 0, 1, 2, 3 and 1 more and valid of 5, 6, 7, 8 and 1 more, "
+        "none in common: hold valid out of the same images, data.shuffled(0).split(0.9, seed=0)"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        fit(first, last)
+    most = last + first[:5]
+    assert_warns(
+        f"{len(last)} of {len(most)} images of valid are of classes that no training image has: "
+        "5, 6, 7, 8 and 1 more; where files are sorted by class, shuffle before you part them, "
+        "data.shuffled(0)",
+        first,
+        most,
+    )
+
+
+def test_data_and_valid_that_name_a_class_differently() -> None:
+    few = pmt.Model(MODEL.image())
+    names = [f"bird {number}" for number in range(10)]
+    message = (
+        "class 0 is 'bird 0' in data ('mine') and 'T-shirt/top' in valid "
+        "('fashion_mnist_train'): load both with one class_names=[...]"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        checked_training_data(few, of_labels(list(range(10)), names), SOME)
+
+
+def test_evaluation_of_one_class_is_quiet() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert MODEL.evaluate(SOME[SOME.labels == 3]).n > 5
