@@ -78,11 +78,12 @@ def read_npz_stream(
     file: IO[bytes], label: str, class_names: Sequence[str] | None = None
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
-    arrays = _read_arrays(file, label)
+    arrays, names_there = _read_arrays(file, label)
     for key in ("images", "labels"):
         if key not in arrays:
-            found = ", ".join(arrays) or "none"
-            raise damaged(label, f"no array {key!r} (found: {found})", REMEDY)
+            found = ", ".join(names_there) or "none"
+            remedy = "name the arrays 'images' and 'labels', as pmt.datasets.save_npz does"
+            raise damaged(label, f"no array {key!r} (found: {found})", remedy)
     images, labels = _checked(label, arrays["images"], arrays["labels"])
     names = class_names if class_names is not None else _listed_names(label, arrays)
     name = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
@@ -134,14 +135,16 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:
+def _read_arrays(file: IO[bytes], label: str) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
+    """Return the arrays of a data set, and the names of all that the file holds."""
     try:
         if file.read(len(MAGIC)) == MAGIC:
             raise _RefusedError("one bare array, not an .npz archive")
         with zipfile.ZipFile(file) as archive:
             members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
             wanted = ("images", "labels", "class_names", "name")
-            return {key: _read_array(archive, members[key]) for key in wanted if key in members}
+            there = [key for key in wanted if key in members]
+            return {key: _read_array(archive, members[key]) for key in there}, list(members)
     except _RefusedError as error:
         raise damaged(label, str(error), REMEDY) from None
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
@@ -185,6 +188,9 @@ def _checked(
     if images.ndim != 4 or 0 in images.shape:
         problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
         raise damaged(label, problem, REMEDY)
+    if images.shape[1] == 3 < images.shape[2] == images.shape[3]:
+        remedy = "put the channels last: images.transpose(0, 2, 3, 1)"
+        raise damaged(label, f"images has shape {images.shape}, channels first", remedy)
     if labels.dtype.kind not in "iu":
         raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
     if labels.shape != images.shape[:1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.methods.baselines import BACKPROP, UNTRAINED
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
@@ -35,7 +36,7 @@ def method(name: str) -> Method:
         If there is none of that name.
     """
     if name not in METHODS:
-        raise ValueError(f"method={name!r} is unknown; choose one of {', '.join(METHODS)}")
+        raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
     return METHODS[name]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
+from pmt._util.did_you_mean import did_you_mean
 from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model
@@ -47,10 +49,16 @@ def load(path: str | Path, **options: Any) -> Model:
     TypeError
         If an option is unknown for this kind of file.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"path={path!r} must be text or a path: a model file, the folder of a run, or the name "
+            f"of a bundled model"
+        )
     if str(path) in BUNDLED_MODELS:
         check_options(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
+    _refuse_unknown_name(path)
     if path.is_dir():
         path = path / "checkpoint.pmt"
         if not path.is_file():
@@ -74,6 +82,16 @@ def load(path: str | Path, **options: Any) -> Model:
         return Model.from_graph(graph)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _refuse_unknown_name(path: Path) -> None:
+    """Raise FileNotFoundError where a name without suffix, so meant for no file, is not there."""
+    if path.suffix or path.exists():
+        return
+    known = did_you_mean(str(path), BUNDLED_MODELS, "give a file, a run folder, or one of")
+    raise FileNotFoundError(
+        f"path={str(path)!r}: there is no such file, run folder or bundled model{known}"
+    )
 
 
 class ConvertedFile(NamedTuple):

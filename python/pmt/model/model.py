@@ -14,13 +14,15 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
+from pmt.model.argument_checks import check_dataset, check_images, kind_of
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
-__all__ = ["Evaluation", "ImageScores", "Layer", "Model"]
+__all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class ImageScores:
 
     losses: npt.NDArray[np.float64]
     correct: npt.NDArray[np.bool_]
+
+
+def check_model(value: object) -> None:
+    """Raise TypeError if the value is no model."""
+    if not isinstance(value, Model):
+        path = repr(value) if isinstance(value, str) else "path"
+        raise TypeError(
+            f"model is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
+        )
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,11 @@ class Model:
     """
 
     def __init__(self, image: bytes) -> None:
+        if not isinstance(image, bytes):
+            raise TypeError(
+                f"image is {type(image).__name__}: must be the bytes of a .pmt image; "
+                "pmt.load(path) reads a file"
+            )
         self.core = _core.Model(image)
         self._check_texts()
 
@@ -219,10 +235,12 @@ class Model:
         """
         if isinstance(layers, str):
             wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
-        elif isinstance(layers, int):
-            wanted = [layers]
-        else:
+        elif isinstance(layers, (int, np.integer)):
+            wanted = [int(layers)]
+        elif isinstance(layers, Iterable):
             wanted = list(layers)
+        else:
+            raise TypeError(f"layers={layers!r} must be names of blocks or layers, or op indices")
         by_name = {layer.name: layer.index for layer in self.layers}
         chosen: set[int] = set()
         for item in wanted:
@@ -230,16 +248,22 @@ class Model:
                 chosen.update(self.blocks[item])
             elif isinstance(item, str) and item in by_name:
                 chosen.add(by_name[item])
-            elif not isinstance(item, str) and int(item) in by_name.values():
+            elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
                 chosen.add(int(item))
             else:
-                raise ValueError(
-                    f"layers={layers!r}: {item!r} is neither a block ({', '.join(self.blocks)}) "
-                    f"nor a layer; `pmt info` lists the layers"
-                )
+                raise ValueError(f"layers={layers!r}: {self._no_layer(item, by_name)}")
         if not chosen:
             raise ValueError(f"layers={layers!r} selects no layer")
         return sorted(chosen)
+
+    def _no_layer(self, item: object, layers: Iterable[str]) -> str:
+        near = nearest(str(item), [*self.blocks, *layers])
+        if near is not None:
+            return f"{item!r} is neither a block nor a layer; did you mean {near!r}?"
+        return (
+            f"{item!r} is neither a block ({', '.join(self.blocks)}) nor a layer; `pmt info` lists "
+            "the layers"
+        )
 
     def prepare(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
         """Turn pixels into the network's int8 input, as its stored preprocessing says.
@@ -261,15 +285,7 @@ class Model:
         ValueError
             If the shape is not the model's.
         """
-        if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-            got = getattr(images, "dtype", type(images).__name__)
-            raise TypeError(f"images must be a NumPy array of uint8 pixels 0..255; got {got}")
-        if images.ndim != 4 or images.shape[1:] != self.input_shape:
-            raise ValueError(
-                f"images must have shape (N, {', '.join(map(str, self.input_shape))}) for this "
-                f"model; got {images.shape}; pmt.datasets.load(..., size={self.input_shape[0]}) "
-                "resizes"
-            )
+        check_images(images, self.input_shape)
         tensor = self.core.tensors()[self.core.input_tensor]
         pixels = np.arange(256, dtype=np.float64)
         prepared = np.empty(images.shape, np.int8)
@@ -282,7 +298,11 @@ class Model:
         return prepared
 
     def check_classes(self, dataset: Dataset) -> None:
-        """Raise ValueError if the data set has labels that the model has no class for."""
+        """Raise ValueError if the data set has labels that the model has no class for.
+
+        A TypeError says that it is no data set.
+        """
+        check_dataset("data", dataset)
         largest = int(dataset.labels.max())
         if largest >= self.classes:
             raise ValueError(

@@ -60,6 +60,12 @@ class ZOTrainer(Trainer):
         threads: int = 0,
         **changes: Any,
     ) -> None:
+        if options is not None and not isinstance(options, TrainingOptions):
+            raise TypeError(
+                f"options is {type(options).__name__}: must be pmt.TrainingOptions; options by "
+                "name are given as they are, for example ZOTrainer(queries=4), and a preset as "
+                "preset='paper'"
+            )
         base = options if options is not None else _preset(preset)
         super().__init__(base, threads=threads, **changes)
 

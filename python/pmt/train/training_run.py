@@ -20,6 +20,7 @@ from pmt._util.processes import thread_count
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.train.costs.work import Cost
 from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
@@ -144,7 +145,10 @@ class Trainer(ABC):
         """
         if keep_best and valid is None:
             raise ValueError("keep_best=True needs valid=..., images held out to choose on")
+        check_model(model)
         model.check_classes(data)
+        if valid is not None:
+            model.check_classes(valid)
         folder = RunFolder.of(out) if out is not None else None
         run = _Run(self, model, data, valid, folder, progress, keep_best)
         if folder is None:
