@@ -133,7 +133,9 @@ def test_unknown_names_are_refused_with_those_that_are_known():
         methods.trainer("mezzo")
     with pytest.raises(ValueError, match="option 'querys' is unknown; did you mean 'queries'"):
         methods.trainer("paper", querys=3)
-    with pytest.raises(ValueError, match="unknown option 'queries'; options are layers, epochs"):
+    with pytest.raises(
+        ValueError, match="option 'queries' is unknown; choose one of layers, epochs"
+    ):
         methods.trainer("no_adaptation", queries=3)
 
 

@@ -250,7 +250,7 @@ def test_the_core_names_an_option_outside_its_range():
 
 @pytest.mark.parametrize("command", ["train", "select", "export"])
 def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
+    assert main([command, "--help-all"]) == 0
     shown = re.sub(r"\s+", "", capsys.readouterr().out)  # lines break at hyphens, too
     for name, option in DECLARED.items():
         if command == "select" and name in NOT_IN_SELECT:

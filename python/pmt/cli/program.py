@@ -8,10 +8,9 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn
 
 from pmt import __version__
 from pmt._util.checks import OptionError
@@ -37,11 +36,20 @@ from pmt.cli import (
 )
 from pmt.cli import eval as eval_command
 from pmt.cli.arguments import flag
+from pmt.cli.basic_options import BASIC, LONG
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
+from pmt.cli.parser import Parser
 
 __all__ = ["main"]
 
 EXIT_OUTPUT_CLOSED = 141
+_SAVES_MEMORY = {
+    "batch": "a smaller --batch",
+    "queries": "fewer --queries",
+    "threads": "fewer --threads",
+    "limit": "a --limit of images",
+    "jobs": "fewer --jobs",
+}
 
 # In the order that help lists them; a module has the name of its command.
 _COMMANDS = (
@@ -90,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
+    arguments = argparse.Namespace()
     try:
         arguments = _parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
@@ -109,14 +118,15 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("PMT_TRACEBACK") == "1":
             raise
-        complain(f"error: {describe(error)}")
+        complain(f"error: {describe(error, vars(arguments))}")
         return EXIT_BAD_INPUT
 
 
-def describe(error: BaseException) -> str:
-    """Return an error as one line of text."""
+def describe(error: BaseException, arguments: Container[str] = ()) -> str:
+    """Return an error as one line of text, with remedies among the arguments of the command."""
     if isinstance(error, MemoryError):
-        return "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
+        remedies = [text for name, text in _SAVES_MEMORY.items() if name in arguments]
+        return f"not enough memory{'; use ' if remedies else ''}{' or '.join(remedies)}"
     if isinstance(error, OptionError):
         text = error.named(flag)
     elif isinstance(error, OSError) and error.strerror:
@@ -124,19 +134,6 @@ def describe(error: BaseException) -> str:
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and where help is; exit with 2."""
-        complain(f"error: {message}; see `{self.prog} --help`")
-        raise SystemExit(2)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version; argparse hides that it could not be written."""
-        put(message, file or sys.stderr)
 
 
 def _parser() -> Parser:
@@ -150,13 +147,15 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"pmt {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
     for command in _COMMANDS:
+        name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(
-            command.__name__.rpartition(".")[2],
+            name,
             usage=command.USAGE,
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            basic=BASIC if name in LONG else None,
         )
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)

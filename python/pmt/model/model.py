@@ -305,10 +305,12 @@ class Model:
         check_dataset("data", dataset)
         largest = int(dataset.labels.max())
         if largest >= self.classes:
+            remedy = f"a model of {largest + 1} classes"
+            if str(self.metadata.get("source", "")).startswith("tiny-training"):
+                remedy = f"import the model from its .pkl with classes={largest + 1}"
             raise ValueError(
                 f"data set {dataset.name!r} has label {largest}, the model has {self.classes} "
-                f"classes (0..{self.classes - 1}); import the model with "
-                f"classes={largest + 1} or use another data set"
+                f"classes (0..{self.classes - 1}); use another data set, or {remedy}"
             )
 
     def logits(

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pmt import _core
+from pmt._util.checks import checked_integer
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
@@ -89,7 +90,7 @@ class ZOTrainer(Trainer):
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
-        images = samples if samples is not None else self.options.batch
+        images = self.options.batch if samples is None else checked_integer("samples", samples)
         step = zeroth_order_work(model.core, options, layers, most).cost(images)
         probed = min(self.options.probe_samples, images)
         probes = probe_work(model.core, options, layers).cost(probed)
