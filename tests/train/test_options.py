@@ -37,6 +37,11 @@ NEEDS: dict[str, dict[str, Any]] = {
     "hadamard_index": {"directions": "hadamard"},
     "mu": {"rule": "by_dimension"},
     "allocation": {"rule": "by_dimension"},
+    "mu_weight": {"rule": "weight"},
+    "mu_per_channel": {"rule": "weight"},
+    "sharing": {"rule": "weight"},
+    "node_ratio": {"rule": "by_dimension"},
+    "node_dimension": {"rule": "by_dimension"},
 }
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")

@@ -17,6 +17,7 @@ from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.training_run import Trainer
@@ -408,7 +409,10 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def training_options(arguments: argparse.Namespace) -> TrainingOptions:
     """Return the preset with the options that the command line sets."""
-    return preset(arguments.preset or "default", **given_options(arguments))
+    name, given = arguments.preset or "default", given_options(arguments)
+    options = preset(name, **given)
+    warn_without_effect(options, given, preset(name))
+    return options
 
 
 def chosen_trainer(arguments: argparse.Namespace) -> Trainer:

@@ -8,12 +8,14 @@ import signal
 import stat
 import sys
 import threading
+import warnings
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from pmt import __version__
-from pmt._util.checks import OptionError
+from pmt._util.checks import OptionError, OptionWarning
 from pmt.cli import (
     align,
     bench,
@@ -104,7 +106,7 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         output = Output(arguments.json)
-        with termination_interrupts():
+        with termination_interrupts(), _warnings_as_lines():
             code: int = arguments.run(arguments, output)
         put("", sys.stdout)  # what a library may have printed
         return code
@@ -120,6 +122,25 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
             raise
         complain(f"error: {describe(error, vars(arguments))}")
         return EXIT_BAD_INPUT
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print a warning about options as one line, with their flags, each once."""
+    shown: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OptionWarning)
+        other = warnings.showwarning
+
+        def show(message: Warning | str, *where: Any, **more: Any) -> None:
+            if not isinstance(message, OptionWarning):
+                other(message, *where, **more)
+            elif (text := message.named(flag)) not in shown:
+                shown.add(text)
+                complain(f"warning: {text}")
+
+        warnings.showwarning = show
+        yield
 
 
 def describe(error: BaseException, arguments: Container[str] = ()) -> str:

@@ -10,6 +10,7 @@ from pmt._util.checks import checked_integer
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.stepper import CoreStepper
@@ -69,6 +70,7 @@ class ZOTrainer(Trainer):
             )
         base = options if options is not None else _preset(preset)
         super().__init__(base, threads=threads, **changes)
+        warn_without_effect(self.options, changes, base)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.
