@@ -32,3 +32,8 @@ __all__ = [
     "methods",
     "preset",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names alone; modules that these imported are left out."""
+    return sorted(__all__)

@@ -77,14 +77,14 @@ def test_random_bits_are_a_function_of_seed_step_and_layer():
     ("change", "message"),
     [
         ({"rounding": "up"}, "rounding='up' is unknown; choose one of stochastic, nearest"),
-        ({"arithmetic": "int4"}, "arithmetic='int4' is unknown; choose one of int8, float32"),
+        ({"arithmetic": "int4"}, "arithmetic='int4' is unknown; did you mean 'int8'"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 must be a finite number > 0"),
         ({"final_learning_rate": 2.0}, "final_learning_rate=2.0 must be 0..1"),
         ({"momentum": 1.0}, "momentum=1.0 must be 0 <= x < 1"),
         ({"weight_decay": -0.1}, "weight_decay=-0.1 must be 0..1"),
         ({"batch": 0}, "batch=0 must be 1..1000000"),
         ({"train_weights": False, "train_bias": False}, "leave nothing to train"),
-        ({"queries": 3}, "unknown option 'queries'; options are layers, epochs"),
+        ({"queries": 3}, "option 'queries' is unknown; choose one of layers, epochs"),
     ],
 )
 def test_options_outside_their_range_are_refused(change, message):

@@ -9,6 +9,7 @@ from cli_files import check_golden, program, write_data, write_model
 
 import pmt
 from pmt.cli import main
+from pmt.cli.basic_options import BASIC, LONG
 from pmt.datasets import Dataset, load, save_npz
 from pmt.datasets.image_layouts import OFFICIAL
 from pmt.firmware.export import targets
@@ -42,20 +43,49 @@ def without_options(text: str) -> str:
         "eval",
         "predict",
         "train",
+        "train --help-all",
         "select",
+        "select --help-all",
         "study",
         "sweep",
         "report",
         "convert",
         "export",
+        "export --help-all",
         "monitor",
         "download",
     ],
 )
 @pytest.mark.usefixtures("few_names")
 def test_help_says_units_and_defaults(command, capsys):
-    assert main([*command.split(), "--help"]) == 0
-    check_golden(f"help_{command or 'pmt'}.txt", without_options(capsys.readouterr().out))
+    whole = command.endswith("--help-all")
+    assert main(command.split() if whole else [*command.split(), "--help"]) == 0
+    printed = capsys.readouterr().out
+    name = command.replace(" --help-", "_") or "pmt"
+    check_golden(f"help_{name}.txt", without_options(printed) if whole else printed)
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_the_help_of_a_long_command_is_short_and_says_how_much_more_there_is(command, capsys):
+    assert main([command, "--help"]) == 0
+    short = capsys.readouterr().out
+    assert main([command, "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    flag = re.compile(r"^  (?:-h, )?(--[a-z0-9-]+)", re.MULTILINE)
+    shown = flag.findall(short)
+    assert set(shown) <= set(BASIC)
+    assert short.count("\n") < 90
+    more = len(flag.findall(whole)) - len(shown)
+    assert more > 40
+    assert short.endswith(f"\n\n`pmt {command} --help-all` shows {more} more options.\n")
+    assert "--help-all` shows" not in whole
+
+
+def test_every_basic_option_is_one(capsys):
+    for command in LONG:
+        assert main([command, "--help-all"]) == 0
+    known = capsys.readouterr().out
+    assert [name for name in BASIC if f" {name}" not in known] == []
 
 
 def test_help_names_every_official_data_set(capsys):
@@ -247,7 +277,37 @@ def test_seed_0_is_refused_with_xorshift32(model, data, tmp_path, capsys):
 
 def test_an_unknown_command_is_named(capsys):
     assert main(["teach"]) == 2
-    assert "invalid choice: 'teach'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith(
+        "pmt: error: argument COMMAND: 'teach' is unknown; choose one of info, profile, eval, train"
+    )
+    assert error.endswith("download; see `pmt --help`\n")
+    assert main(["trian"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: argument COMMAND: 'trian' is unknown; did you mean 'train'?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("train --quieries 8", "--quieries is unknown; did you mean --queries?"),
+        ("train m --learning_rate=1", "--learning_rate is unknown; did you mean --learning-rate?"),
+        ("eval m --dat bundled", "--dat is unknown; did you mean --data?"),
+        ("eval m --colour 3", "--colour is unknown; see `pmt eval --help`"),
+        ("select m --colour 3", "--colour is unknown; see `pmt select --help-all`"),
+        ("--verison", "--verison is unknown; did you mean --version?"),
+        ("info m -x", "unrecognized arguments: -x; see `pmt --help`"),
+    ],
+)
+def test_an_unknown_flag_is_named_first(command, message, capsys):
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err == f"pmt: error: {message}\n"
+
+
+def test_behind_two_dashes_stand_no_flags(capsys):
+    assert main(["info", "--", "--none.pmt"]) == 2
+    assert capsys.readouterr().err == ("pmt: error: path='--none.pmt': there is no such file\n")
 
 
 def test_a_damaged_model_is_named(model, data, capsys):
@@ -264,11 +324,17 @@ def test_data_of_other_channels_or_classes_is_refused(model, tmp_path, capsys):
     gray = Dataset(np.zeros((2, 8, 8, 1), np.uint8), np.array([0, 1]), ("a", "b"), "gray")
     save_npz(gray, tmp_path / "gray.npz")
     assert main(["eval", str(model), "--data", str(tmp_path / "gray.npz")]) == 2
-    assert "images have 1 channels, the model takes 3" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"pmt: error: {tmp_path / 'gray.npz'}: images have 1 channel, the model takes 3; convert "
+        "the images or use another model\n"
+    )
     many = Dataset(np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 4]), tuple("abcde"), "many")
     save_npz(many, tmp_path / "many.npz")
     assert main(["eval", str(model), "--data", str(tmp_path / "many.npz")]) == 2
-    assert "data set 'many' has label 4, the model has 4 classes" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "pmt: error: data set 'many' has label 4, the model has 4 classes (0..3); use another data "
+        "set, or a model of 5 classes\n"
+    )
 
 
 def test_pmt_traceback_raises(monkeypatch, tmp_path):
@@ -280,9 +346,13 @@ def test_pmt_traceback_raises(monkeypatch, tmp_path):
 def test_memory_and_full_disks_are_explained():
     from pmt.cli.program import describe
 
-    assert describe(MemoryError()) == (
-        "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
+    assert describe(MemoryError(), ("model", "batch", "queries", "threads")) == (
+        "not enough memory; use a smaller --batch or fewer --queries or fewer --threads"
     )
+    assert describe(MemoryError(), ("model", "limit")) == (
+        "not enough memory; use a --limit of images"
+    )
+    assert describe(MemoryError()) == "not enough memory"
     assert describe(OSError(28, "No space left on device", "/x")) == "/x: No space left on device"
     assert describe(ValueError("two\nlines")) == "two lines"
 

@@ -355,7 +355,10 @@ def test_many_classes_need_wide_labels(tmp_path):
 def test_a_writer_checks_its_arguments_before_it_makes_the_folder(data, tmp_path):
     clean = load(data, split="test")
     for more, message in (
-        ({"constants": "mnist"}, "constants = 'mnist': choose one of cifar10, imagenet"),
+        (
+            {"constants": "mnist"},
+            "constants = 'mnist': no such constants; choose one of cifar10, imagenet",
+        ),
         ({"split": "valid"}, "split = 'valid': must be 'train' or 'test'"),
         ({"seed": -1}, "seed = -1: a seed is 0 or more"),
     ):

@@ -151,7 +151,10 @@ def test_layers_of_zeros_are_warned_of(tmp_path, reader, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ranges", "entropy"], "ranges 'entropy' are unknown: use one of 'minmax'"),
+        (
+            ["--ranges", "entropy"],
+            "ranges 'entropy' are unknown; choose one of minmax, percentile, mse",
+        ),
         (["--percentile", "99"], "percentile is 99.0, but the ranges are 'mse'"),
         (["--images", "3"], "the calibration set has 3 images, but must have at least 8"),
         (["--class-names", "a,b"], "--class-names gives 2 names for the 4 logits"),

@@ -249,6 +249,32 @@ def test_other_options_or_other_images_are_not_a_resumption(files, tmp_path, cap
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "other", "problem"),
+    [
+        ("rule", "", "[options] rule is missing"),
+        ("limit", "", "[source] limit is missing"),
+        ("model", "", "[source] model is missing"),
+        (
+            "rule",
+            "aligned_rule = 1\n",
+            "[options] aligned_rule is no option of this version of pmt",
+        ),
+    ],
+)
+def test_a_run_of_another_version_is_not_resumed(line, other, problem, files, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(files, run, "--limit", "20")) == 0
+    capsys.readouterr()
+    config = run / "config.toml"
+    config.write_text(re.sub(rf"^{line} = .*\n", other, config.read_text(), flags=re.MULTILINE))
+    assert main(["train", "--resume", str(run)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {config}: {problem}; use the version of pmt that began the run, which "
+        "env.json names, or start the run again in another folder\n"
+    )
+
+
 def test_a_run_of_python_without_a_source_says_who_can_resume_it(files, tmp_path, capsys):
     model, data = files
     images = pmt.datasets.load(data)

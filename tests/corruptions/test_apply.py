@@ -159,9 +159,13 @@ def test_wrong_arguments(
         (
             {"constants": "cifar"},
             ValueError,
-            "constants = 'cifar': choose one of cifar10, imagenet",
+            "constants = 'cifar': no such constants; did you mean 'cifar10'",
         ),
-        ({"constants": None}, ValueError, "constants = None: choose one of cifar10, imagenet"),
+        (
+            {"constants": None},
+            ValueError,
+            "constants = None: no such constants; choose one of cifar10, imagenet",
+        ),
     ],
 )
 def test_wrong_options(options: dict[str, object], error: type[Exception], message: str) -> None:

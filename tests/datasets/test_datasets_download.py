@@ -188,7 +188,9 @@ def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
 
 
 def test_unknown_names_and_names_not_yet_fetched(data: Path) -> None:
-    with pytest.raises(ValueError, match=r"name = 'cifar-10': no such data set .* cifar10, "):
+    with pytest.raises(
+        ValueError, match=r"name = 'cifar-10': no such data set to download; did you mean 'cifar10'"
+    ):
         download("cifar-10")
     with pytest.raises(FileNotFoundError, match=r"cifar10: .*fetch it with `pmt download cifar10`"):
         load("cifar10")
@@ -247,7 +249,7 @@ def test_the_command_fetches_and_evaluates_by_name(
     assert main(["eval", "fashion_mnist_dscnn", "--data", "mnist"]) == 2
     assert "fetch it with `pmt download mnist`" in capsys.readouterr().err
     assert main(["download", "made", "nothing"]) == 2
-    assert "NAME 'nothing' is unknown; choose of cifar10" in capsys.readouterr().err
+    assert "NAME 'nothing' is unknown; choose one of cifar10" in capsys.readouterr().err
 
 
 def test_the_command_lists_what_there_is(capsys: pytest.CaptureFixture) -> None:

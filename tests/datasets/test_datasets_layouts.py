@@ -122,6 +122,17 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         ({"images": GRAY}, r"no array 'labels' \(found: images\)"),
+        (
+            {"x_train": GRAY, "y_train": [0, 1]},
+            r"no array 'images' \(found: x_train, y_train\); name the arrays 'images' and "
+            r"'labels', as pmt\.datasets\.save_npz does$",
+        ),
+        ({}, r"no array 'images' \(found: none\)"),
+        (
+            {"images": np.zeros((2, 3, 8, 8), np.uint8), "labels": [0, 1]},
+            r"images has shape \(2, 3, 8, 8\), channels first; put the channels last: "
+            r"images\.transpose\(0, 2, 3, 1\)$",
+        ),
         ({"images": GRAY / 1.0, "labels": [0, 1]}, "images is float64, not uint8"),
         ({"images": GRAY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
         ({"images": GRAY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),

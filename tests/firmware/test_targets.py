@@ -75,7 +75,7 @@ def test_a_users_board_of_own_sources(tmp_path):
         ("clock_hz = 216_000_000", "", "mine.toml: clock_hz is missing"),
         ("clock_hz = 216_000_000", "clock_hz = 0", r"clock_hz = 0 must be 1000\.\.4000000000"),
         ("clock_hz = 216_000_000", "clock_hz = true", "clock_hz = True must be of type int"),
-        ("clock_hz", "clokc_hz", "clokc_hz is unknown; known are board, chip, clock_hz, crystal"),
+        ("clock_hz", "clokc_hz", "clokc_hz is unknown; did you mean 'clock_hz'"),
         (
             "bytes = 0x4_0000",
             "bytes = 1000",

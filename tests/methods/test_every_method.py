@@ -92,7 +92,9 @@ def test_its_run_folder_names_its_kind_and_holds_its_options(name, tmp_path):
 
 @every_method
 def test_an_unknown_option_is_refused_by_its_name(name):
-    with pytest.raises(ValueError, match="unknown option 'nonsense'; options are layers, epochs"):
+    with pytest.raises(
+        ValueError, match="option 'nonsense' is unknown; choose one of layers, epochs"
+    ):
         methods.trainer(name, nonsense=1)
 
 

@@ -129,11 +129,13 @@ def test_a_run_is_resumed_by_its_own_trainer(tmp_path):
 
 
 def test_unknown_names_are_refused_with_those_that_are_known():
-    with pytest.raises(ValueError, match="method='mezzo' is unknown; choose one of no_adaptation,"):
+    with pytest.raises(ValueError, match="method='mezzo' is unknown; did you mean 'mezo'"):
         methods.trainer("mezzo")
-    with pytest.raises(ValueError, match="unknown option 'querys'; options are layers, epochs"):
+    with pytest.raises(ValueError, match="option 'querys' is unknown; did you mean 'queries'"):
         methods.trainer("paper", querys=3)
-    with pytest.raises(ValueError, match="unknown option 'queries'; options are layers, epochs"):
+    with pytest.raises(
+        ValueError, match="option 'queries' is unknown; choose one of layers, epochs"
+    ):
         methods.trainer("no_adaptation", queries=3)
 
 
@@ -175,11 +177,15 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
     [
         (
             ["--method", "mezzo"],
-            "method='mezzo' is unknown; choose one of no_adaptation, preparation_only, default",
+            "method='mezzo' is unknown; did you mean 'mezo'?\n",
         ),
         (["--method", "paper", "--preset", "paper"], "--method and --preset exclude each other"),
         (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
-        (["--set", "momentun=0.5"], "--set momentun=0.5: must be OPTION=VALUE, with an option of"),
+        (
+            ["--set", "momentun=0.5"],
+            "--set momentun=0.5: 'momentun' is no option of default; did you mean 'momentum'?",
+        ),
+        (["--set", "momentum"], "--set momentum: must be OPTION=VALUE, with an option of default"),
         (["--set", "batch=x"], "--set batch=x: 'x' must be a whole number"),
         (["--set", "train_bias=maybe"], "--set train_bias=maybe: 'maybe' must be yes or no"),
     ],

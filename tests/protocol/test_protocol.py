@@ -144,7 +144,9 @@ def test_numbers_out_of_range(changes, message):
 
 
 def test_unknown_protocols_and_missing_training_images():
-    with pytest.raises(ValueError, match="name = 'fair': choose one of the protocols default, pap"):
+    with pytest.raises(
+        ValueError, match="name = 'fair': no such protocol; choose one of default, paper"
+    ):
         split("fair", pool(60), pool(30))
     with pytest.raises(ValueError, match='train = None: the protocol "default" adapts on'):
         split("default", None, pool(30))

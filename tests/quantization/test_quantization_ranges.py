@@ -153,7 +153,10 @@ def test_batches_shrink_where_activations_are_large():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "entropy"}, "ranges 'entropy' are unknown: use one of 'minmax', 'percentile'"),
+        (
+            {"method": "entropy"},
+            "ranges 'entropy' are unknown; choose one of minmax, percentile, mse",
+        ),
         ({"method": "mse", "percentile": 99.0}, "percentile is 99.0, but the ranges are 'mse'"),
         ({"percentile": 100.0}, "percentile is 100.0, but the ranges are 'minmax'"),
         ({"method": "percentile", "percentile": 50.0}, "must be above 50 and at most 100"),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_files import check_golden
 from networks import residual_network
@@ -36,6 +37,11 @@ NEEDS: dict[str, dict[str, Any]] = {
     "hadamard_index": {"directions": "hadamard"},
     "mu": {"rule": "by_dimension"},
     "allocation": {"rule": "by_dimension"},
+    "mu_weight": {"rule": "weight"},
+    "mu_per_channel": {"rule": "weight"},
+    "sharing": {"rule": "weight"},
+    "node_ratio": {"rule": "by_dimension"},
+    "node_dimension": {"rule": "by_dimension"},
 }
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")
@@ -181,13 +187,51 @@ def test_messages_by_their_words():
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             pmt.TrainingOptions(**change)
     for change, message in (
-        ({"batch": 2.0}, "batch=2.0 must be an int"),
-        ({"momentum": "much"}, "momentum='much' must be a number"),
+        ({"batch": 2.0}, "batch=2.0 must be an int (1..1000000)"),
+        ({"batch": "2"}, "batch='2' must be an int (1..1000000), not text"),
+        ({"learning_rate": "0.1"}, "learning_rate='0.1' must be a number (a finite number > 0), "
+         "not text"),
+        ({"learning_rate": None}, "learning_rate=None must be a number (a finite number > 0)"),
+        ({"momentum": "much"}, "momentum='much' must be a number (0 <= x < 1), not text"),
         ({"train_bias": "no"}, "train_bias='no' must be True or False"),
-        ({"layers": 3}, "layers=3 must be text"),
-    ):
-        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
-            pmt.TrainingOptions(**change)
+        ({"layers": ["B2"]}, "layers=['B2'] must be text: names of blocks or layers, separated by "
+         "commas, for example B2,head"),
+    ):  # fmt: skip
+        for made in (pmt.TrainingOptions, pmt.ZOTrainer):
+            with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+                made(**change)
+
+
+def test_numbers_of_numpy_are_kept_as_those_of_python():
+    options = pmt.TrainingOptions(
+        queries=np.int64(4),
+        seed=np.uint32(3),
+        learning_rate=np.float64(0.25),
+        momentum=np.float32(0.5),
+        train_bias=np.bool_(False),
+    )
+    plain = pmt.TrainingOptions(
+        queries=4, seed=3, learning_rate=0.25, momentum=0.5, train_bias=False
+    )
+    assert options == plain
+    assert repr(options) == repr(plain)
+    assert pmt.ZOTrainer(options, threads=np.int16(2)).threads == 2
+    assert options.to_core().queries == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"threads": "2"}, "threads = '2': must be an integer"),
+        ({"threads": 2.5}, "threads = 2.5: must be an integer"),
+        ({"options": {"queries": 4}},
+         "options is dict: must be pmt.TrainingOptions; options by name are given as they are, "
+         "for example ZOTrainer(queries=4), and a preset as preset='paper'"),
+    ],
+)  # fmt: skip
+def test_arguments_of_a_trainer_of_a_wrong_kind(given, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        pmt.ZOTrainer(**given)
 
 
 @pytest.mark.parametrize("kind", [BackpropOptions, MCUTrainOptions, TinyTrainOptions])
@@ -211,7 +255,7 @@ def test_the_core_names_an_option_outside_its_range():
 
 @pytest.mark.parametrize("command", ["train", "select", "export"])
 def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, "--help"]) == 0
+    assert main([command, "--help-all"]) == 0
     shown = re.sub(r"\s+", "", capsys.readouterr().out)  # lines break at hyphens, too
     for name, option in DECLARED.items():
         if command == "select" and name in NOT_IN_SELECT:

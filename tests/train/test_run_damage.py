@@ -123,8 +123,6 @@ def test_a_figure_that_is_not_finite_ends_the_run(tmp_path):
         ("[source]\na = []\n[options]", "line 2 is not text, a number, true or false"),
         ("[source]\na\n[options]", "line 2 is not `key = value`"),
         ('[source]\n[contents]\na = "b"\n[options]', "[contents] a = 'b' must be a whole number"),
-        ('[run]\ntrainer = "toy"\n[source]\n[options]\nnew = 1', "ToyOptions.__init__() got an "
-         "unexpected keyword argument 'new'"),
     ],
 )  # fmt: skip
 def test_a_damaged_config_is_named(tmp_path, text, problem):
@@ -133,6 +131,26 @@ def test_a_damaged_config_is_named(tmp_path, text, problem):
     message = f"{folder.path / 'config.toml'}: {problem}; the run cannot be resumed"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         folder.read_config(ToyOptions)
+
+
+def test_an_option_of_another_version_is_named(tmp_path):
+    folder = begun(tmp_path / "run")
+    config = folder.path / "config.toml"
+    text = config.read_text()
+    remedy = (
+        "use the version of pmt that began the run, which env.json names, or start the run again "
+        "in another folder"
+    )
+    config.write_text(text + "aligned_learning_rate = 0.05\n")
+    with pytest.raises(ValueError, match="is no option of this version") as caught:
+        folder.read_config(ToyOptions)
+    assert str(caught.value) == (
+        f"{config}: [options] aligned_learning_rate is no option of this version of pmt; {remedy}"
+    )
+    config.write_text(re.sub("^batch = .*\n", "", text, flags=re.MULTILINE))
+    assert folder.config(ToyOptions).absent == ("batch",)
+    with pytest.raises(ValueError, match=r"option batch: there none, here 4$"):
+        resume(tmp_path / "run")
 
 
 @pytest.mark.parametrize(

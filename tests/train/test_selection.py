@@ -83,7 +83,9 @@ def test_the_criterion_decides(case):
     assert by_accuracy.best.accuracy == max(c.accuracy for c in by_accuracy.candidates)
     rival = by_accuracy.candidates[0]
     assert rival.margin.mean == pytest.approx(by_accuracy.best.accuracy - rival.accuracy)
-    with pytest.raises(ValueError, match="criterion='luck': choose one of loss, accuracy"):
+    with pytest.raises(
+        ValueError, match="criterion='luck' is unknown; choose one of loss, accuracy"
+    ):
         select(model, train, held_out, criterion="luck", **kwargs)
 
 

@@ -177,8 +177,8 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
         ({"learning_rate": math.nan}, "learning_rate=nan must be a finite number > 0"),
         ({"rounding": "up"}, "rounding='up' is unknown; choose one of nearest, stochastic"),
-        ({"bathc": 3}, "unknown option 'bathc'; options are layers, epochs"),
-        ({"preset": "papper"}, "preset='papper' is unknown; choose one of default, paper"),
+        ({"bathc": 3}, "option 'bathc' is unknown; did you mean 'batch'"),
+        ({"preset": "papper"}, "preset='papper' is unknown; did you mean 'paper'"),
     ],
 )
 def test_bad_options_name_argument_value_and_rule(change, message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-__all__ = ["OptionError", "checked_integer", "checked_seed", "checked_size"]
+__all__ = ["OptionError", "OptionWarning", "checked_integer", "checked_seed", "checked_size"]
 
 
 def checked_integer(argument: str, value: object) -> int:
@@ -39,8 +39,8 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     return height, width
 
 
-class OptionError(ValueError):
-    """An option, or several together, that cannot be.
+class _OptionMessage:
+    """A message about options, which Python and the command line call by different names.
 
     Python reads ``held_out 0: ...`` where the command line says ``--held-out 0: ...``.
 
@@ -60,3 +60,11 @@ class OptionError(ValueError):
     def named(self, name: Callable[[str], str]) -> str:
         """Return the message with options as ``name`` calls them."""
         return "".join(name(p) if i % 2 == 0 else p for i, p in enumerate(self.parts))
+
+
+class OptionError(_OptionMessage, ValueError):
+    """An option, or several together, that cannot be."""
+
+
+class OptionWarning(_OptionMessage, UserWarning):
+    """An option that was given and does nothing."""

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from pmt._util.checks import checked_integer
+
 __all__ = ["is_running", "machine", "machine_tag", "started", "thread_count"]
 
 
@@ -57,9 +59,10 @@ def thread_count(requested: int) -> int:
     ``OMP_NUM_THREADS`` says how many it has; else 0, all that the core sees. In a process forked
     after several threads were used the core runs on one, whatever is asked for.
     """
-    if requested < 0:
-        raise ValueError(f"threads must be 0 (all) or more; got {requested}")
+    threads = checked_integer("threads", requested)
+    if threads < 0:
+        raise ValueError(f"threads must be 0 (all) or more; got {threads}")
     in_a_pool = multiprocessing.parent_process() is not None
-    if requested == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
+    if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1
-    return requested
+    return threads

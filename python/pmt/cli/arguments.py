@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pmt
 from pmt import corruptions, methods
+from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
 from pmt.model import Model
@@ -16,6 +17,7 @@ from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.training_run import Trainer
@@ -220,8 +222,8 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
             raise ValueError(f"--constants {arguments.constants} needs --corruption NAME")
         return DataSource(data_path(arguments.data), labels=labels)
     if name not in corruptions.names():
-        known = ", ".join(corruptions.names())
-        raise ValueError(f"--corruption {name!r} is unknown; choose one of {known}")
+        near = did_you_mean(name, corruptions.names())
+        raise ValueError(f"--corruption {name!r} is unknown{near}")
     severity = 5 if arguments.severity is None else arguments.severity
     if severity not in corruptions.SEVERITIES:
         raise ValueError(f"--severity {severity} must be 1..5")
@@ -271,7 +273,7 @@ def checked_constants(arguments: argparse.Namespace) -> str:
     """Return the constants that the command line names."""
     chosen: str | None = arguments.constants
     if chosen is not None and chosen not in CONSTANTS:
-        raise ValueError(f"--constants {chosen!r} is unknown; choose one of {', '.join(CONSTANTS)}")
+        raise ValueError(f"--constants {chosen!r} is unknown{did_you_mean(chosen, CONSTANTS)}")
     return chosen or "cifar10"
 
 
@@ -280,12 +282,10 @@ def chosen_corruptions(option: str, text: str) -> tuple[str, ...]:
     if text == "all":
         return corruptions.names()
     chosen = tuple(dict.fromkeys(parts(text)))
-    unknown = [repr(name) for name in chosen if name not in corruptions.names()]
+    unknown = [name for name in chosen if name not in corruptions.names()]
     if unknown:
-        known = ", ".join(corruptions.names())
-        raise ValueError(
-            f"{option} {', '.join(unknown)} is unknown; choose all, or some of {known}"
-        )
+        near = did_you_mean(unknown[0], corruptions.names(), "choose all, or some of")
+        raise ValueError(f"{option} {', '.join(map(repr, unknown))} is unknown{near}")
     return chosen
 
 
@@ -409,7 +409,10 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def training_options(arguments: argparse.Namespace) -> TrainingOptions:
     """Return the preset with the options that the command line sets."""
-    return preset(arguments.preset or "default", **given_options(arguments))
+    name, given = arguments.preset or "default", given_options(arguments)
+    options = preset(name, **given)
+    warn_without_effect(options, given, preset(name))
+    return options
 
 
 def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
@@ -418,7 +421,7 @@ def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
         raise ValueError("--method and --preset exclude each other: leave one out")
     name = arguments.method or arguments.preset or "default"
     if arguments.method is None and name not in PRESETS:
-        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+        raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
     given = {**given_options(arguments), **_set_options(name, arguments.set or [])}
     return methods.trainer(name, threads=arguments.threads, **given)
 
@@ -429,11 +432,14 @@ def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, separator, text = assignment.partition("=")
         name = name.strip().replace("-", "_")
-        if not separator or name not in known:
+        if not separator:
             raise ValueError(
                 f"--set {assignment}: must be OPTION=VALUE, with an option of {method}: "
                 f"{', '.join(known)}"
             )
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise ValueError(f"--set {assignment}: {name!r} is no option of {method}{near}")
         try:
             values[name] = _value(text.strip(), type(known[name]))
         except (ValueError, argparse.ArgumentTypeError) as error:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.cli.arguments import (
     add_integer,
     add_json,
@@ -100,9 +101,7 @@ def _listed(convert: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
 def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
     def convert(text: str) -> str:
         if text not in names:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is unknown; choose one of {', '.join(names)}"
-            )
+            raise argparse.ArgumentTypeError(f"{text!r} is unknown{did_you_mean(text, names)}")
         return text
 
     return convert

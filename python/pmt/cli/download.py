@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt import datasets
+from pmt._util.did_you_mean import did_you_mean
 from pmt.cli.arguments import add_json
 from pmt.cli.output import Output, table
 
@@ -38,8 +39,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return 0
     unknown = [name for name in arguments.names if name not in datasets.CATALOGUE]
     if unknown:
-        known = ", ".join(datasets.CATALOGUE)
-        raise ValueError(f"NAME {unknown[0]!r} is unknown; choose of {known}")
+        near = did_you_mean(unknown[0], datasets.CATALOGUE)
+        raise ValueError(f"NAME {unknown[0]!r} is unknown{near}")
     fetched = {}
     for name in arguments.names:
         folder = datasets.download(name, arguments.root)

@@ -9,13 +9,13 @@ import stat
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from pmt import __version__
-from pmt._util.checks import OptionError
+from pmt._util.checks import OptionError, OptionWarning
 from pmt.cli import (
     align,
     bench,
@@ -39,11 +39,20 @@ from pmt.cli import (
 )
 from pmt.cli import eval as eval_command
 from pmt.cli.arguments import flag
+from pmt.cli.basic_options import BASIC, LONG
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
+from pmt.cli.parser import Parser
 
 __all__ = ["main"]
 
 EXIT_OUTPUT_CLOSED = 141
+_SAVES_MEMORY = {
+    "batch": "a smaller --batch",
+    "queries": "fewer --queries",
+    "threads": "fewer --threads",
+    "limit": "a --limit of images",
+    "jobs": "fewer --jobs",
+}
 
 # In the order that help lists them; a module has the name of its command.
 _COMMANDS = (
@@ -93,12 +102,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
+    arguments = argparse.Namespace()
     try:
         arguments = _parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
         output = Output(arguments.json)
-        with termination_interrupts(), warnings_of_one_line():
+        with termination_interrupts(), _warnings_as_lines():
             code: int = arguments.run(arguments, output)
         put("", sys.stdout)  # what a library may have printed
         return code
@@ -112,14 +122,32 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("PMT_TRACEBACK") == "1":
             raise
-        complain(f"error: {describe(error)}")
+        complain(f"error: {describe(error, vars(arguments))}")
         return EXIT_BAD_INPUT
 
 
-def describe(error: BaseException) -> str:
-    """Return an error as one line of text."""
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print a warning as errors are printed, each once, options by their flags."""
+    shown: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OptionWarning)
+
+        def show(message: Warning | str, *where: Any, **more: Any) -> None:
+            text = message.named(flag) if isinstance(message, OptionWarning) else str(message)
+            if text not in shown:
+                shown.add(text)
+                complain(f"warning: {' '.join(text.split())}")
+
+        warnings.showwarning = show
+        yield
+
+
+def describe(error: BaseException, arguments: Container[str] = ()) -> str:
+    """Return an error as one line of text, with remedies among the arguments of the command."""
     if isinstance(error, MemoryError):
-        return "not enough memory; use a smaller --batch, fewer --queries or fewer --threads"
+        remedies = [text for name, text in _SAVES_MEMORY.items() if name in arguments]
+        return f"not enough memory{'; use ' if remedies else ''}{' or '.join(remedies)}"
     if isinstance(error, OptionError):
         text = error.named(flag)
     elif isinstance(error, OSError) and error.strerror:
@@ -127,31 +155,6 @@ def describe(error: BaseException) -> str:
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
-
-
-@contextmanager
-def warnings_of_one_line() -> Iterator[None]:
-    """Print a warning as the program's errors are printed, without the line of code it is from."""
-    with warnings.catch_warnings():
-        warnings.showwarning = _complain_of
-        yield
-
-
-def _complain_of(message: Warning | str, *where: object, **more: object) -> None:
-    complain(f"warning: {' '.join(str(message).split())}")
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and where help is; exit with 2."""
-        complain(f"error: {message}; see `{self.prog} --help`")
-        raise SystemExit(2)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or the version; argparse hides that it could not be written."""
-        put(message, file or sys.stderr)
 
 
 def _parser() -> Parser:
@@ -165,13 +168,15 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"pmt {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="pmt", required=True)
     for command in _COMMANDS:
+        name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(
-            command.__name__.rpartition(".")[2],
+            name,
             usage=command.USAGE,
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            basic=BASIC if name in LONG else None,
         )
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import (
     add_data,
@@ -116,7 +117,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _checked(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[int, ...]]:
     if arguments.study not in STUDIES:
         raise ValueError(
-            f"study {arguments.study!r} is unknown; choose one of {', '.join(STUDIES)}"
+            f"study {arguments.study!r} is unknown{did_you_mean(arguments.study, STUDIES)}"
         )
     estimators = tuple(filter(None, parts(arguments.estimators)))
     try:

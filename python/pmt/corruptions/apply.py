@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_seed
+from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions.catalogue import (
     CATALOGUE,
     Corruption,
@@ -203,17 +204,20 @@ def _corrupt_chunks(
 
 def _checked_corruption(name: str) -> Corruption:
     if name not in CATALOGUE:
-        raise ValueError(f"name = {name!r}: no such corruption; choose one of {', '.join(names())}")
+        raise ValueError(f"name = {name!r}: no such corruption{did_you_mean(name, names())}")
     return CATALOGUE[name]
 
 
 def _check_images(images: object) -> None:
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
         found = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
-        raise TypeError(
-            f"images is {found}: must be a Dataset or a uint8 array; scale float pixels to 0..255 "
-            "and convert with .astype(numpy.uint8); other inputs have no corruptions"
-        )
+        remedy = "pmt.datasets.load(path) returns a data set"
+        if isinstance(images, np.ndarray):
+            remedy = (
+                "scale float pixels to 0..255 and convert with .astype(numpy.uint8); other inputs "
+                "have no corruptions"
+            )
+        raise TypeError(f"images is {found}: must be a Dataset or a uint8 array; {remedy}")
     if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape[1:]:
         raise ValueError(
             f"images has shape {images.shape}: must be (N, H, W, C) with C = 1 or 3; "

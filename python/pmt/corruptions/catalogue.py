@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.did_you_mean import did_you_mean
+
 SEVERITIES = (1, 2, 3, 4, 5)
 CONSTANTS = ("cifar10", "imagenet")
 # Order of the published script; others follow in the order in which they are declared.
@@ -92,5 +94,7 @@ def names() -> tuple[str, ...]:
 def checked_constants(constants: str) -> str:
     """Return whose constants to take, or raise ValueError."""
     if constants not in CONSTANTS:
-        raise ValueError(f"constants = {constants!r}: choose one of {', '.join(CONSTANTS)}")
+        raise ValueError(
+            f"constants = {constants!r}: no such constants{did_you_mean(constants, CONSTANTS)}"
+        )
     return constants

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -150,10 +151,13 @@ class Dataset:
             return data
         if isinstance(data, tuple) and len(data) == 2:
             return cls.from_arrays(*data, name=argument)
+        remedy = "pmt.datasets.from_torch, from_hugging_face and from_batches read other kinds"
+        if isinstance(data, (str, PathLike)):
+            remedy = f"pmt.datasets.load({str(data)!r}) reads files"
+        found = repr(data) if isinstance(data, str) else type(data).__name__
         raise TypeError(
-            f"{argument} is {type(data).__name__}: must be a pmt.datasets.Dataset or a tuple "
-            "(x, y) of two arrays; pmt.datasets.from_torch, from_hugging_face and from_batches "
-            "read other kinds"
+            f"{argument} is {found}: must be a pmt.datasets.Dataset or a tuple (x, y) of two "
+            f"arrays; {remedy}"
         )
 
     @property

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import IO
 
 from pmt._util import atomic_file
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt.datasets.archive import unpack
@@ -76,8 +77,8 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
 
 def _source(name: str) -> Source:
     if name not in CATALOGUE:
-        known = ", ".join(sorted(CATALOGUE))
-        raise ValueError(f"name = {name!r}: no such data set to download; choose one of {known}")
+        near = did_you_mean(name, sorted(CATALOGUE))
+        raise ValueError(f"name = {name!r}: no such data set to download{near}")
     return CATALOGUE[name]
 
 

@@ -80,11 +80,10 @@ def read_npz_stream(
     file: IO[bytes], label: str, class_names: Sequence[str] | None = None
 ) -> Dataset:
     """Read the same from an open binary file; `label` names it in errors."""
-    arrays = _read_arrays(file, label)
+    arrays, names_there = _read_arrays(file, label)
     for key in ("images", "labels"):
         if key not in arrays:
-            found = ", ".join(arrays) or "none"
-            raise damaged(label, f"no array {key!r} (found: {found})", REMEDY)
+            raise _missing(label, key, names_there)
     images, labels = _checked(label, arrays["images"], arrays["labels"])
     names = class_names if class_names is not None else _listed_names(label, arrays)
     name = arrays["name"].item() if "name" in arrays and arrays["name"].size == 1 else None
@@ -99,11 +98,16 @@ def read_npz_stream(
 def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
     """Read the images alone of one .npz file, which need not hold labels."""
     with reading(path, "check the path"), path.open("rb") as file:
-        arrays = _read_arrays(file, str(path))
+        arrays, names_there = _read_arrays(file, str(path))
     if "images" not in arrays:
-        raise damaged(path, f"no array 'images' (found: {', '.join(arrays) or 'none'})", REMEDY)
+        raise _missing(str(path), "images", names_there)
     stand_in = np.zeros(arrays["images"].shape[:1], np.int64)
     return _checked(str(path), arrays["images"], stand_in)[0]
+
+
+def _missing(label: str, key: str, found: Sequence[str]) -> ValueError:
+    remedy = "name the arrays 'images' and 'labels', as pmt.datasets.save_npz does"
+    return damaged(label, f"no array {key!r} (found: {', '.join(found) or 'none'})", remedy)
 
 
 def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
@@ -146,14 +150,16 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         ) from None
 
 
-def _read_arrays(file: IO[bytes], label: str) -> dict[str, npt.NDArray[Any]]:
+def _read_arrays(file: IO[bytes], label: str) -> tuple[dict[str, npt.NDArray[Any]], list[str]]:
+    """Return the arrays of a data set, and the names of all that the file holds."""
     try:
         if file.read(len(MAGIC)) == MAGIC:
             raise _RefusedError("one bare array, not an .npz archive")
         with zipfile.ZipFile(file) as archive:
             members = {Path(entry.filename).stem: entry for entry in archive.infolist()}
             wanted = ("images", "labels", "class_names", "name")
-            return {key: _read_array(archive, members[key]) for key in wanted if key in members}
+            there = [key for key in wanted if key in members]
+            return {key: _read_array(archive, members[key]) for key in there}, list(members)
     except _RefusedError as error:
         raise damaged(label, str(error), REMEDY) from None
     # A damaged archive makes zipfile and numpy raise nearly anything: it all means the same.
@@ -197,6 +203,9 @@ def _checked(
     if images.ndim != 4 or 0 in images.shape:
         problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
         raise damaged(label, problem, REMEDY)
+    if images.shape[1] == 3 < images.shape[2] == images.shape[3]:
+        remedy = "put the channels last: images.transpose(0, 2, 3, 1)"
+        raise damaged(label, f"images has shape {images.shape}, channels first", remedy)
     if labels.dtype.kind not in "iu":
         raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
     if labels.shape != images.shape[:1]:

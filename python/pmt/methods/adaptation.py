@@ -237,6 +237,7 @@ def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:
             f"{folder.path}: config.toml names no data; resume the run with the program that "
             "started it"
         )
+    folder.check_complete(("model", "corruption", "severity", "limit", "valid_limit"))
     return _with_data(folder, model, resumed_trainer(folder, threads=threads), source)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.methods.baselines import BACKPROP, UNTRAINED
 from pmt.methods.method import Method
 from pmt.methods.zeroth_order import ZEROTH_ORDER
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import preset
 from pmt.train.run_config import register_options
 from pmt.train.run_folder import RunFolder, RunOptions
@@ -35,7 +37,7 @@ def method(name: str) -> Method:
         If there is none of that name.
     """
     if name not in METHODS:
-        raise ValueError(f"method={name!r} is unknown; choose one of {', '.join(METHODS)}")
+        raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
     return METHODS[name]
 
 
@@ -70,7 +72,9 @@ def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
     False
     """
     made = method(name).kind.trainer_class()
-    return made(options_of(name, **changes), threads=threads)
+    options = options_of(name, **changes)
+    warn_without_effect(options, changes, options_of(name))
+    return made(options, threads=threads)
 
 
 def options_of(name: str, **changes: Any) -> RunOptions:

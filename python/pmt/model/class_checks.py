@@ -13,14 +13,16 @@ __all__ = ["check_labels", "is_named", "listed", "warn_of_other_classes"]
 _LISTED = 4
 
 
-def check_labels(data: Dataset, classes: int) -> None:
-    """Raise ValueError if the data set has labels that a model has no class for."""
+def check_labels(data: Dataset, classes: int, source: str) -> None:
+    """Raise ValueError if the data set has labels that a model from a source has no class for."""
     largest = int(data.labels.max())
     if largest >= classes:
+        remedy = f"a model of {largest + 1} classes"
+        if source.startswith("tiny-training"):
+            remedy = f"import the model from its .pkl with classes={largest + 1}"
         raise ValueError(
             f"data set {data.name!r} has label {largest}, the model has {classes} "
-            f"classes (0..{classes - 1}); import the model with "
-            f"classes={largest + 1} or use another data set"
+            f"classes (0..{classes - 1}); use another data set, or {remedy}"
         )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
+from pmt.model.argument_checks import array_remedy, check_shape, kind_of
 
 __all__ = ["check_range", "inputs_in_shape", "prepared_inputs"]
 
@@ -25,10 +26,9 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
     """Return the int8 input, see :meth:`pmt.Model.prepare`."""
     kinds = (np.uint8, np.int8, np.float32)
     if not isinstance(images, np.ndarray) or images.dtype not in kinds:
-        got = getattr(images, "dtype", type(images).__name__)
         raise TypeError(
-            "images must be a NumPy array of uint8 pixels 0..255, or of float32 or int8 inputs "
-            f"that are no pixels; got {got}"
+            f"images is {kind_of(images)}: must be a NumPy array of uint8 pixels 0..255, or of "
+            f"float32 or int8 inputs that are no pixels{array_remedy(images)}"
         )
     if images.dtype == np.uint8:
         return _from_pixels(core, images)
@@ -38,12 +38,7 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
 
 def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
     shape = core.input_shape
-    if images.ndim != 4 or images.shape[1:] != shape:
-        raise ValueError(
-            f"images must have shape (N, {', '.join(map(str, shape))}) for this "
-            f"model; got {images.shape}; pmt.datasets.load(..., size={shape[0]}) "
-            "resizes"
-        )
+    check_shape(images, shape)
     if shape[2] > _PIXEL_CHANNELS:
         raise TypeError(
             f"images are uint8 pixels, but the model's input has {shape[2]} channels, more than "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt import formats
+from pmt._util.did_you_mean import did_you_mean
 from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model
@@ -48,10 +49,16 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     TypeError
         If an option is unknown for this kind of file.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"path={path!r} must be text or a path: a model file, the folder of a run, or the name "
+            f"of a bundled model"
+        )
     if str(path) in BUNDLED_MODELS:
         check_options(options, f"the bundled model {str(path)!r}")
         return Model((resources.files("pmt") / "data" / f"{path}.pmt").read_bytes())
     path = Path(path)
+    _refuse_unknown_name(path)
     if path.is_dir():
         path = run_model(path)
         if not path.is_file():
@@ -81,6 +88,16 @@ def run_model(folder: Path) -> Path:
     """Return the model of a run folder: the best state of a finished run, if it was kept."""
     best = folder / "best.pmt"
     return best if (folder / "DONE").is_file() and best.is_file() else folder / "checkpoint.pmt"
+
+
+def _refuse_unknown_name(path: Path) -> None:
+    """Raise FileNotFoundError where a name without suffix, so meant for no file, is not there."""
+    if path.suffix or path.exists():
+        return
+    known = did_you_mean(str(path), BUNDLED_MODELS, "give a file, a run folder, or one of")
+    raise FileNotFoundError(
+        f"path={str(path)!r}: there is no such file, run folder or bundled model{known}"
+    )
 
 
 class ConvertedFile(NamedTuple):

@@ -14,20 +14,22 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
 from pmt._util.tables import html_table
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
+from pmt.model.argument_checks import kind_of
 from pmt.model.class_checks import check_labels, warn_of_other_classes
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
-from pmt.model.input_conversion import prepared_inputs
+from pmt.model.input_conversion import check_range, prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
-__all__ = ["Evaluation", "ImageScores", "Layer", "Model", "scores_of_logits"]
+__all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model", "scores_of_logits"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,15 @@ def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
 
 
+def check_model(value: object) -> None:
+    """Raise TypeError if the value is no model."""
+    if not isinstance(value, Model):
+        path = repr(value) if isinstance(value, str) else "path"
+        raise TypeError(
+            f"model is {kind_of(value)}: must be a pmt.Model; pmt.load({path}) reads one"
+        )
+
+
 @dataclass(frozen=True)
 class Layer:
     """One layer with weights: ``index`` is its op index, ``macs`` are per image."""
@@ -105,6 +116,11 @@ class Model(Classifier, LayerArrays):
     """
 
     def __init__(self, image: bytes) -> None:
+        if not isinstance(image, bytes):
+            raise TypeError(
+                f"image is {type(image).__name__}: must be the bytes of a .pmt image; "
+                "pmt.load(path) reads a file"
+            )
         self.core = _core.Model(image)
         self._check_texts()
 
@@ -252,10 +268,12 @@ class Model(Classifier, LayerArrays):
         """
         if isinstance(layers, str):
             wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
-        elif isinstance(layers, int):
-            wanted = [layers]
-        else:
+        elif isinstance(layers, (int, np.integer)):
+            wanted = [int(layers)]
+        elif isinstance(layers, Iterable):
             wanted = list(layers)
+        else:
+            raise TypeError(f"layers={layers!r} must be names of blocks or layers, or op indices")
         by_name = {layer.name: layer.index for layer in self.layers}
         chosen: set[int] = set()
         for item in wanted:
@@ -263,16 +281,22 @@ class Model(Classifier, LayerArrays):
                 chosen.update(self.blocks[item])
             elif isinstance(item, str) and item in by_name:
                 chosen.add(by_name[item])
-            elif not isinstance(item, str) and int(item) in by_name.values():
+            elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
                 chosen.add(int(item))
             else:
-                raise ValueError(
-                    f"layers={layers!r}: {item!r} is neither a block ({', '.join(self.blocks)}) "
-                    f"nor a layer; `pmt info` lists the layers"
-                )
+                raise ValueError(f"layers={layers!r}: {self._no_layer(item, by_name)}")
         if not chosen:
             raise ValueError(f"layers={layers!r} selects no layer")
         return sorted(chosen)
+
+    def _no_layer(self, item: object, layers: Iterable[str]) -> str:
+        near = nearest(str(item), [*self.blocks, *layers])
+        if near is not None:
+            return f"{item!r} is neither a block nor a layer; did you mean {near!r}?"
+        return (
+            f"{item!r} is neither a block ({', '.join(self.blocks)}) nor a layer; `pmt info` lists "
+            "the layers"
+        )
 
     def prepare(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
         """Turn pixels or other inputs into the network's int8 input.
@@ -305,7 +329,7 @@ class Model(Classifier, LayerArrays):
 
         Warn where its named classes are fewer than the model's, or in another order.
         """
-        check_labels(dataset, self.classes)
+        check_labels(dataset, self.classes, str(self.metadata.get("source", "")))
         names = self.metadata.get("class_names")
         warn_of_other_classes(dataset, self.classes, names, stacklevel=4)
 

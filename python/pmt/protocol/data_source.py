@@ -142,8 +142,9 @@ class DataSource:
             return
         channels = data.images.shape[3]
         if channels != model.input_shape[2]:
+            counted = f"{channels} channel{'s' if channels > 1 else ''}"
             raise ValueError(
-                f"{self.data}: images have {channels} channels, the model takes "
+                f"{self.data}: images have {counted}, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
 

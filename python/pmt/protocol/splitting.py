@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import OptionError, checked_integer, checked_seed
+from pmt._util.did_you_mean import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model
@@ -150,7 +151,7 @@ def split(
         hold the same images or are corrupted with the same seed.
     """
     if name not in PROTOCOLS:
-        raise ValueError(f"name = {name!r}: choose one of the protocols {', '.join(PROTOCOLS)}")
+        raise ValueError(f"name = {name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
         return _paper(test, seed, limit)
@@ -198,8 +199,8 @@ class SplitChoice:
             As :func:`pmt.protocol.split`; or if numbers are given that the protocol fixes.
         """
         if self.protocol not in PROTOCOLS:
-            known = ", ".join(PROTOCOLS)
-            raise OptionError("protocol", f" {self.protocol!r} is unknown; choose one of {known}")
+            near = did_you_mean(self.protocol, PROTOCOLS)
+            raise OptionError("protocol", f" {self.protocol!r} is unknown{near}")
         test = source.pool("test", model)
         if self.protocol == "paper":
             for name in ("images", "held_out"):

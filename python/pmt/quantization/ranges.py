@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.net.float_graph import FloatGraph, check_images
 from pmt.quantization.float_forward import (
     FloatArray,
@@ -88,9 +89,7 @@ def activation_ranges(
 def check_method(method: str, percentile: float | None) -> None:
     """Raise ValueError if the method is unknown, or the percentile out of range or not for it."""
     if method not in RANGE_METHODS:
-        raise ValueError(
-            f"ranges {method!r} are unknown: use one of {', '.join(map(repr, RANGE_METHODS))}"
-        )
+        raise ValueError(f"ranges {method!r} are unknown{did_you_mean(method, RANGE_METHODS)}")
     if percentile is None:
         return
     if method != "percentile":

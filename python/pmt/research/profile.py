@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
+from pmt._util.did_you_mean import did_you_mean
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
@@ -151,8 +152,8 @@ def profile(model: Model, method: str, trainer: Trainer) -> Profile:
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
     """Return the options of a zeroth-order method; changes that are None are left out."""
     if method not in _COMPARED:
-        known = ", ".join(_COMPARED)
-        raise ValueError(f"method={method!r} is no zeroth-order one; choose one of {known}")
+        near = did_you_mean(method, _COMPARED)
+        raise ValueError(f"method={method!r} is no zeroth-order one{near}")
     options = registry.options_of(method, **_without_none(changes))
     assert isinstance(options, TrainingOptions)
     return options
@@ -164,7 +165,7 @@ def _without_none(changes: dict[str, Any]) -> dict[str, Any]:
 
 def _trainer(model: Model, method: str, scheme: str | None, changes: dict[str, Any]) -> Trainer:
     if method not in METHODS:
-        raise ValueError(f"method={method!r} is unknown; choose one of {', '.join(METHODS)}")
+        raise ValueError(f"method={method!r} is unknown{did_you_mean(method, METHODS)}")
     if method in BACKPROP:
         changes.pop("queries", None)
     if method == "bp_last_layer":

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pmt import _core
+from pmt._util.did_you_mean import did_you_mean
 
 __all__ = [
     "CORE",
@@ -32,8 +33,11 @@ _OptionsT = TypeVar("_OptionsT", bound="Options")
 class Values(Protocol):
     """The values that an option may hold."""
 
-    def check(self, name: str, value: object) -> None:
-        """Raise an error that names option, value and rule, if the value is none of these."""
+    def check(self, name: str, value: object) -> Any:
+        """Return the value, NumPy's as Python's own; or raise an error that names the option.
+
+        The error has option, value and rule.
+        """
 
     def shown(self, symbol: str) -> str:
         """Return the values for a help text, a number by its symbol; empty if there is no rule."""
@@ -59,17 +63,20 @@ class Range:
     high_open: bool = False
     why: str = ""
 
-    def check(self, name: str, value: object) -> None:
-        """Refuse a number outside the range, and what is no number."""
+    def check(self, name: str, value: object) -> Any:
+        """Return a number of the range; refuse any other, and what is no number."""
         whole = isinstance(self.low, int)
-        kinds = (int,) if whole else (int, float, np.floating)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise TypeError(f"{name}={value!r} must be {'an int' if whole else 'a number'}")
+        value = value.item() if isinstance(value, np.number) else value
+        if isinstance(value, bool) or not isinstance(value, (int,) if whole else (int, float)):
+            kind = f"{'an int' if whole else 'a number'} ({self._rule('x', str)})"
+            text = ", not text" if isinstance(value, str) else ""
+            raise TypeError(f"{name}={value!r} must be {kind}{text}")
         above = self.low < value if self.low_open else self.low <= value
         below = value < self.high if self.high_open else value <= self.high
         if not (above and below and (whole or math.isfinite(value))):
             reason = f" ({self.why})" if self.why else ""
             raise ValueError(f"{name}={value!r} must be {self._rule('x', str)}{reason}")
+        return value
 
     def shown(self, symbol: str) -> str:
         """Return the range."""
@@ -104,11 +111,12 @@ class Words:
 
     words: tuple[str, ...]
 
-    def check(self, name: str, value: object) -> None:
-        """Refuse any other word."""
-        if value not in self.words:
-            choices = ", ".join(self.words)
-            raise ValueError(f"{name}={value!r} is unknown; choose one of {choices}")
+    def check(self, name: str, value: object) -> Any:
+        """Return one of the words; refuse any other."""
+        if not isinstance(value, str) or value not in self.words:
+            near = did_you_mean(str(value), self.words)
+            raise ValueError(f"{name}={value!r} is unknown{near}")
+        return value
 
     def shown(self, symbol: str) -> str:
         """Return the words."""
@@ -122,9 +130,11 @@ class _Anything:
     kind: type
     rule: str
 
-    def check(self, name: str, value: object) -> None:
+    def check(self, name: str, value: object) -> Any:
+        value = value.item() if isinstance(value, np.bool_) else value
         if not isinstance(value, self.kind):
             raise TypeError(f"{name}={value!r} must be {self.rule}")
+        return value
 
     def shown(self, symbol: str) -> str:
         return ""
@@ -208,7 +218,7 @@ def _declared(field: dataclasses.Field[Any]) -> Option:
     if isinstance(field.default, bool):
         allowed: Values = _Anything(bool, "True or False")
     elif values is None:
-        allowed = _Anything(str, "text")
+        allowed = _Anything(str, f"text: {help}" if help else "text")
     else:
         allowed = values.of(field.name) if isinstance(values, _Core) else values
         if why and isinstance(allowed, Range):
@@ -222,7 +232,8 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, values in self._values().items():
-            values.check(name, getattr(self, name))
+            # The dataclass is frozen, and what it holds is compared, written and read as Python's.
+            object.__setattr__(self, name, values.check(name, getattr(self, name)))
 
     def _values(self) -> dict[str, Values]:
         """Return what each field may hold; a class whose fields depend on others narrows it."""
@@ -245,7 +256,7 @@ def refuse_unknown(options: type[Options], names: Iterable[str]) -> None:
     known = [field.name for field in dataclasses.fields(options)]
     for name in names:
         if name not in known:
-            raise ValueError(f"unknown option {name!r}; options are {', '.join(known)}")
+            raise ValueError(f"option {name!r} is unknown{did_you_mean(name, known)}")
 
 
 def document_options(options: type[_OptionsT]) -> type[_OptionsT]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
+from pmt._util.did_you_mean import did_you_mean
 from pmt.train.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.option_fields import (
     CORE,
@@ -360,6 +361,6 @@ def preset(name: str, **changes: Any) -> TrainingOptions:
         If the preset or an option is unknown, or a value is outside its range.
     """
     if name not in PRESETS:
-        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+        raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
     refuse_unknown(TrainingOptions, changes)
     return TrainingOptions(**{**PRESETS[name], **changes})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from pmt import _core
 from pmt.datasets import Dataset
@@ -50,12 +52,22 @@ class RunConfig:
         CRC-32 of the model before training and of the data, see :func:`contents_of`.
     trainer : str
         Kind of trainer that the options are of.
+    absent : tuple of str
+        Options that its ``config.toml`` does not hold: another version of pmt wrote it.
     """
 
     options: RunOptions
     source: Mapping[str, Any] = field(default_factory=dict)
     contents: Mapping[str, int] = field(default_factory=dict)
     trainer: str = "zeroth_order"
+    absent: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        plain = {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in self.source.items()
+        }
+        object.__setattr__(self, "source", plain)
 
     def differences(self, here: RunConfig) -> list[str]:
         """Return the differences from another run of the same trainer, each as a few words."""
@@ -90,11 +102,22 @@ class RunConfig:
         """
         tables = _read_tables(path)
         trainer = tables.get("run", {}).get("trainer", "zeroth_order")
+        kind = options or _options_class(trainer, path)
+        known = [option.name for option in dataclasses.fields(kind)]
+        _refuse_unknown(path, tables["options"], known)
         try:
-            made = (options or _options_class(trainer))(**tables["options"])
+            made = kind(**tables["options"])
         except (ValueError, TypeError) as error:
             raise _damaged(path, str(error)) from error
-        return cls(made, tables["source"], tables.get("contents", {}), trainer)
+        absent = tuple(name for name in known if name not in tables["options"])
+        return cls(made, tables["source"], tables.get("contents", {}), trainer, absent)
+
+    def check_complete(self, path: Path, source: Iterable[str] = ()) -> None:
+        """Raise ValueError if the file at ``path`` lacks an option, or an entry of ``source``."""
+        lacking = [f"[source] {name}" for name in source if name not in self.source]
+        lacking += [f"[options] {name}" for name in self.absent]
+        if lacking:
+            raise _OtherVersionError(path, f"{lacking[0]} is missing")
 
     @staticmethod
     def read_trainer(path: Path) -> str:
@@ -125,7 +148,8 @@ def contents_of(
 def _flat(config: RunConfig) -> dict[str, Any]:
     shown = {}
     for key, value in dataclasses.asdict(config.options).items():
-        shown[f"option {key}"] = repr(value)
+        if key not in config.absent:
+            shown[f"option {key}"] = repr(value)
     return {**shown, **{f"source {key}": repr(value) for key, value in config.source.items()}}
 
 
@@ -137,13 +161,30 @@ def _contents(config: RunConfig) -> dict[str, str]:
     }
 
 
-def _options_class(trainer: str) -> type:
+def _options_class(trainer: str, path: Path) -> type[Any]:
     if trainer not in _OPTIONS:
-        raise ValueError(
+        raise _damaged(
+            path,
             f"trainer {trainer!r} is unknown; it may need a newer version of pmt, or the class of "
-            "its options: read_config(options=...)"
+            "its options: read_config(options=...)",
         )
     return _OPTIONS[trainer]()
+
+
+class _OtherVersionError(ValueError):
+    """A ``config.toml`` with other entries than this version writes."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(
+            f"{path}: {problem}; use the version of pmt that began the run, which env.json names, "
+            "or start the run again in another folder"
+        )
+
+
+def _refuse_unknown(path: Path, table: Iterable[str], known: Sequence[str]) -> None:
+    for name in table:
+        if name not in known:
+            raise _OtherVersionError(path, f"[options] {name} is no option of this version of pmt")
 
 
 def _damaged(path: Path, reason: str) -> ValueError:

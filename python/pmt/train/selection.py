@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util.checks import checked_integer
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, checksum
@@ -206,7 +207,7 @@ def select(
     names = list(candidates) if candidates is not None else default_candidates(model)
     plans = _plans(model, names, options or TrainingOptions(), epochs, seeds, threads)
     if criterion not in CRITERIA:
-        raise ValueError(f"criterion={criterion!r}: choose one of {', '.join(CRITERIA)}")
+        raise ValueError(f"criterion={criterion!r} is unknown{did_you_mean(criterion, CRITERIA)}")
     train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
     if len(held_out) < 2:
         raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")

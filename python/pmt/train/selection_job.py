@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import OptionError
+from pmt._util.did_you_mean import did_you_mean
 from pmt.model import Model
 from pmt.protocol import DataSource, Split, SplitChoice
 from pmt.train.options import TrainingOptions
@@ -111,8 +112,8 @@ def select_block(
         On Ctrl-C; with ``out``, the same call goes on from there.
     """
     if job.criterion not in CRITERIA:
-        known = ", ".join(CRITERIA)
-        raise OptionError("criterion", f" {job.criterion!r} is unknown; choose one of {known}")
+        near = did_you_mean(job.criterion, CRITERIA)
+        raise OptionError("criterion", f" {job.criterion!r} is unknown{near}")
     names = default_candidates(job.model) if job.candidates is None else job.candidates
     images = job.split.of(job.data, job.model)
     if opened is not None:

@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 from pmt import _core
+from pmt._util.checks import checked_integer
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
 from pmt.train.stepper import CoreStepper
@@ -60,8 +62,15 @@ class ZOTrainer(Trainer):
         threads: int = 0,
         **changes: Any,
     ) -> None:
+        if options is not None and not isinstance(options, TrainingOptions):
+            raise TypeError(
+                f"options is {type(options).__name__}: must be pmt.TrainingOptions; options by "
+                "name are given as they are, for example ZOTrainer(queries=4), and a preset as "
+                "preset='paper'"
+            )
         base = options if options is not None else _preset(preset)
         super().__init__(base, threads=threads, **changes)
+        warn_without_effect(self.options, changes, base)
 
     def presets(self) -> dict[str, TrainingOptions]:
         """Return the options of every preset."""
@@ -87,7 +96,7 @@ class ZOTrainer(Trainer):
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
-        images = samples if samples is not None else self.options.batch
+        images = self.options.batch if samples is None else checked_integer("samples", samples)
         step = zeroth_order_work(model.core, options, layers, most).cost(images)
         probed = min(self.options.probe_samples, images)
         probes = probe_work(model.core, options, layers).cost(probed)

@@ -10,6 +10,7 @@ from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_images
 from pmt.train.parameters import Parameters
@@ -152,6 +153,7 @@ class Trainer(Parameters, ABC):
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
             lower accuracy, and a loss higher by more than one standard error.
         """
+        check_model(model)
         data, valid = checked_training_data(model, data, valid)
         if held_out is not None:
             held_out = Dataset.of(held_out, "held_out")

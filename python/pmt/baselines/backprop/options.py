@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.train.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.option_fields import Options, Range, Words, document_options, option
 from pmt.train.preparation import (
@@ -145,5 +146,5 @@ def preset(name: str, **changes: Any) -> BackpropOptions:
         If the name or an option is unknown, or a value is outside its range.
     """
     if name not in PRESETS:
-        raise ValueError(f"preset={name!r} is unknown; choose one of {', '.join(PRESETS)}")
+        raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
     return BackpropOptions(**PRESETS[name]).replace(**changes)

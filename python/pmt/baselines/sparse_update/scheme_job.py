@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import OptionError
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.processes import thread_count
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme
@@ -98,8 +99,8 @@ def choose_scheme(job: SchemeJob) -> ChosenScheme:
         If torch is missing, which all but potentials by forward passes need.
     """
     if job.method not in METHODS:
-        known = ", ".join(METHODS)
-        raise OptionError("method", f" {job.method!r} is unknown; choose one of {known}")
+        near = did_you_mean(job.method, METHODS)
+        raise OptionError("method", f" {job.method!r} is unknown{near}")
     images = job.split.of(job.data, job.model)
     choose = _by_contribution if job.method == "mcutrain" else _by_potential
     scheme = choose(job, images)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import _core
+from pmt._util.did_you_mean import did_you_mean
 from pmt.firmware.board.linked import MAKE_SECONDS, need_programs, run_make, write_changes
 from pmt.firmware.export.layout import fill_in, link_script, source_files
 from pmt.firmware.export.target import find_target, firmware_folder
@@ -126,7 +127,7 @@ def count_instructions(
     """
     for name in kernels:
         if name not in KERNELS:
-            raise ValueError(f"kernels={name!r} is unknown; choose of {', '.join(KERNELS)}")
+            raise ValueError(f"kernels={name!r} is unknown{did_you_mean(name, KERNELS)}")
     need_programs("instructions are counted", "arm-none-eabi-g++", "qemu-system-arm", "make")
     with tempfile.TemporaryDirectory(prefix="pmt-instructions-") as name:
         folder = Path(name)

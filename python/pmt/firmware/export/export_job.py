@@ -17,6 +17,7 @@ from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS, load
 from pmt.protocol import DataSource
 from pmt.protocol.data_source import BUNDLED
+from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import TrainingOptions, preset
 from pmt.train.run_folder import RunFolder
 
@@ -131,8 +132,14 @@ def _options(job: ExportJob, run: RunFolder | None) -> TrainingOptions:
     if run is not None and job.preset is None:
         options = run.read_config()[0]
         if isinstance(options, TrainingOptions):
-            return options.replace(**given)
-    return preset(job.preset or "default", **given)
+            return _warned(options.replace(**given), job, options)
+    name = job.preset or "default"
+    return _warned(preset(name, **given), job, preset(name))
+
+
+def _warned(options: TrainingOptions, job: ExportJob, base: TrainingOptions) -> TrainingOptions:
+    warn_without_effect(options, job.options, base)
+    return options
 
 
 def _images(job: ExportJob, run: RunFolder | None, model: Model) -> Dataset:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pmt import _core
+from pmt._util.did_you_mean import did_you_mean
 from pmt.firmware.export.target import Target, check_word, core_folder, firmware_folder
 
 __all__ = [
@@ -160,7 +161,7 @@ def _sources(folder: Path, name: str) -> dict[str, bytes]:
 def check_format(name: str, target: Target) -> None:
     """Refuse a format that is unknown, or that does not suit the target."""
     if name not in FORMATS:
-        raise ValueError(f"format={name!r} is unknown; choose one of {', '.join(FORMATS)}")
+        raise ValueError(f"format={name!r} is unknown{did_you_mean(name, FORMATS)}")
     if name in _OF_A_LIBRARY and target.linked:
         raise ValueError(
             f"format={name!r} brings its own start-up code: take --target generic, not "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_toml
 
 __all__ = [
@@ -173,7 +174,7 @@ def find_target(target: str) -> Target:
     if path.suffix == ".toml" and path.is_file():
         return read_target(path.resolve(), boards)
     raise ValueError(
-        f"target={target!r} is unknown; choose one of {', '.join(targets())}, or give the path of "
+        f"target={target!r} is unknown{did_you_mean(str(target), targets())}, or give the path of "
         "a TOML file that describes a board"
     )
 
@@ -275,7 +276,7 @@ def _check(
     for key, value in values.items():
         if key not in known:
             shown = key if key.isidentifier() else repr(key)
-            raise ValueError(f"{where}{shown} is unknown; known are {', '.join(sorted(known))}")
+            raise ValueError(f"{where}{shown} is unknown{did_you_mean(key, sorted(known))}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise ValueError(f"{where}{key} = {value!r} must be of type {known[key].__name__}")
         if key not in _WIRING:  # _read_wiring knows the chip's own rule

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import missing_extra
 from pmt.formats.onnx.exporter import onnx_model
 from pmt.formats.tflite.exporter import tflite_model
@@ -62,7 +63,7 @@ def open_rivals(name: str, model: Model, path: str | Path) -> list[Rival]:
         from pmt.research.benchmark.torch_rival import TorchFloat
 
         return [TorchFloat(model)]
-    raise ValueError(f"--against {name!r} is unknown; choose one of {', '.join(RIVALS)}")
+    raise ValueError(f"--against {name!r} is unknown{did_you_mean(name, RIVALS)}")
 
 
 class OnnxRuntime:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.protocol import wilson_of_share
 from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_better
 from pmt.research.report.intervals import accuracy_interval, difference_interval
-from pmt.research.sweep.grid_file import did_you_mean
 
 __all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "pivot"]
 

@@ -80,7 +80,8 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
     if spec.trains:
-        trainer = methods.trainer(spec.base, threads=threads, **spec.options)
+        options = methods.options_of(spec.base, **spec.options)
+        trainer = methods.method(spec.base).kind.trainer_class()(options, threads=threads)
         result = trainer.fit(
             model,
             at_size(images.train, model),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt import corruptions
+from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_toml
 from pmt.corruptions import CONSTANTS
 from pmt.protocol import PROTOCOLS
@@ -23,7 +23,6 @@ __all__ = [
     "MethodTable",
     "Problems",
     "Tuning",
-    "did_you_mean",
     "read_grid",
 ]
 
@@ -100,13 +99,6 @@ class Problems:
         """Raise GridError if anything was found."""
         if self.found:
             raise GridError(self.path, self.found)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"``, or the names that there are where none is near."""
-    names = [str(k) for k in known]
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; choose one of {', '.join(names)}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""README and guides show what their commands and programs print.
+
+After a change of the output: PMT_UPDATE_GOLDEN=1 pytest tests/cli/test_documents.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from documents import ROOT, check_page, examples, masked
+
+import pmt
+
+PAGES = (
+    "README.md",
+    "docs/guides/exporters.md",
+    "docs/guides/selection.md",
+    "docs/reference/cli.md",
+)
+# Pages with other tests, and a download from far away.
+ELSEWHERE = {
+    "docs/guides/strangers_path.md": "tests/project/test_strangers_path.py",
+    "docs/guides/datasets.md": "tests/datasets/test_datasets_download.py",
+    "docs/reference/costs.md": "tests/cli/test_cli_profile.py",
+}
+
+
+def test_every_page_with_output_is_run_by_a_test() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    shown = {str(page.relative_to(ROOT)) for page in pages if examples(page)}
+    assert shown == {*PAGES, *ELSEWHERE}
+    assert [test for test in ELSEWHERE.values() if not (ROOT / test).is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_its_examples_print(
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if page.endswith("exporters.md"):
+        pytest.importorskip("tflite")
+    monkeypatch.chdir(tmp_path)
+    check_page(ROOT / page, lambda: capsys.readouterr().out)
+
+
+PAGE = """
+```python
+print(f"{1 + 1} images in {0.25} s")
+```
+
+```
+2 images in 3.1 s
+```
+
+```
+$ pmt --version
+pmt VERSION
+
+$ pmt info --help
+...
+memory of inference and of training. MACs are multiply-accumulates of one image.
+...
+```
+"""
+
+
+def check_made_page(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    page = folder / "page.md"
+    page.write_text(text)
+    check_page(page, lambda: capsys.readouterr().out)
+    return page.read_text()
+
+
+def test_times_may_differ_and_figures_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PMT_UPDATE_GOLDEN", raising=False)
+    current = PAGE.replace("VERSION", pmt.__version__)
+    assert check_made_page(tmp_path, current, capsys) == current
+    for stale in (
+        current.replace("\n2 images", "\n3 images"),
+        current.replace("MACs are", "MACs were"),
+        PAGE,
+    ):
+        with pytest.raises(AssertionError):
+            check_made_page(tmp_path, stale, capsys)
+
+
+def test_a_page_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PMT_UPDATE_GOLDEN", "1")
+    stale = PAGE.replace("2 images in", "3 images in").replace("MACs are", "MACs were")
+    assert check_made_page(tmp_path, stale, capsys) == (
+        PAGE.replace("VERSION", pmt.__version__).replace("2 images in 3.1 s", "2 images in 0.25 s")
+    )
+
+
+def test_masks_hide_times_alone() -> None:
+    row = "    1      1.7467     0.4170     1.4363    0.4640      5,217         16,000"
+    assert masked(f"{row}        0.7") == f"{row} #"
+    assert masked("contrast              69,104      0.0") == "contrast #"
+    assert masked("8,192 MACs, 390 ms, 1 to go") == "8,192 MACs,  #, 1 to go"

@@ -1,0 +1,145 @@
+"""Arguments of a wrong kind: one error that names the rule, and the remedy for the case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import residual_network
+
+import pmt
+from pmt.datasets import Dataset
+
+PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
+DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
+SHAPE = "images must have shape (N, 8, 8, 3) for this model; got "
+DTYPE = ": must be a NumPy array of uint8 pixels 0..255"
+NO_DATA = ": must be a pmt.datasets.Dataset; "
+RETURNED = NO_DATA + "pmt.datasets.load(path) and pmt.datasets.bundled(split) return one"
+MADE = NO_DATA + "pmt.datasets.Dataset(images, labels, class_names, name) makes one of arrays"
+BUNDLED = "fashion_mnist_dscnn, cifar10_mcunet, cifar10_small"
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("fashion_mnist_dscn", "; did you mean 'fashion_mnist_dscnn'?"),
+        ("Cifar10_Small", "; did you mean 'cifar10_small'?"),
+        ("nothing", f"; give a file, a run folder, or one of {BUNDLED}"),
+    ],
+)
+def test_a_name_that_is_none(path: str, message: str) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        pmt.load(path)
+    assert str(caught.value) == (
+        f"path={path!r}: there is no such file, run folder or bundled model{message}"
+    )
+
+
+def test_what_is_no_path() -> None:
+    with pytest.raises(TypeError) as caught:
+        pmt.load(3)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "path=3 must be text or a path: a model file, the folder of a run, or the name of a "
+        "bundled model"
+    )
+    with pytest.raises(TypeError) as caught:
+        pmt.Model("net.pmt")  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "image is str: must be the bytes of a .pmt image; pmt.load(path) reads a file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ("b2", "layers='b2': 'b2' is neither a block nor a layer; did you mean 'B2'?"),
+        ("B2,heda", "layers='B2,heda': 'heda' is neither a block nor a layer; did you mean 'head'"),
+        ([99], "layers=[99]: 99 is neither a block (B1, B2, B3, head, all) nor a layer; `pmt"),
+        (2.0, "layers=2.0 must be names of blocks or layers, or op indices"),
+    ],
+)
+def test_layers_that_are_none(layers: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        residual_network().select_layers(layers)
+    assert str(caught.value).startswith(message)
+
+
+def test_numpy_integers_are_integers() -> None:
+    model = residual_network()
+    assert model.select_layers(np.int64(2)) == [2]  # type: ignore[arg-type]
+    assert model.evaluate(DATA, threads=np.int32(1)).n == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (PIXELS / 255, f"images is an array of float64{DTYPE}; scale the pixels to 0..255 and "
+         "convert them with .astype(numpy.uint8)"),
+        (list(PIXELS), f"images is list{DTYPE}; numpy.stack(images) makes one array of images of "
+         "one shape"),
+        ("a.png", f"images is 'a.png'{DTYPE}; pmt.datasets.load(path) reads files"),
+        (DATA, f"images is Dataset{DTYPE}; give the data set's .images"),
+        (None, f"images is None{DTYPE}"),
+        (PIXELS[0], f"{SHAPE}(8, 8, 3); one image needs an axis before its own: images[None]"),
+        (np.zeros((3, 8, 8), np.uint8), f"{SHAPE}(3, 8, 8); channels come last, and one image "
+         "needs an axis: images.transpose(1, 2, 0)[None]"),
+        (np.zeros((2, 3, 8, 8), np.uint8), f"{SHAPE}(2, 3, 8, 8); channels come last: "
+         "images.transpose(0, 2, 3, 1)"),
+        (PIXELS[..., :1], f"{SHAPE}(2, 8, 8, 1); the model takes 3 channels, these have 1: use "
+         "other images or another model"),
+        (PIXELS[:, :4], f"{SHAPE}(2, 4, 8, 3); pmt.datasets.load(..., size=8) resizes"),
+        (PIXELS[0, 0], f"{SHAPE}(8, 3)"),
+    ],
+)  # fmt: skip
+def test_images_of_a_wrong_kind(images: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        residual_network().prepare(images)
+    assert str(caught.value) == message
+
+
+def test_gray_images_without_their_axis() -> None:
+    gray = np.zeros((2, 28, 28), np.uint8)
+    with pytest.raises(ValueError, match="gray images need a last axis") as caught:
+        pmt.load("fashion_mnist_dscnn").prepare(gray)
+    assert str(caught.value) == (
+        "images must have shape (N, 28, 28, 1) for this model; got (2, 28, 28); gray images need a "
+        "last axis: images[..., None]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("bundled", f"data is 'bundled'{RETURNED}"),
+        (None, f"data is None{RETURNED}"),
+        (PIXELS, f"data is an array of uint8{MADE}"),
+    ],
+)
+def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
+    model = residual_network()
+    trainer = pmt.ZOTrainer(epochs=1, batch=1)
+    for call in (model.evaluate, model.score_images, lambda given: trainer.fit(model, given)):
+        with pytest.raises(TypeError) as caught:
+            call(data)
+        assert str(caught.value) == message
+    if data is not None:
+        with pytest.raises(TypeError) as caught:
+            trainer.fit(model, DATA, valid=data)
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("net.pmt", "model is 'net.pmt': must be a pmt.Model; pmt.load('net.pmt') reads one"),
+        (Path("net.pmt"), "model is PosixPath: must be a pmt.Model; pmt.load(path) reads one"),
+        (DATA, "model is Dataset: must be a pmt.Model; pmt.load(path) reads one"),
+    ],
+)
+def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        pmt.ZOTrainer().fit(model, DATA)
+    assert str(caught.value) == message

@@ -1,0 +1,79 @@
+"""An option that was given and does nothing is named, once, with the rules under which it acts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from cli_files import write_data, write_model
+
+import pmt
+from pmt import methods
+from pmt._util.checks import OptionWarning
+from pmt.cli import main
+
+WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mu_weight": 8},
+         f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}"),
+        ({"mu_per_channel": True},
+         f"mu_per_channel has no effect with rule='pooled'; it has one with {WEIGHTS}"),
+        ({"sharing": "batch"},
+         f"sharing has no effect with rule='pooled'; it has one with {WEIGHTS}"),
+        ({"sharing": "batch", "rule": "node"},
+         f"sharing has no effect with rule='node'; it has one with {WEIGHTS}"),
+        ({"node_ratio": 2.0},
+         "node_ratio has no effect with rule='pooled'; it has one with rule='by_dimension'"),
+        ({"node_dimension": "input", "rule": "weight"},
+         "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
+    ],
+)  # fmt: skip
+def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) -> None:
+    for make in (pmt.ZOTrainer, lambda **given: methods.trainer("default", **given)):
+        with pytest.warns(OptionWarning) as caught:
+            make(**given)
+        assert [str(warning.message) for warning in caught] == [message]
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"mu_weight": 4, "sharing": "per_sample"},  # as the preset has them
+        {"mu_weight": 8, "rule": "weight"},
+        {"sharing": "batch", "rule": "measured"},
+        {"node_ratio": 2.0, "rule": "by_dimension"},
+        {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
+        {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
+        {"mu_node": 8},
+    ],
+)
+def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pmt.ZOTrainer(**given)
+        methods.trainer("mezo", rule="pooled")
+
+
+@pytest.mark.parametrize("command", ["train", "select"])
+def test_the_command_says_it_in_one_line(
+    command: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = write_model(tmp_path), write_data(tmp_path)
+    arguments = [command, str(model), "--data", str(data), "--out", str(tmp_path / "run")]
+    arguments += ["--epochs", "1", "--queries", "2", "--batch", "5"]
+    if command == "select":
+        arguments += ["--blocks", "B1,B2", "--held-out", "20"]
+    assert main([*arguments, "--mu-weight", "8", "--mu-per-channel"]) == 0
+    assert capsys.readouterr().err == (
+        "pmt: warning: --mu-weight has no effect with --rule='pooled'; it has one with "
+        "--rule='weight', 'by_dimension' or 'measured'\n"
+        "pmt: warning: --mu-per-channel has no effect with --rule='pooled'; it has one with "
+        "--rule='weight', 'by_dimension' or 'measured'\n"
+    )

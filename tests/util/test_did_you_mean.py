@@ -1,0 +1,31 @@
+"""The remedy for an unknown name."""
+
+from __future__ import annotations
+
+import pytest
+
+from pmt._util.did_you_mean import did_you_mean, nearest
+
+KNOWN = ("fog", "gaussian_noise", "B2", "bench")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("fogg", "; did you mean 'fog'?"),
+        ("Fog", "; did you mean 'fog'?"),
+        ("b2", "; did you mean 'B2'?"),
+        ("gaussian", "; did you mean 'gaussian_noise'?"),
+        ("teach", "; choose one of fog, gaussian_noise, B2, bench"),
+        ("", "; choose one of fog, gaussian_noise, B2, bench"),
+    ],
+)
+def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:
+    assert did_you_mean(name, KNOWN) == remedy
+
+
+def test_nothing_is_near_where_nothing_is_known() -> None:
+    assert nearest("fog", ()) is None
+    assert did_you_mean("fog", ("rain", "hail"), "choose all, or some of") == (
+        "; choose all, or some of rain, hail"
+    )
