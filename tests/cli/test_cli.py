@@ -279,7 +279,7 @@ def test_an_unknown_command_is_named(capsys):
     assert main(["teach"]) == 2
     error = capsys.readouterr().err
     assert error.startswith(
-        "pmt: error: argument COMMAND: 'teach' is unknown; choose one of info, profile, eval, train"
+        "pmt: error: argument COMMAND: 'teach' is unknown; choose one of info, profile, eval, pre"
     )
     assert error.endswith("download; see `pmt --help`\n")
     assert main(["trian"]) == 2

@@ -49,7 +49,18 @@ def test_a_limit_of_one_class_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     data = pmt.datasets.bundled("train")
     save_npz(data[data.labels == 2], tmp_path / "some.npz")
     command = ["train", "fashion_mnist_dscnn", "--data", str(tmp_path / "some.npz")]
-    options = ["--layers", "head", "--epochs", "1", "--limit", "25", "--out", str(tmp_path / "run")]
+    options = [
+        "--layers",
+        "head",
+        "--epochs",
+        "1",
+        "--limit",
+        "25",
+        "--batch",
+        "20",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main([*command, *options]) == 0
     assert capsys.readouterr().err == (
         "pmt: warning: all 25 training images of 'fashion_mnist_train' are of class 2 "

@@ -53,6 +53,7 @@ def test_scores_hold_what_evaluate_says():
         (("a", "b", "c", "d", "e"), None, ("a", "b", "c", "d")),
     ],
 )
+@pytest.mark.filterwarnings("ignore:data set 'few' has 2 classes")
 def test_the_names_are_the_datas_or_else_the_models(of_data, of_model, shown):
     graph = residual_network().to_graph()
     graph.metadata = {} if of_model is None else {"class_names": of_model}

@@ -167,10 +167,11 @@ def test_what_cannot_be_predicted_is_named(tmp_path, pictures):
          "{}/bad.png: cannot be decoded (cannot identify image file 'bad.png'); "
          "replace or remove this file"),
         (model, ["labels.npz"],
-         "{}/labels.npz: no array 'images' (found: labels); write it again, for instance with "
-         "pmt.datasets.save_npz"),
+         "{}/labels.npz: no array 'images' (found: labels); name the arrays 'images' and 'labels', "
+         "as pmt.datasets.save_npz does"),
         (model, ["float.npz"],
-         "{}/float.npz: images is float64, not uint8; scale the pixels to 0..255"),
+         "{}/float.npz: images is float64, not uint8, nor the float32 or int8 of other inputs; "
+         "scale pixels to 0..255, and convert with .astype"),
         (gray, ["last.png"],
          "{}/last.png: has 3 channels, the model takes 1; convert it to gray"),
     ]  # fmt: skip

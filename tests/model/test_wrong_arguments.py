@@ -15,10 +15,12 @@ from pmt.datasets import Dataset
 PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
 DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
 SHAPE = "images must have shape (N, 8, 8, 3) for this model; got "
-DTYPE = ": must be a NumPy array of uint8 pixels 0..255"
-NO_DATA = ": must be a pmt.datasets.Dataset; "
-RETURNED = NO_DATA + "pmt.datasets.load(path) and pmt.datasets.bundled(split) return one"
-MADE = NO_DATA + "pmt.datasets.Dataset(images, labels, class_names, name) makes one of arrays"
+DTYPE = (
+    ": must be a NumPy array of uint8 pixels 0..255, or of float32 or int8 inputs that are no "
+    "pixels"
+)
+NO_DATA = ": must be a pmt.datasets.Dataset or a tuple (x, y) of two arrays; "
+OTHERS = NO_DATA + "pmt.datasets.from_torch, from_hugging_face and from_batches read other kinds"
 BUNDLED = "fashion_mnist_dscnn, cifar10_mcunet, cifar10_small"
 
 
@@ -76,8 +78,8 @@ def test_numpy_integers_are_integers() -> None:
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        (PIXELS / 255, f"images is an array of float64{DTYPE}; scale the pixels to 0..255 and "
-         "convert them with .astype(numpy.uint8)"),
+        (PIXELS / 255, f"images is an array of float64{DTYPE}; scale pixels to 0..255 and "
+         "convert them with .astype(numpy.uint8), other inputs with .astype(numpy.float32)"),
         (list(PIXELS), f"images is list{DTYPE}; numpy.stack(images) makes one array of images of "
          "one shape"),
         ("a.png", f"images is 'a.png'{DTYPE}; pmt.datasets.load(path) reads files"),
@@ -113,22 +115,26 @@ def test_gray_images_without_their_axis() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("bundled", f"data is 'bundled'{RETURNED}"),
-        (None, f"data is None{RETURNED}"),
-        (PIXELS, f"data is an array of uint8{MADE}"),
+        ("cars", f"{{}} is 'cars'{NO_DATA}pmt.datasets.load('cars') reads files"),
+        (None, f"{{}} is NoneType{OTHERS}"),
+        (PIXELS, f"{{}} is ndarray{OTHERS}"),
     ],
 )
 def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
     model = residual_network()
     trainer = pmt.ZOTrainer(epochs=1, batch=1)
-    for call in (model.evaluate, model.score_images, lambda given: trainer.fit(model, given)):
+    for call, argument in (
+        (model.evaluate, "dataset"),
+        (model.score_images, "dataset"),
+        (lambda given: trainer.fit(model, given), "data"),
+    ):
         with pytest.raises(TypeError) as caught:
             call(data)
-        assert str(caught.value) == message
+        assert str(caught.value) == message.format(argument)
     if data is not None:
         with pytest.raises(TypeError) as caught:
             trainer.fit(model, DATA, valid=data)
-        assert str(caught.value) == message
+        assert str(caught.value) == message.format("valid")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,10 @@ def check_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> Non
 def array_remedy(images: object) -> str:
     """Return what makes an array of images of a value, for an error; empty where nothing does."""
     if isinstance(images, np.ndarray):
-        return "; scale the pixels to 0..255 and convert them with .astype(numpy.uint8)"
+        return (
+            "; scale pixels to 0..255 and convert them with .astype(numpy.uint8), other inputs with "
+            ".astype(numpy.float32)"
+        )
     if isinstance(images, Dataset):
         return "; give the data set's .images"
     if isinstance(images, (list, tuple)):

@@ -74,8 +74,22 @@ class Trainer(Parameters, ABC):
         return False
 
     def held_out_images(self, samples: int) -> int:
-        """Return how many of so many training images a run holds out to choose its best state."""
-        return 0 if self.trains_floats else held_out_images(self.options, samples)
+        """Return how many of so many training images a run holds out to choose its best state.
+
+        Raises
+        ------
+        ValueError
+            If the others do not fill a batch.
+        """
+        count = 0 if self.trains_floats else held_out_images(self.options, samples)
+        batch = self.options.batch
+        if count > 0 and samples - count < batch <= samples:
+            raise ValueError(
+                f"batch={batch} is larger than the {samples - count} training images left, "
+                f"{count} of {samples} are held out to choose the best state; use a smaller batch, "
+                "or keep_best=False, which trains on all"
+            )
+        return count
 
     @property
     def preparation(self) -> Preparation:
