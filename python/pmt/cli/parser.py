@@ -40,6 +40,13 @@ class Parser(argparse.ArgumentParser):
         complain(f"error: {message}")
         raise SystemExit(EXIT_BAD_INPUT)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; what is left over is refused by the command that got it."""
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            getattr(found, "parser", self).error(f"unrecognized arguments: {' '.join(left)}")
+        return found
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; a flag that the command does not have is refused first, and by its name."""
         self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
