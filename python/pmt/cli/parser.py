@@ -40,17 +40,16 @@ class Parser(argparse.ArgumentParser):
         complain(f"error: {message}")
         raise SystemExit(EXIT_BAD_INPUT)
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; what is left over is refused by the command that got it."""
-        found, left = self.parse_known_args(args, namespace)
-        if left:
-            getattr(found, "parser", self).error(f"unrecognized arguments: {' '.join(left)}")
-        return found
-
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a flag that the command does not have is refused first, and by its name."""
+        """Parse; a flag that the command does not have is refused first, and by its name.
+
+        What else is left over is refused by the command, which can say where its help is.
+        """
         self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
+        found, left = super().parse_known_args(args, namespace)
+        if left and not self._subparsers:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
 
     def _refuse_unknown_flags(self, args: Sequence[str]) -> None:
         known = [name for action in self._actions for name in action.option_strings]

@@ -179,7 +179,7 @@ def _parser() -> Parser:
             basic=BASIC if name in LONG else None,
         )
         command.add_arguments(sub)
-        sub.set_defaults(run=command.run, parser=sub)
+        sub.set_defaults(run=command.run)
     return parser
 
 
