@@ -84,13 +84,8 @@ class Parser(argparse.ArgumentParser):
     def _shortened(self) -> Iterator[None]:
         """Hide all but the basic options, and say in the end how many there are."""
         basic = self._basic
-        hidden = [
-            action
-            for action in self._actions
-            if basic is not None
-            and action.option_strings
-            and action.option_strings[-1] not in basic
-        ]
+        flags = [] if basic is None else [a for a in self._actions if a.option_strings]
+        hidden = [a for a in flags if not set(a.option_strings) & set(basic or ())]
         texts, epilog = [action.help for action in hidden], self.epilog
         for action in hidden:
             action.help = argparse.SUPPRESS
