@@ -141,9 +141,11 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
     ],
 )
 def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
-    with pytest.raises(TypeError) as caught:
-        pmt.ZOTrainer().fit(model, DATA)
-    assert str(caught.value) == message
+    trainer = pmt.ZOTrainer()
+    for call in (lambda: trainer.fit(model, DATA), lambda: trainer.cost(model)):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("suffix", ["tflite", "onnx"])
