@@ -206,6 +206,48 @@ BAD_INPUT = {
     ),
     "severity": ("eval {model} --data {data} --corruption fog --severity 6",
                  "--severity 6 must be 1..5"),
+    "severity in words": (
+        "eval {model} --data {data} --corruption fog --severity high",
+        "argument --severity: 'high' must be a whole number; see `pmt eval --help`",
+    ),
+    "block by its name": (
+        TRAIN + "--block B2",
+        "argument --block: 'B2' must be a number, as 2 for --layers B2; see `pmt train --help`",
+    ),
+    "near a corruption": (
+        TRAIN + "--corruption fgo", "--corruption 'fgo' is unknown; did you mean 'fog'?"
+    ),
+    "near a layer": (
+        TRAIN + "--layers B2,stme",
+        "layers='B2,stme': 'stme' is neither a block nor a layer; did you mean 'stem'?",
+    ),
+    "near a bundled model": (
+        "info fashion_mnist_dscn",
+        "path='fashion_mnist_dscn': there is no such file, run folder or bundled model; did you "
+        "mean 'fashion_mnist_dscnn'?",
+    ),
+    "near the bundled data": (
+        "eval {model} --data {data}/bundeld",
+        "{data}/bundeld: no such file or folder; did you mean 'bundled'?",
+    ),
+    "near a method": (TRAIN + "--method mezzo", "method='mezzo' is unknown; did you mean 'mezo'?"),
+    "near a target": (
+        "export {model} --data {data} --target stm32f746g-disc --out {out}",
+        "target='stm32f746g-disc' is unknown; did you mean 'stm32f746g-disco'?",
+    ),
+    "an option of another method": (
+        TRAIN + "--method last_layer --queries 4 --preset paper",
+        "--method and --preset exclude each other: leave one out",
+    ),
+    "a foreign option": (
+        TRAIN + "--method no_adaptation --queries 4",
+        "--queries is no option of the method no_adaptation: leave it out",
+    ),
+    "a budget below a step": (
+        TRAIN + "--macs 10 --batch 2 --queries 2 --preparation none --layers B2",
+        "macs=10 is less than the 449856 multiply-accumulates of one step; raise it, or use a "
+        "smaller batch or fewer queries",
+    ),
     "severity alone": (
         "eval {model} --data {data} --severity 2", "--severity 2 needs --corruption NAME"
     ),
@@ -297,7 +339,8 @@ def test_an_unknown_command_is_named(capsys):
         ("eval m --colour 3", "--colour is unknown; see `pmt eval --help`"),
         ("select m --colour 3", "--colour is unknown; see `pmt select --help-all`"),
         ("--verison", "--verison is unknown; did you mean --version?"),
-        ("info m -x", "unrecognized arguments: -x; see `pmt --help`"),
+        ("info m -x", "unrecognized arguments: -x; see `pmt info --help`"),
+        ("eval m --data d more", "unrecognized arguments: more; see `pmt eval --help`"),
     ],
 )
 def test_an_unknown_flag_is_named_first(command, message, capsys):

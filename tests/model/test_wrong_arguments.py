@@ -60,6 +60,7 @@ def test_what_is_no_path() -> None:
         ("b2", "layers='b2': 'b2' is neither a block nor a layer; did you mean 'B2'?"),
         ("B2,heda", "layers='B2,heda': 'heda' is neither a block nor a layer; did you mean 'head'"),
         ([99], "layers=[99]: 99 is neither a block (B1, B2, B3, head, all) nor a layer; `pmt"),
+        ("", "layers='' selects no layer; `pmt info` lists them"),
         (2.0, "layers=2.0 must be names of blocks or layers, or op indices"),
     ],
 )
@@ -146,6 +147,29 @@ def test_data_of_a_wrong_kind(data: Any, message: str) -> None:
     ],
 )
 def test_a_model_of_a_wrong_kind(model: Any, message: str) -> None:
-    with pytest.raises(TypeError) as caught:
-        pmt.ZOTrainer().fit(model, DATA)
-    assert str(caught.value) == message
+    trainer = pmt.ZOTrainer()
+    for call in (lambda: trainer.fit(model, DATA), lambda: trainer.cost(model)):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("suffix", ["tflite", "onnx"])
+def test_a_mean_that_is_no_number(suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip(suffix)
+    path = tmp_path / f"net.{suffix}"
+    residual_network().save(path)
+    with pytest.raises(TypeError, match=r"^input_mean='a': needs one number.* for each of 3 input"):
+        pmt.load(path, input_mean="a", input_std="b")
+
+
+def test_names_of_data_sets() -> None:
+    for name, remedy in (
+        ("bundeld", "did you mean 'bundled'?"),
+        ("cifar1O", "did you mean 'cifar10'?"),
+        ("bundled", "pmt.datasets.bundled(split) reads the bundled images"),
+        ("elsewhere", "check the path"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            pmt.datasets.load(name)
+        assert str(caught.value) == f"{name}: no such file or folder; {remedy}"

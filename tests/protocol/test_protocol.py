@@ -179,7 +179,7 @@ def test_a_source_gives_pools_of_stored_and_of_made_images(tmp_path):
     assert test.take_clean(np.array([1])).images.shape == (1, 128, 128, 3)
     alone = DataSource(str(folder / "CIFAR-10-C"), "fog", 5).pool("test", model)
     assert alone.take_clean(np.array([1])) is None
-    with pytest.raises(ValueError, match="images have 1 channels, the model takes 3"):
+    with pytest.raises(ValueError, match="images have 1 channel, the model takes 3"):
         DataSource("bundled").pool("train", model)
 
 

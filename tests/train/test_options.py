@@ -219,6 +219,14 @@ def test_numbers_of_numpy_are_kept_as_those_of_python():
     assert options.to_core().queries == 4
 
 
+def test_a_source_keeps_numbers_of_numpy_as_those_of_python():
+    options = pmt.TrainingOptions()
+    config = RunConfig(options, {"limit": np.int64(5), "corruption": "fog"})
+    assert config == RunConfig(options, {"limit": 5, "corruption": "fog"})
+    assert "limit = 5\n" in config.to_toml()
+    assert config.differences(RunConfig(options, {"limit": 5, "corruption": "fog"})) == []
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -149,6 +149,9 @@ def test_a_budget_that_holds_no_step_is_refused(model):
     message = "macs=999 is less than the 1000 multiply-accumulates of one step; raise it, or use a"
     with pytest.raises(ValueError, match=message):
         Toy(macs=999).fit(model, data(), progress=False)
+    message = "macs=999 is less than the 1500 multiply-accumulates of the preparation and one step"
+    with pytest.raises(ValueError, match=message):
+        Schedule(ToyOptions(macs=999), 13, 1000, 500)
     with pytest.raises(ValueError, match="a schedule needs step_macs"):
         Schedule(ToyOptions(macs=10), 13)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pmt._util.did_you_mean import did_you_mean, nearest
 
-KNOWN = ("fog", "gaussian_noise", "B2", "bench")
+KNOWN = ("fog", "gaussian_noise", "B2", "bench", "node")
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,13 @@ KNOWN = ("fog", "gaussian_noise", "B2", "bench")
     [
         ("fogg", "; did you mean 'fog'?"),
         ("Fog", "; did you mean 'fog'?"),
+        ("fgo", "; did you mean 'fog'?"),
+        ("haussian_noise", "; did you mean 'gaussian_noise'?"),
+        ("model", "; choose one of fog, gaussian_noise, B2, bench, node"),
         ("b2", "; did you mean 'B2'?"),
         ("gaussian", "; did you mean 'gaussian_noise'?"),
-        ("teach", "; choose one of fog, gaussian_noise, B2, bench"),
-        ("", "; choose one of fog, gaussian_noise, B2, bench"),
+        ("teach", "; choose one of fog, gaussian_noise, B2, bench, node"),
+        ("", "; choose one of fog, gaussian_noise, B2, bench, node"),
     ],
 )
 def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:

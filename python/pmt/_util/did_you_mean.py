@@ -7,14 +7,18 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "nearest"]
 
-# Below it words such as "teach" and "bench" pass for one another.
-_LEAST_LIKENESS = 0.65
+# Typing errors seldom touch the first letter; "model" is not meant to be "node".
+_LIKENESS, _LIKENESS_OF_OTHER_LETTER = 0.65, 0.75
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is spelled most alike, upper and lower case aside, or None."""
+    wanted = str(name).lower()
     spelled = {str(k).lower(): str(k) for k in known}
-    near = difflib.get_close_matches(str(name).lower(), spelled, n=1, cutoff=_LEAST_LIKENESS)
+    same_letter = [k for k in spelled if k[:1] == wanted[:1]]
+    near = difflib.get_close_matches(
+        wanted, spelled, n=1, cutoff=_LIKENESS_OF_OTHER_LETTER
+    ) or difflib.get_close_matches(wanted, same_letter, n=1, cutoff=_LIKENESS)
     return spelled[near[0]] if near else None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pmt
 from pmt import corruptions, methods
+from pmt._util.checks import OptionError
 from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
@@ -197,7 +198,7 @@ def add_data(
     group.add_argument(
         "--severity",
         metavar="S",
-        type=int,
+        type=converter(int),
         help="severity of the corruption, 1..5 (default: 5)",
     )
     add_constants(group)
@@ -363,7 +364,13 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
         metavar=_OPTIONS["layers"].metavar,
         help=option_help(_OPTIONS["layers"]),
     )
-    group.add_argument("--block", metavar="N", type=int, help="short for --layers BN")
+    group.add_argument("--block", metavar="N", type=_block, help="short for --layers BN")
+
+
+def _block(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, as 2 for --layers B2")
+    return int(text)
 
 
 def add_rule(parser: argparse.ArgumentParser) -> None:
@@ -422,7 +429,11 @@ def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
     name = arguments.method or arguments.preset or "default"
     if arguments.method is None and name not in PRESETS:
         raise ValueError(f"preset={name!r} is unknown{did_you_mean(name, PRESETS)}")
-    given = {**given_options(arguments), **_set_options(name, arguments.set or [])}
+    given = given_options(arguments)
+    own = dataclasses.asdict(methods.options_of(name))
+    for foreign in (option for option in given if option not in own):
+        raise OptionError(foreign, f" is no option of the method {name}: leave it out")
+    given.update(_set_options(name, arguments.set or []))
     return methods.trainer(name, threads=arguments.threads, **given)
 
 

@@ -41,9 +41,15 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_BAD_INPUT)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a flag that the command does not have is refused first, and by its name."""
+        """Parse; a flag that the command does not have is refused first, and by its name.
+
+        What else is left over is refused by the command, which can say where its help is.
+        """
         self._refuse_unknown_flags(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
+        found, left = super().parse_known_args(args, namespace)
+        if left and not self._subparsers:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
 
     def _refuse_unknown_flags(self, args: Sequence[str]) -> None:
         known = [name for action in self._actions for name in action.option_strings]
@@ -78,13 +84,8 @@ class Parser(argparse.ArgumentParser):
     def _shortened(self) -> Iterator[None]:
         """Hide all but the basic options, and say in the end how many there are."""
         basic = self._basic
-        hidden = [
-            action
-            for action in self._actions
-            if basic is not None
-            and action.option_strings
-            and action.option_strings[-1] not in basic
-        ]
+        flags = [] if basic is None else [a for a in self._actions if a.option_strings]
+        hidden = [a for a in flags if not set(a.option_strings) & set(basic or ())]
         texts, epilog = [action.help for action in hidden], self.epilog
         for action in hidden:
             action.help = argparse.SUPPRESS

@@ -7,6 +7,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from pmt._util.did_you_mean import nearest
 from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset
@@ -50,7 +51,12 @@ def located(path: str | os.PathLike[str]) -> Path:
     if place.name in CATALOGUE and place.parent == data_folder():
         remedy = f"fetch it with `pmt download {place.name}` or put it there"
         raise missing(place, "no such data set has been downloaded", remedy)
-    raise missing(place, "no such file or folder", "check the path")
+    if place.name == "bundled":
+        remedy = "pmt.datasets.bundled(split) reads the bundled images"
+        raise missing(place, "no such file or folder", remedy)
+    near = nearest(place.name, ("bundled", *CATALOGUE))
+    remedy = f"did you mean {near!r}?" if near else "check the path"
+    raise missing(place, "no such file or folder", remedy)
 
 
 def bundled(split: str = "train") -> Dataset:

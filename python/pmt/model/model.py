@@ -286,7 +286,7 @@ class Model(Classifier, LayerArrays):
             else:
                 raise ValueError(f"layers={layers!r}: {self._no_layer(item, by_name)}")
         if not chosen:
-            raise ValueError(f"layers={layers!r} selects no layer")
+            raise ValueError(f"layers={layers!r} selects no layer; `pmt info` lists them")
         return sorted(chosen)
 
     def _no_layer(self, item: object, layers: Iterable[str]) -> str:

@@ -235,7 +235,10 @@ def _checked(argument: str, value: int, most: int) -> int:
     count = checked_integer(argument, value)
     least = 1 if argument == "images" else 0
     if not least <= count <= most:
-        raise ValueError(f"{argument} = {count}: must be {least} to {most} with these images")
+        remedy = "; hold fewer out or take more images" if argument == "held_out" else ""
+        raise ValueError(
+            f"{argument} = {count}: must be {least} to {most} with these images{remedy}"
+        )
     return count
 
 

@@ -117,7 +117,7 @@ def align(
     if known is None:
         raise ValueError(
             "the model holds no statistics of clean images to align to; measure them with "
-            "`pmt statistics MODEL --data CLEAN --out MODEL.pmt`, or pass reference="
+            "`pmt statistics MODEL --data CLEAN --out MODEL.pmt`, or in Python pass reference="
         )
     missing = [name for name in layers.values() if name not in known.channels]
     if missing:

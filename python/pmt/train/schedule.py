@@ -136,7 +136,7 @@ class Schedule:
         self.steps_per_epoch = samples // options.batch
         self.steps = self.steps_per_epoch * options.epochs
         if options.macs > 0:
-            self.steps = _steps_within(options.macs - preparation_macs, step_macs)
+            self.steps = _steps_within(options.macs, step_macs, preparation_macs)
         self.warmup_steps = self.steps_per_epoch * options.warmup_epochs
         if 0 < self.warmup_steps >= self.steps:
             raise ValueError(
@@ -180,14 +180,16 @@ class Schedule:
         return round(steps / self.steps_per_epoch, 4)
 
 
-def _steps_within(macs: int, step_macs: int | None) -> int:
+def _steps_within(macs: int, step_macs: int | None, preparation_macs: int) -> int:
     if step_macs is None:
         raise ValueError(f"macs={macs} is a budget: a schedule needs step_macs, a step's cost")
     if step_macs < 1:
         raise ValueError(f"macs={macs}: a step of this trainer costs nothing; give epochs instead")
-    if macs < step_macs:
+    least = preparation_macs + step_macs
+    if macs < least:
+        what = "the preparation and one step" if preparation_macs else "one step"
         raise ValueError(
-            f"macs={macs} is less than the {step_macs} multiply-accumulates of one step; raise it, "
-            "or use a smaller batch or fewer queries"
+            f"macs={macs} is less than the {least} multiply-accumulates of {what}; raise it, or "
+            "use a smaller batch or fewer queries"
         )
-    return macs // step_macs
+    return (macs - preparation_macs) // step_macs

@@ -8,6 +8,7 @@ from typing import Any
 from pmt import _core
 from pmt._util.checks import checked_integer
 from pmt.model import Model
+from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.option_effects import warn_without_effect
@@ -93,6 +94,7 @@ class ZOTrainer(Trainer):
             ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
             that of uniform queries; a run records what it took.
         """
+        check_model(model)
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pmt._util.did_you_mean import did_you_mean
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, layer_update
 from pmt.model import Layer, Model
@@ -122,7 +121,7 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
         If the name is unknown, or the network is none of 42 convolutions.
     """
     if name not in PUBLISHED:
-        raise ValueError(f"scheme={name!r} is unknown{did_you_mean(name, PUBLISHED)}")
+        raise ValueError(f"scheme={name!r} is unknown; choose one of {', '.join(PUBLISHED)}")
     layers = convolutions(model)
     if len(layers) != _CONVOLUTIONS:
         raise ValueError(

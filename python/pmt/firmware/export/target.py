@@ -173,10 +173,10 @@ def find_target(target: str) -> Target:
     path = Path(target)
     if path.suffix == ".toml" and path.is_file():
         return read_target(path.resolve(), boards)
-    raise ValueError(
-        f"target={target!r} is unknown{did_you_mean(str(target), targets())}, or give the path of "
-        "a TOML file that describes a board"
-    )
+    remedy = did_you_mean(str(target), targets())
+    if not remedy.endswith("?"):
+        remedy += ", or give the path of a TOML file that describes a board"
+    raise ValueError(f"target={target!r} is unknown{remedy}")
 
 
 def core_folder() -> Path:

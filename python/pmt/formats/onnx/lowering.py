@@ -175,7 +175,12 @@ def _per_channel(
     name: str, values: Numbers, channels: int, default: float
 ) -> npt.NDArray[np.float64]:
     """Return an option as one finite number a channel."""
-    array = np.asarray(default if values is None else values, np.float64)
+    try:
+        array = np.asarray(default if values is None else values, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}={values!r}: needs one number, or one for each of {channels} input channels"
+        ) from None
     if array.ndim == 0:
         array = np.full(channels, float(array))
     if array.shape != (channels,) or not np.all(np.isfinite(array)):

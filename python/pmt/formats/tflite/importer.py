@@ -151,7 +151,12 @@ def _check(graph: Graph, source: str) -> None:
 
 
 def _per_channel(name: str, values: Sequence[float], channels: int) -> tuple[float, ...]:
-    result = tuple(float(value) for value in values)
+    try:
+        result = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}={values!r}: needs one number for each of {channels} input channels"
+        ) from None
     if len(result) != channels:
         raise ValueError(f"{name}={result}: needs one value for each of {channels} input channels")
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 from pmt import _core, methods
 from pmt._util import atomic_file
+from pmt._util.checks import OptionWarning
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.loading import load
@@ -80,8 +82,9 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
     if spec.trains:
-        options = methods.options_of(spec.base, **spec.options)
-        trainer = methods.method(spec.base).kind.trainer_class()(options, threads=threads)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptionWarning)  # said when the sweep was planned
+            trainer = methods.trainer(spec.base, threads=threads, **spec.options)
         result = trainer.fit(
             model,
             at_size(images.train, model),
