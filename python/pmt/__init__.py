@@ -5,6 +5,7 @@ from pmt._core import __version__
 from pmt.baselines import backprop
 from pmt.model import Evaluation, ImageScores, Model
 from pmt.model.loading import load
+from pmt.train.engine import Engine
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
@@ -13,6 +14,7 @@ from pmt.train.trainer import Cost, ZOTrainer
 __all__ = [
     "PRESETS",
     "Cost",
+    "Engine",
     "Evaluation",
     "ImageScores",
     "Model",
