@@ -88,10 +88,17 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
     Raises
     ------
     ValueError
-        If the run's ``config.toml`` is damaged or its trainer unknown.
+        If the run's ``config.toml`` is damaged, its trainer unknown, or it trains with an estimator
+        or optimizer of the user's own.
     ImportError
         If the trainer needs a package that is not installed.
     """
-    options, _ = folder.read_config()
-    kind = KINDS[folder.trainer()]
-    return kind.trainer_class()(options, threads=threads)
+    config = folder.config()
+    made = KINDS[folder.trainer()].trainer_class()(config.options, threads=threads)
+    if dict(made.extensions) != dict(config.extensions):
+        own = ", ".join(f"{kind}={name}" for kind, name in config.extensions.items())
+        raise ValueError(
+            f"{folder.path}: the run trains with {own}, which no folder can hold; go on with the "
+            "call that began it, or register them as a method and train by its name"
+        )
+    return made

@@ -50,6 +50,8 @@ class RunConfig:
         Kind of trainer that the options are of.
     keep_best : bool
         Whether the run keeps the model that is best on held-out data.
+    extensions : dict
+        Names of the user's own estimator and optimizer, see :attr:`pmt.ZOTrainer.extensions`.
     """
 
     options: RunOptions
@@ -57,6 +59,7 @@ class RunConfig:
     contents: Mapping[str, int] = field(default_factory=dict)
     trainer: str = "zeroth_order"
     keep_best: bool = False
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
     def differences(self, here: RunConfig) -> list[str]:
         """Return the differences from another run of the same trainer, each as a few words."""
@@ -76,6 +79,7 @@ class RunConfig:
             "source": self.source,
             "contents": self.contents,
             "options": dataclasses.asdict(self.options),
+            **({"extensions": self.extensions} if self.extensions else {}),
         }
         for title, table in tables.items():
             lines.append(f"[{title}]")
@@ -98,7 +102,8 @@ class RunConfig:
             raise _damaged(path, str(error)) from error
         contents = tables.get("contents", {})
         keep_best = bool(run.get("keep_best", False))
-        return cls(made, tables["source"], contents, trainer, keep_best)
+        extensions = {k: str(v) for k, v in tables.get("extensions", {}).items()}
+        return cls(made, tables["source"], contents, trainer, keep_best, extensions)
 
     @staticmethod
     def read_trainer(path: Path) -> str:
@@ -123,7 +128,7 @@ def contents_of(model: Model, data: Dataset, valid: Dataset | None) -> dict[str,
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    shown = {"keep_best": repr(config.keep_best)}
+    shown = {"keep_best": repr(config.keep_best), **config.extensions}
     for key, value in dataclasses.asdict(config.options).items():
         shown[f"option {key}"] = repr(value)
     return {**shown, **{f"source {key}": repr(value) for key, value in config.source.items()}}

@@ -8,10 +8,13 @@ from typing import Any
 from pmt import _core
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
+from pmt.train.engine import Engine
+from pmt.train.extended_stepper import ExtendedStepper
+from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.options import TrainingOptions
 from pmt.train.options import preset as _preset
-from pmt.train.stepper import CoreStepper
+from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
@@ -29,13 +32,21 @@ class ZOTrainer(Trainer):
     threads : int
         Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
         depend on it.
+    estimator : Estimator, optional
+        Gradients by a callable ``(engine, images, labels, step) -> {layer: gradient}`` of your own
+        instead of the built-in queries, see :class:`pmt.train.extensions.Estimator`.
+    optimizer : str or Optimizer, optional
+        The option of that name, or a callable ``(layer, gradient, learning_rate) -> update`` of
+        your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
+        as they were given.
     **changes
         Options that differ from the preset, see :class:`pmt.TrainingOptions`.
 
     Raises
     ------
     ValueError, TypeError
-        If an option is unknown or outside its range.
+        If an option is unknown or outside its range, or does not go with an estimator or optimizer
+        of your own.
 
     Examples
     --------
@@ -58,10 +69,18 @@ class ZOTrainer(Trainer):
         *,
         preset: str = "default",
         threads: int = 0,
+        estimator: Estimator | None = None,
+        optimizer: str | Optimizer | None = None,
         **changes: Any,
     ) -> None:
         base = options if options is not None else _preset(preset)
+        if isinstance(optimizer, str):
+            changes["optimizer"] = optimizer
         super().__init__(base, threads=threads, **changes)
+        self.estimator = estimator
+        self.optimizer = None if isinstance(optimizer, str) else optimizer
+        check_extensions(self.options, self.estimator, self.optimizer)
+        self.extensions = extension_names(self.estimator, self.optimizer)
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.
@@ -78,8 +97,12 @@ class ZOTrainer(Trainer):
         Cost
             See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
             ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
-            that of uniform queries; a run records what it took.
+            that of uniform queries; with an estimator of your own it is the clean forward alone. A
+            run records what it took.
         """
+        if self.estimator is not None:
+            images = samples if samples is not None else self.options.batch
+            return Cost(0, images * model.macs)
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
@@ -93,9 +116,14 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
-    def stepper(self, model: Model, samples: int) -> CoreStepper:
+    def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)
+        if self.extensions:
+            engine = Engine(
+                model, options.layers, int8_logits=options.int8_logits, threads=self.threads
+            )
+            return ExtendedStepper(engine, options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)
         core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
         return CoreStepper(core, options, model, layers)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,15 @@ class Trainer(ABC):
         The options.
     threads : int
         Threads of the evaluation, and of the training where it uses the core.
+    extensions : dict of str to str
+        Names of the user's own estimator and optimizer, as in ``config.toml``.
     """
 
     name: str
     options_class: type[Any]
     options: RunOptions
     threads: int
+    extensions: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()
@@ -235,6 +239,7 @@ class _Run:
             contents_of(self.model, self.data, self.valid),
             self.trainer.name,
             self.keep_best,
+            self.trainer.extensions,
         )
         if not self.folder.exists():
             self.folder.create(self.model, config)
