@@ -180,7 +180,8 @@ def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
     assert model.image() == before
     assert result.epochs[-1]["forwards"] == 0
     assert result.epochs[-1]["macs"] == 9 * 2 * 4 * model.macs
-    assert own.cost(model) == pmt.Cost(forwards=0, macs=4 * model.macs)
+    assert own.cost(model) == pmt.Cost(forwards=0, macs=2 * 4 * model.macs)
+    assert own.cost(model, samples=3) == pmt.Cost(forwards=0, macs=2 * 3 * model.macs)
 
     def failing(engine, images, labels, step):
         estimator(engine, images, labels, step)
@@ -189,6 +190,17 @@ def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
     with pytest.raises(KeyboardInterrupt):
         trainer(estimator=failing).fit(model, given, progress=False)
     assert model.image() == before
+
+
+def test_a_budget_of_work_ends_behind_the_last_whole_step():
+    model = residual_network()
+    own = trainer(estimator=Signs(), epochs=1)
+    step = own.cost(model)
+    assert step.forwards == 4 * 6 * 3
+    budget = own.fit(model, data(), progress=False).epochs[-1]["macs"] // 3 * 2 + 1
+    limited = trainer(estimator=Signs(), macs=budget)
+    last = limited.fit(residual_network(), data(), progress=False).epochs[-1]
+    assert (last["step"], last["macs"]) == (1, 2 * step.macs)
 
 
 def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
@@ -230,12 +242,6 @@ def test_a_plain_run_names_no_extension(tmp_path):
             TypeError,
             "optimizer=3 must be callable: a function, or an object with __call__",
             {"optimizer": 3},
-        ),
-        (
-            ValueError,
-            "macs=1000000 is a budget, and what such a step takes is known behind it; with an "
-            "estimator of your own use macs=0",
-            {"estimator": Signs(), "macs": 10**6},
         ),
         (
             ValueError,

@@ -36,8 +36,9 @@ from pmt.cli import (
     train,
 )
 from pmt.cli import eval as eval_command
-from pmt.cli.arguments import flag
+from pmt.cli.arguments import flag, named_plugins
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
+from pmt.methods import load_plugins
 
 __all__ = ["main"]
 
@@ -91,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     try:
+        load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
         arguments = _parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")

@@ -15,6 +15,7 @@ from pmt.cli.arguments import (
     add_layers,
     add_method,
     add_model,
+    add_plugin,
     add_threads,
     add_training_options,
     chosen_trainer,
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, what in (("--limit", "training images"), ("--valid-limit", "test images")):
         add_integer(parser, f"{name} N", f"at most N {what}, always the same ones", otherwise="all")
     add_method(parser)
+    add_plugin(parser)
     add_training_options(parser)
     add_threads(parser)
     add_json(parser)

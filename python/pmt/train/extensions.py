@@ -106,7 +106,6 @@ def check_extensions(
         }
     if estimator is not None:
         wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")
-        wanted["macs"] = (0, "is a budget, and what such a step takes is known behind it")
     elif optimizer is not None:
         wanted["scope"] = ("layer_wise", "perturbs all layers in one query")
     for name, (value, why) in wanted.items():

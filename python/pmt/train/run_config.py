@@ -145,8 +145,9 @@ def _contents(config: RunConfig) -> dict[str, str]:
 def _options_class(trainer: str) -> type:
     if trainer not in _OPTIONS:
         raise ValueError(
-            f"trainer {trainer!r} is unknown; it may need a newer version of pmt, or the class of "
-            "its options: read_config(options=...)"
+            f"trainer {trainer!r} is unknown; it may need a newer version of pmt, the module that "
+            "registers it as a method (--plugin MODULE), or the class of its options: "
+            "read_config(options=...)"
         )
     return _OPTIONS[trainer]()
 

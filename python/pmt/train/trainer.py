@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pmt import _core
 from pmt.model import Model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
@@ -81,6 +83,7 @@ class ZOTrainer(Trainer):
         self.optimizer = None if isinstance(optimizer, str) else optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
         self.extensions = extension_names(self.estimator, self.optimizer)
+        self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.
@@ -97,12 +100,11 @@ class ZOTrainer(Trainer):
         Cost
             See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
             ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
-            that of uniform queries; with an estimator of your own it is the clean forward alone. A
-            run records what it took.
+            that of uniform queries; a run records what it took. With an estimator or optimizer of
+            your own a step on blank images is taken, by copies of them and of the model.
         """
-        if self.estimator is not None:
-            images = samples if samples is not None else self.options.batch
-            return Cost(0, images * model.macs)
+        if self.extensions:
+            return self._measured_cost(model, samples or self.options.batch)
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
@@ -116,14 +118,25 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
+    def _measured_cost(self, model: Model, images: int) -> Cost:
+        key = (images, *(int(op["macs"]) for op in model.core.ops()))
+        if key not in self._costs:
+            engine, options = self._engine(model.copy()), self.options.replace(batch=images)
+            stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
+            blank = np.zeros((images, *model.input_shape), np.int8)
+            taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
+            self._costs[key] = Cost(taken["forwards"], taken["macs"])
+        return self._costs[key]
+
+    def _engine(self, model: Model) -> Engine:
+        options = self.options
+        return Engine(model, options.layers, int8_logits=options.int8_logits, threads=self.threads)
+
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)
         if self.extensions:
-            engine = Engine(
-                model, options.layers, int8_logits=options.int8_logits, threads=self.threads
-            )
-            return ExtendedStepper(engine, options, self.estimator, self.optimizer)
+            return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)
         core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
         return CoreStepper(core, options, model, layers)
