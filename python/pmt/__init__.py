@@ -2,6 +2,7 @@
 
 from pmt import corruptions, datasets, methods
 from pmt._core import __version__
+from pmt._util.native_files import get_cmake_dir, get_include
 from pmt.baselines import backprop
 from pmt.model import Evaluation, ImageScores, Model
 from pmt.model.loading import load
@@ -26,6 +27,8 @@ __all__ = [
     "backprop",
     "corruptions",
     "datasets",
+    "get_cmake_dir",
+    "get_include",
     "load",
     "methods",
     "preset",

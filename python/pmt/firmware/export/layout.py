@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pmt import _core
-from pmt.firmware.export.target import Target, check_word, core_folder, firmware_folder
+from pmt._util.native_files import core_folder, firmware_folder
+from pmt.firmware.export.target import Target, check_word
 
 __all__ = [
     "FORMATS",
