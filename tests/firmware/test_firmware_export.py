@@ -14,8 +14,9 @@ from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
 import pmt
+from pmt._util.native_files import core_folder
 from pmt.firmware.export import ExportReport, export, targets
-from pmt.firmware.export.target import core_folder, parse_size
+from pmt.firmware.export.target import parse_size
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 

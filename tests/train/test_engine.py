@@ -140,6 +140,18 @@ def test_weights_and_biases_are_copies_that_can_be_set():
     np.testing.assert_array_equal(model.core.bias(model.select_layers("head")[0]), bias)
 
 
+def test_random_numbers_are_a_function_of_seed_layer_and_step():
+    model = residual_network()
+    draws = {
+        (seed, layer, step): pmt.Engine(model, seed=seed).random(layer, step).integers(1 << 62)
+        for seed in (1, 2)
+        for layer in ("stem", "head")
+        for step in (0, 1)
+    }
+    assert len(set(draws.values())) == 8
+    assert pmt.Engine(model, seed=2).random("head", 1).integers(1 << 62) == draws[2, "head", 1]
+
+
 def test_no_queries_and_no_images_are_empty_arrays():
     model = residual_network()
     engine = pmt.Engine(model)

@@ -124,8 +124,9 @@ def _describe(run: Adaptation, output: Output) -> None:
     steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
     if options.macs > 0:
         steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"
-    queries = ""
-    if isinstance(options, TrainingOptions):
+    own = run.trainer.extensions.get("estimator")
+    queries = f", gradients by {printable(own)}" if own else ""
+    if not own and isinstance(options, TrainingOptions):
         queries = f", {options.queries} queries for each image and layer"
     output.text(f"steps   {steps} of {options.batch} images{queries}")
 

@@ -30,6 +30,8 @@ class Engine:
         Layers that may be perturbed and changed, as of :meth:`pmt.Model.select_layers`.
     int8_logits : bool
         Take the losses of the int8 output, not of the last layer's accumulators.
+    seed : int
+        Seed of :meth:`random`; in a run that of its options.
     threads : int
         Threads to use; 0 takes all, but one in a worker of a process pool. No result depends on it.
 
@@ -54,7 +56,7 @@ class Engine:
     >>> model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train")
     >>> engine = pmt.Engine(model, layers="head")
     >>> layer = engine.layers[0]
-    >>> signs = np.random.default_rng(1).choice([-1, 1], (20, *engine.weights(layer).shape))
+    >>> signs = engine.random(layer, 0).choice([-1, 1], (20, *engine.weights(layer).shape))
     >>> images, labels = data.images[:5], data.labels[:5]
     >>> engine.losses(images, labels, layer, signs.astype(np.int8)).shape
     (20, 5)
@@ -66,9 +68,11 @@ class Engine:
         layers: str | int | Iterable[str | int] = "all",
         *,
         int8_logits: bool = False,
+        seed: int = 1,
         threads: int = 0,
     ) -> None:
         self.model = model
+        self.seed = seed
         chosen = model.select_layers(layers)
         self._ops = {layer.name: layer.index for layer in model.layers if layer.index in chosen}
         self._nodes = {layer.name: layer.output_shape for layer in model.layers}
@@ -131,6 +135,30 @@ class Engine:
         op = self._op(layer)
         new = _array("bias", bias, np.int32, layer, [self.model.core.bias(op).shape])
         self.model.core.set_parameters(op, self.model.core.weights(op), new)
+
+    def random(self, layer: str, step: int) -> np.random.Generator:
+        """Return the random numbers of a layer in a step, a function of the two and the seed.
+
+        An estimator that draws from it resumes bit for bit without a state of its own.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of ``layers``.
+        step : int
+            Number of the step, 0 or more.
+
+        Returns
+        -------
+        numpy.random.Generator
+            Made anew by every call.
+
+        Raises
+        ------
+        ValueError
+            If the layer is none of the engine's.
+        """
+        return np.random.default_rng([self.seed, self._op(layer), step])
 
     def losses(
         self,

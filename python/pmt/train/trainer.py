@@ -130,7 +130,13 @@ class ZOTrainer(Trainer):
 
     def _engine(self, model: Model) -> Engine:
         options = self.options
-        return Engine(model, options.layers, int8_logits=options.int8_logits, threads=self.threads)
+        return Engine(
+            model,
+            options.layers,
+            int8_logits=options.int8_logits,
+            seed=options.seed,
+            threads=self.threads,
+        )
 
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
