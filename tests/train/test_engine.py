@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_graphs import drawn_graph, random_images
 from networks import every_op, labels, pixels, residual_network
 
 import pmt
@@ -50,6 +51,23 @@ def test_shared_weights_and_biases_give_the_logits_of_a_model_that_holds_them(ne
             [set_one(model, op, 0, b).logits(images, int8_logits=int8_logits) for b in bias],
         )
     assert model.image() == before
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_drawn_graphs_give_the_logits_of_models_that_hold_the_weights(seed):
+    graph = drawn_graph(seed)
+    model = pmt.Model.from_graph(graph)
+    if not model.layers:
+        return
+    images = random_images(graph, 2)
+    for layer in model.layers[:: max(len(model.layers) // 2, 1)]:
+        engine = pmt.Engine(model, [layer.index], threads=2)
+        weights = drawn(seed, (9, *engine.weights(layer.name).shape), 30)
+        bias = drawn(seed, (9, layer.biases), 3000, np.int32)
+        found = engine.logits(images, layer.name, weights, bias=bias)
+        for query in (0, 4, 8):
+            changed = set_one(model, layer.index, weights[query], bias[query])
+            np.testing.assert_array_equal(found[query], changed.core.logits(images))
 
 
 def test_each_image_may_have_perturbations_of_its_own():
@@ -124,6 +142,9 @@ def test_forwards_and_macs_are_counted():
     op = model.select_layers(layer)[0]
     engine.logits(images, layer, np.zeros((5, *engine.weights(layer).shape), np.int8))
     assert engine.forwards == 15
+    assert repr(pmt.Engine(model, "B1")) == (
+        "<pmt.Engine residual: stem, expand; 0 perturbed forwards>"
+    )
     assert engine.macs == 3 * sum(macs) + 3 * (sum(macs[:op]) + 5 * sum(macs[op:]))
 
 

@@ -259,6 +259,12 @@ class Engine:
         self.macs += samples * (sum(self._macs[:op]) + len(logits) * sum(self._macs[op:]))
         return logits
 
+    def __repr__(self) -> str:
+        return (
+            f"<pmt.Engine {self.model.name}: {', '.join(self.layers)}; "
+            f"{self.forwards:,} perturbed forwards>"
+        )
+
     def _op(self, layer: str) -> int:
         if layer not in self._ops:
             raise ValueError(

@@ -129,9 +129,9 @@ def export_files(job: ExportJob) -> ExportReport:
 def _options(job: ExportJob, run: RunFolder | None) -> TrainingOptions:
     given = {**_BOARD_SIZES, **job.options}
     if run is not None and job.preset is None:
-        options = run.read_config()[0]
-        if isinstance(options, TrainingOptions):
-            return options.replace(**given)
+        config = run.config()
+        if isinstance(config.options, TrainingOptions) and not config.extensions:
+            return config.options.replace(**given)
     return preset(job.preset or "default", **given)
 
 

@@ -204,10 +204,16 @@ def _read_source(
     if not folder.exists():
         return load(folder.path if isinstance(source, RunFolder) else source), None, 0, False, None
     model, step = folder.load_checkpoint()
-    options = folder.read_config()[0]
-    if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
-        return model, None, 0, False, None
-    return model, options, step, folder.is_prepared(model), folder.load_state(model).get("update")
+    config = folder.config()
+    if config.extensions or not isinstance(config.options, TrainingOptions):
+        return model, None, 0, False, None  # trained by other means; the target begins anew
+    return (
+        model,
+        config.options,
+        step,
+        folder.is_prepared(model),
+        folder.load_state(model).get("update"),
+    )
 
 
 def _learning_rates(
