@@ -8,6 +8,7 @@ PYBIND11_MODULE(_core, module) {
   pmt::bindings::register_model(module);
   pmt::bindings::register_trainer(module);
   pmt::bindings::register_selection(module);
+  pmt::bindings::register_perturbed_forwards(module);
   pmt::bindings::register_device_memory(module);
   pmt::bindings::register_functions(module);
   pmt::bindings::register_profile(module);

@@ -17,6 +17,7 @@ void register_options(pybind11::module_& module);
 void register_model(pybind11::module_& module);
 void register_trainer(pybind11::module_& module);
 void register_selection(pybind11::module_& module);
+void register_perturbed_forwards(pybind11::module_& module);
 void register_device_memory(pybind11::module_& module);
 void register_functions(pybind11::module_& module);
 void register_profile(pybind11::module_& module);

@@ -2,10 +2,12 @@
 
 from pmt import corruptions, datasets, methods
 from pmt._core import __version__
+from pmt._util.native_files import get_cmake_dir, get_include
 from pmt.baselines import backprop
 from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import load
 from pmt.protocol.comparison import Comparison, compare
+from pmt.train.engine import Engine
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
@@ -16,6 +18,7 @@ __all__ = [
     "Comparison",
     "Confusion",
     "Cost",
+    "Engine",
     "Evaluation",
     "ImageScores",
     "Model",
@@ -28,6 +31,8 @@ __all__ = [
     "compare",
     "corruptions",
     "datasets",
+    "get_cmake_dir",
+    "get_include",
     "load",
     "methods",
     "preset",

@@ -14,8 +14,10 @@ from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
 import pmt
+from pmt._util.native_files import core_folder
 from pmt.firmware.export import ExportReport, export, targets
-from pmt.firmware.export.target import core_folder, parse_size
+from pmt.firmware.export.target import parse_size
+from pmt.firmware.export.task import make_task
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
@@ -68,6 +70,17 @@ def test_the_model_itself_is_not_trained(tmp_path: Path) -> None:
     )
     assert model.image() == before
     assert (tmp_path / "fw" / "model" / "model.pmt").read_bytes() == before
+
+
+def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path: Path) -> None:
+    model = residual_network()
+    data = random_dataset(model, 9)
+    own = pmt.ZOTrainer(OPTIONS, epochs=1, estimator=lambda *_: {})
+    own.fit(model, data, out=tmp_path / "run", progress=False)
+    nothing_else = {"layers": None, "batch": 3, "learning_rates": None, "inferences": None}
+    task = make_task(tmp_path / "run", dataset=data, options=None, steps=2, **nothing_else)
+    assert [step.step for step in task.steps] == [0, 1]
+    assert task.options.queries == pmt.TrainingOptions().queries
 
 
 def test_budgets_reach_the_linker_script(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from networks import residual_network
 from required import need_tools
 
 import pmt
+from pmt._util.native_files import firmware_folder
 from pmt.firmware.export import export
-from pmt.firmware.export.target import firmware_folder
 
 HERE = Path(__file__).parents[1] / "firmware"
 OPTIONS = pmt.preset("default", batch=3, queries=4)

@@ -13,9 +13,10 @@ from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
 import pmt
+from pmt._util.native_files import core_folder, firmware_folder
 from pmt.firmware.export import export, targets
 from pmt.firmware.export.layout import build_files, source_files, values_of
-from pmt.firmware.export.target import core_folder, find_target, firmware_folder
+from pmt.firmware.export.target import find_target
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 PROJECTS: tuple[dict[str, Any], ...] = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from firmware_tools import COMPILER, EMULATOR, need_firmware_tools
 
-from pmt.firmware.export.target import firmware_folder
+from pmt._util.native_files import firmware_folder
 
 PROGRAM = Path(__file__).parents[1] / "firmware"
 FLAGS = [

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_plain_toml, parse_toml
 from pmt.firmware.export import targets
-from pmt.firmware.export.target import Region, Wiring, find_target, firmware_folder
+from pmt.firmware.export.target import Region, Wiring, find_target
 
 BOARDS = firmware_folder() / "boards"
 DISCO = (BOARDS / "stm32f746g-disco" / "target.toml").read_text()

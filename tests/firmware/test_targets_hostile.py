@@ -21,8 +21,9 @@ from firmware_tools import (
 from networks import residual_network
 
 import pmt
+from pmt._util.native_files import firmware_folder
 from pmt.firmware.export import ExportReport, export, target
-from pmt.firmware.export.target import find_target, firmware_folder
+from pmt.firmware.export.target import find_target
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 BOARDS = firmware_folder() / "boards"

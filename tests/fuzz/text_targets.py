@@ -12,12 +12,13 @@ from networks import smooth_network
 
 from fuzz.target import Target
 from pmt import datasets
+from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import _Table
 from pmt.datasets.corrupted_arrays import read_manifest
 from pmt.firmware.export.lock import read_lock
-from pmt.firmware.export.target import find_target, firmware_folder
+from pmt.firmware.export.target import find_target
 from pmt.research.studies.gradient_quality import _Store
 from pmt.research.sweep.grid_file import read_grid
 from pmt.research.sweep.result import read_result

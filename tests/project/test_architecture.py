@@ -22,6 +22,7 @@ CPP = {
     "bindings": {*CORE, "align", "host", "firmware"},  # of firmware the layout of a card
     "reference": {*CORE, "align"},
     "firmware": set(CORE),
+    "examples": set(CORE),
 }
 FIRMWARE_FOLDERS = {"common", "drivers", "board", "instructions"}
 # The core runs where there is no C++ library: only these are headers alone.

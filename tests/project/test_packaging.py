@@ -101,6 +101,12 @@ def test_wheel_holds_the_sources_of_the_firmware(wheel, source, place):
     assert held == source_files(source)
 
 
+def test_wheel_holds_the_cmake_package_of_the_core(wheel):
+    held = {name for name in wheel.namelist() if name.startswith("pmt/_native/cmake/")}
+    names = ("core_library.cmake", "pmtConfig.cmake", "pmtConfigVersion.cmake")
+    assert held == {f"pmt/_native/cmake/{name}" for name in names}
+
+
 def test_wheel_needs_numpy_and_nothing_else(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = HeaderParser().parsestr(wheel.read(name).decode())

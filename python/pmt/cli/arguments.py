@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -392,6 +393,24 @@ def add_method(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="an option of the method that has no argument here; may be given several times",
     )
+
+
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add the modules that register methods; :func:`named_plugins` reads them before the rest."""
+    parser.add_argument(
+        "--plugin",
+        metavar="MODULE",
+        action="append",
+        help="module, or .py file, that registers a method of your own; may be given several "
+        "times, or in the environment variable PMT_PLUGINS, separated by commas",
+    )
+
+
+def named_plugins(argv: Sequence[str]) -> list[str]:
+    """Return the modules that ``--plugin`` names; help lists their methods, too."""
+    found = [given.partition("=")[2] for given in argv if given.startswith("--plugin=")]
+    pairs = itertools.pairwise(argv)
+    return [*found, *(name for flag, name in pairs if flag == "--plugin")]
 
 
 def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:

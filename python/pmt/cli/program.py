@@ -38,10 +38,11 @@ from pmt.cli import (
     train,
 )
 from pmt.cli import eval as eval_command
-from pmt.cli.arguments import flag
+from pmt.cli.arguments import flag, named_plugins
 from pmt.cli.basic_options import BASIC, LONG
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
 from pmt.cli.parser import Parser
+from pmt.methods import load_plugins
 
 __all__ = ["main"]
 
@@ -104,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     arguments = argparse.Namespace()
     try:
+        load_plugins(named_plugins(sys.argv[1:] if argv is None else argv))
         arguments = _parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")

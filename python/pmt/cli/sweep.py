@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json
+from pmt.cli.arguments import add_integer, add_json, add_plugin
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain
 from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
 
@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="say how many runs, GMACs and hours are left, and do none",
     )
+    add_plugin(parser)
     add_json(parser)
 
 

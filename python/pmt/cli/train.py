@@ -15,6 +15,7 @@ from pmt.cli.arguments import (
     add_layers,
     add_method,
     add_model,
+    add_plugin,
     add_threads,
     add_training_options,
     chosen_trainer,
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, what in (("--limit", "training images"), ("--valid-limit", "test images")):
         add_integer(parser, f"{name} N", f"at most N {what}, always the same ones", otherwise="all")
     add_method(parser)
+    add_plugin(parser)
     add_training_options(parser)
     add_threads(parser)
     add_json(parser)
@@ -123,8 +125,9 @@ def _describe(run: Adaptation, output: Output) -> None:
     steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
     if options.macs > 0:
         steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"
-    queries = ""
-    if isinstance(options, TrainingOptions):
+    own = run.trainer.extensions.get("estimator")
+    queries = f", gradients by {printable(own)}" if own else ""
+    if not own and isinstance(options, TrainingOptions):
         queries = f", {options.queries} queries for each image and layer"
     output.text(f"steps   {steps} of {options.batch} images{queries}")
     if run.held_out:

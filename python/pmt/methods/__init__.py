@@ -2,7 +2,7 @@
 
 ``pmt.methods.trainer("mezo", layers="B2")`` makes a trainer with the options of the method;
 :data:`METHODS` says what each one is and where it is from; ``docs/reference/methods.md`` shows
-them in a table.
+them in a table. :func:`register` adds one of your own.
 """
 
 from pmt.methods.adaptation import (
@@ -14,7 +14,8 @@ from pmt.methods.adaptation import (
     resume_run,
 )
 from pmt.methods.method import Method
-from pmt.methods.registry import METHODS, method, options_of, resumed_trainer, trainer
+from pmt.methods.plugins import load_plugins
+from pmt.methods.registry import METHODS, method, options_of, register, resumed_trainer, trainer
 
 __all__ = [
     "METHODS",
@@ -23,9 +24,11 @@ __all__ = [
     "Method",
     "TrainJob",
     "adapt",
+    "load_plugins",
     "method",
     "open_run",
     "options_of",
+    "register",
     "resume_run",
     "resumed_trainer",
     "trainer",

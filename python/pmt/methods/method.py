@@ -20,18 +20,20 @@ class Kind:
     ----------
     name : str
         As in a run folder's ``config.toml``.
-    trainer : str
-        Where its class is, ``"module:Class"``; imported when it is needed.
+    trainer : str or type
+        Its class, or where that is, ``"module:Class"``; imported when it is needed.
     chooses_layers : bool
         Whether it chooses what it trains, instead of being told ``layers``.
     """
 
     name: str
-    trainer: str
+    trainer: str | type[Trainer]
     chooses_layers: bool = False
 
     def trainer_class(self) -> type[Trainer]:
-        """Import the class of the trainer."""
+        """Return the class of the trainer, imported if need be."""
+        if not isinstance(self.trainer, str):
+            return self.trainer
         module, _, name = self.trainer.partition(":")
         found: type[Trainer] = getattr(importlib.import_module(module), name)
         return found

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pmt._util.did_you_mean import did_you_mean
 from pmt.methods.baselines import BACKPROP, UNTRAINED
-from pmt.methods.method import Method
+from pmt.methods.method import Kind, Method
+from pmt.methods.plugins import load_plugins
 from pmt.methods.zeroth_order import ZEROTH_ORDER
+from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_effects import warn_without_effect
-from pmt.train.options import preset
+from pmt.train.options import preset as preset_options
 from pmt.train.run_config import register_options
 from pmt.train.run_folder import RunFolder, RunOptions
+from pmt.train.trainer import ZOTrainer
 from pmt.train.training_run import Trainer
 
-__all__ = ["METHODS", "method", "options_of", "resumed_trainer", "trainer"]
+__all__ = ["METHODS", "method", "options_of", "register", "resumed_trainer", "trainer"]
 
 METHODS: dict[str, Method] = {
     **UNTRAINED,
@@ -26,6 +30,123 @@ METHODS: dict[str, Method] = {
 KINDS = {method.kind.name: method.kind for method in METHODS.values()}
 for _kind in KINDS.values():
     register_options(_kind.name, _kind.options_class)
+# What no method of a user's own replaces.
+_OWN = frozenset({*METHODS, *KINDS})
+
+
+def register(
+    name: str,
+    summary: str,
+    *,
+    source: str = "registered by the user",
+    estimator: Estimator | None = None,
+    optimizer: str | Optimizer | None = None,
+    trainer: type[Trainer] | None = None,
+    preset: str = "default",
+    **options: Any,
+) -> Method:
+    """Register a method: :func:`trainer`, ``pmt train --method``, sweeps and reports then have it.
+
+    Register it where the module is imported, so that a process that resumes a run or works for a
+    sweep does it too: name the module in the entry-point group ``pmt.methods`` of its package, in
+    the environment variable ``PMT_PLUGINS``, or by ``--plugin``.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case letters, digits and underscores. A method of the user's own may be registered
+        again.
+    summary : str
+        Its principle, in a line.
+    source : str
+        Where it is published.
+    estimator : Estimator, optional
+        Gradients of zeroth-order training, see :class:`pmt.ZOTrainer`.
+    optimizer : str or Optimizer, optional
+        Updates of zeroth-order training, likewise.
+    trainer : type, optional
+        Another class than :class:`pmt.ZOTrainer`: a subclass of it or of
+        ``pmt.train.training_run.Trainer`` whose ``name`` is the method's.
+    preset : {"default", "paper"}
+        Preset of zeroth-order training that ``options`` start from.
+    **options
+        Options that differ.
+
+    Returns
+    -------
+    Method
+        What :data:`METHODS` now holds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the name is taken or unfit, or the options do not make a trainer.
+
+    Examples
+    --------
+    >>> import pmt
+    >>> short = pmt.methods.register("short", "the default, with few queries", queries=2)
+    >>> pmt.methods.trainer("short").options.queries
+    2
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        raise ValueError(f"name={name!r} must be lower-case letters, digits and underscores")
+    if name in _OWN:
+        raise ValueError(f"name={name!r} is a method or trainer of pmt; choose another")
+    if isinstance(optimizer, str):
+        options["optimizer"], optimizer = optimizer, None
+    kind = _kind_of(name, trainer, estimator, optimizer, preset)
+    made = Method(summary, source, kind, options, preset)
+    if kind.name == ZOTrainer.name:
+        preset_options(preset, **options)
+    else:
+        kind.trainer_class()(threads=1, **options)
+        KINDS[name] = kind
+        register_options(name, kind.options_class)
+    METHODS[name] = made
+    return made
+
+
+def _kind_of(
+    name: str,
+    trainer: type[Trainer] | None,
+    estimator: Estimator | None,
+    optimizer: Optimizer | None,
+    preset: str,
+) -> Kind:
+    """Return the kind of a user's method: one of its own unless it is options alone."""
+    if trainer is not None:
+        if estimator is not None or optimizer is not None or preset != "default":
+            raise ValueError(
+                f"trainer={trainer.__name__} goes without estimator, optimizer and preset: they "
+                "are pmt.ZOTrainer's"
+            )
+        if getattr(trainer, "name", None) != name:
+            raise ValueError(
+                f"trainer={trainer.__name__} must have the class attribute name = {name!r}, which "
+                "run folders hold"
+            )
+        return Kind(name, trainer)
+    if estimator is None and optimizer is None:
+        return KINDS[ZOTrainer.name]
+    return Kind(name, _extended_trainer(name, estimator, optimizer, preset))
+
+
+def _extended_trainer(
+    method: str, estimator: Estimator | None, optimizer: Optimizer | None, preset: str
+) -> type[Trainer]:
+    """Return a class of zeroth-order trainers that brings its estimator and optimizer."""
+
+    class ExtendedTrainer(ZOTrainer):
+        name = method
+
+        def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
+            base = options if options is not None else preset_options(preset)
+            super().__init__(
+                base.replace(**changes), threads=threads, estimator=estimator, optimizer=optimizer
+            )
+
+    return ExtendedTrainer
 
 
 def method(name: str) -> Method:
@@ -36,6 +157,8 @@ def method(name: str) -> Method:
     ValueError
         If there is none of that name.
     """
+    if name not in METHODS:
+        load_plugins()
     if name not in METHODS:
         raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
     return METHODS[name]
@@ -82,7 +205,7 @@ def options_of(name: str, **changes: Any) -> RunOptions:
     chosen = method(name)
     options = {**chosen.options, **changes}
     if chosen.kind.name == "zeroth_order":
-        return preset(chosen.preset, **options)
+        return preset_options(chosen.preset, **options)
     return chosen.kind.trainer_class()(threads=1, **options).options
 
 
@@ -92,10 +215,18 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
     Raises
     ------
     ValueError
-        If the run's ``config.toml`` is damaged or its trainer unknown.
+        If the run's ``config.toml`` is damaged, its trainer unknown, or it trains with an estimator
+        or optimizer of the user's own.
     ImportError
         If the trainer needs a package that is not installed.
     """
-    options, _ = folder.read_config()
-    kind = KINDS[folder.trainer()]
-    return kind.trainer_class()(options, threads=threads)
+    load_plugins()
+    config = folder.config()
+    made = KINDS[folder.trainer()].trainer_class()(config.options, threads=threads)
+    if dict(made.extensions) != dict(config.extensions):
+        own = ", ".join(f"{kind}={name}" for kind, name in config.extensions.items())
+        raise ValueError(
+            f"{folder.path}: the run trains with {own}, which no folder can hold; go on with the "
+            "call that began it, or register them as a method and train by its name"
+        )
+    return made

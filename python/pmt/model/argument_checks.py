@@ -33,8 +33,8 @@ def array_remedy(images: object) -> str:
     """Return what makes an array of images of a value, for an error; empty where nothing does."""
     if isinstance(images, np.ndarray):
         return (
-            "; scale pixels to 0..255 and convert them with .astype(numpy.uint8), other inputs with "
-            ".astype(numpy.float32)"
+            "; scale pixels to 0..255 and convert them with .astype(numpy.uint8), other inputs "
+            "with .astype(numpy.float32)"
         )
     if isinstance(images, Dataset):
         return "; give the data set's .images"

@@ -54,6 +54,8 @@ class RunConfig:
         Kind of trainer that the options are of.
     absent : tuple of str
         Options that its ``config.toml`` does not hold: another version of pmt wrote it.
+    extensions : dict
+        Names of the user's own estimator and optimizer, see :attr:`pmt.ZOTrainer.extensions`.
     """
 
     options: RunOptions
@@ -61,6 +63,7 @@ class RunConfig:
     contents: Mapping[str, int] = field(default_factory=dict)
     trainer: str = "zeroth_order"
     absent: tuple[str, ...] = ()
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plain = {
@@ -87,6 +90,7 @@ class RunConfig:
             "source": self.source,
             "contents": self.contents,
             "options": dataclasses.asdict(self.options),
+            **({"extensions": self.extensions} if self.extensions else {}),
         }
         for title, table in tables.items():
             lines.append(f"[{title}]")
@@ -110,7 +114,9 @@ class RunConfig:
         except (ValueError, TypeError) as error:
             raise _damaged(path, str(error)) from error
         absent = tuple(name for name in known if name not in tables["options"])
-        return cls(made, tables["source"], tables.get("contents", {}), trainer, absent)
+        extensions = {k: str(v) for k, v in tables.get("extensions", {}).items()}
+        contents = tables.get("contents", {})
+        return cls(made, tables["source"], contents, trainer, absent, extensions)
 
     def check_complete(self, path: Path, source: Iterable[str] = ()) -> None:
         """Raise ValueError if the file at ``path`` lacks an option, or an entry of ``source``."""
@@ -146,7 +152,7 @@ def contents_of(
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    shown = {}
+    shown = dict(config.extensions)
     for key, value in dataclasses.asdict(config.options).items():
         if key not in config.absent:
             shown[f"option {key}"] = repr(value)
@@ -165,8 +171,9 @@ def _options_class(trainer: str, path: Path) -> type[Any]:
     if trainer not in _OPTIONS:
         raise _damaged(
             path,
-            f"trainer {trainer!r} is unknown; it may need a newer version of pmt, or the class of "
-            "its options: read_config(options=...)",
+            f"trainer {trainer!r} is unknown; it may need a newer version of pmt, the module that "
+            "registers it as a method (--plugin MODULE), or the class of its options: "
+            "read_config(options=...)",
         )
     return _OPTIONS[trainer]()
 

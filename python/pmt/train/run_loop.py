@@ -151,7 +151,11 @@ class Run:
         if self.folder is None:
             return None
         config = RunConfig(
-            self.trainer.options, source, self.images.contents(self.model), self.trainer.name
+            self.trainer.options,
+            source,
+            self.images.contents(self.model),
+            self.trainer.name,
+            extensions=self.trainer.extensions,
         )
         if not self.folder.exists():
             self.folder.create(self.model, config)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pmt import _core
 from pmt._util.checks import checked_integer
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
+from pmt.train.engine import Engine
+from pmt.train.extended_stepper import ExtendedStepper
+from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.layer_settings import settings_in_force
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
-from pmt.train.stepper import CoreStepper
+from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.training_run import Trainer
 
 __all__ = ["Cost", "ZOTrainer"]
@@ -32,13 +37,21 @@ class ZOTrainer(Trainer):
     threads : int
         Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
         depend on it.
+    estimator : Estimator, optional
+        Gradients by a callable ``(engine, images, labels, step) -> {layer: gradient}`` of your own
+        instead of the built-in queries, see :class:`pmt.train.extensions.Estimator`.
+    optimizer : str or Optimizer, optional
+        The option of that name, or a callable ``(layer, gradient, learning_rate) -> update`` of
+        your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
+        as they were given.
     **changes
         Options that differ from the preset, see :class:`pmt.TrainingOptions`.
 
     Raises
     ------
     ValueError, TypeError
-        If an option is unknown or outside its range.
+        If an option is unknown or outside its range, or does not go with an estimator or optimizer
+        of your own.
 
     Examples
     --------
@@ -61,6 +74,8 @@ class ZOTrainer(Trainer):
         *,
         preset: str = "default",
         threads: int = 0,
+        estimator: Estimator | None = None,
+        optimizer: str | Optimizer | None = None,
         **changes: Any,
     ) -> None:
         if options is not None and not isinstance(options, TrainingOptions):
@@ -70,8 +85,15 @@ class ZOTrainer(Trainer):
                 "preset='paper'"
             )
         base = options if options is not None else _preset(preset)
+        if isinstance(optimizer, str):
+            changes["optimizer"] = optimizer
         super().__init__(base, threads=threads, **changes)
         warn_without_effect(self.options, changes, base)
+        self.estimator = estimator
+        self.optimizer = None if isinstance(optimizer, str) else optimizer
+        check_extensions(self.options, self.estimator, self.optimizer)
+        self.extensions = extension_names(self.estimator, self.optimizer)
+        self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
 
     def presets(self) -> dict[str, TrainingOptions]:
         """Return the options of every preset."""
@@ -92,9 +114,12 @@ class ZOTrainer(Trainer):
         Cost
             See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
             ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
-            that of uniform queries; a run records what it took.
+            that of uniform queries; a run records what it took. With an estimator or optimizer of
+            your own a step on blank images is taken, by copies of them and of the model.
         """
         check_model(model)
+        if self.extensions:
+            return self._measured_cost(model, samples or self.options.batch)
         layers = model.select_layers(self.options.layers)
         options = self.options.to_core()
         most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
@@ -108,9 +133,31 @@ class ZOTrainer(Trainer):
             step.macs + math.ceil(probes.macs / every),
         )
 
-    def stepper(self, model: Model, samples: int) -> CoreStepper:
+    def _measured_cost(self, model: Model, images: int) -> Cost:
+        key = (images, *(int(op["macs"]) for op in model.core.ops()))
+        if key not in self._costs:
+            engine, options = self._engine(model.copy()), self.options.replace(batch=images)
+            stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
+            blank = np.zeros((images, *model.input_shape), np.int8)
+            taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
+            self._costs[key] = Cost(taken["forwards"], taken["macs"])
+        return self._costs[key]
+
+    def _engine(self, model: Model) -> Engine:
+        options = self.options
+        return Engine(
+            model,
+            options.layers,
+            int8_logits=options.int8_logits,
+            seed=options.seed,
+            threads=self.threads,
+        )
+
+    def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)
+        if self.extensions:
+            return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)
         core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
         return CoreStepper(core, options, model, layers)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pmt._util.processes import thread_count
@@ -48,12 +50,15 @@ class Trainer(Parameters, ABC):
         The options.
     threads : int
         Threads of the evaluation, and of the training where it uses the core.
+    extensions : dict of str to str
+        Names of the user's own estimator and optimizer, as in ``config.toml``.
     """
 
     name: str
     options_class: type[Any]
     options: RunOptions
     threads: int
+    extensions: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
         base = options if options is not None else self.options_class()

@@ -130,9 +130,9 @@ def export_files(job: ExportJob) -> ExportReport:
 def _options(job: ExportJob, run: RunFolder | None) -> TrainingOptions:
     given = {**_BOARD_SIZES, **job.options}
     if run is not None and job.preset is None:
-        options = run.read_config()[0]
-        if isinstance(options, TrainingOptions):
-            return _warned(options.replace(**given), job, options)
+        config = run.config()
+        if isinstance(config.options, TrainingOptions) and not config.extensions:
+            return _warned(config.options.replace(**given), job, config.options)
     name = job.preset or "default"
     return _warned(preset(name, **given), job, preset(name))
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pmt._util import atomic_file, processes
+from pmt._util.native_files import firmware_folder
 from pmt.firmware.export.lock import APPLICATION, LOCK_NAME, read_lock
-from pmt.firmware.export.target import firmware_folder
 
 __all__ = ["check_folder", "is_export", "with_kept_application", "write_folder"]
 

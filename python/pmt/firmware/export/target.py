@@ -1,4 +1,4 @@
-"""A target, as a board's TOML file describes it; the folders that hold boards and C++ sources."""
+"""A target, as a board's TOML file describes it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pmt._util.did_you_mean import did_you_mean
+from pmt._util.native_files import firmware_folder
 from pmt._util.parsing import parse_toml
 
 __all__ = [
@@ -17,9 +18,7 @@ __all__ = [
     "Target",
     "Wiring",
     "check_word",
-    "core_folder",
     "find_target",
-    "firmware_folder",
     "parse_size",
     "read_target",
     "target_names",
@@ -28,7 +27,6 @@ __all__ = [
 
 # Armv7E-M and Armv8-M with the DSP extension; core/kernels/dsp.hpp asks the compiler the same.
 _DSP = {f"-mcpu=cortex-{core}" for core in ("m4", "m7", "m33")}
-_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -177,27 +175,6 @@ def find_target(target: str) -> Target:
     if not remedy.endswith("?"):
         remedy += ", or give the path of a TOML file that describes a board"
     raise ValueError(f"target={target!r} is unknown{remedy}")
-
-
-def core_folder() -> Path:
-    """Return the folder of the C++ core."""
-    return _find("core", "cpp/core", "train/trainer.hpp")
-
-
-def firmware_folder() -> Path:
-    """Return the folder of boards, common code and templates."""
-    return _find("firmware_export", "firmware_export", "boards")
-
-
-def _find(installed: str, in_tree: str, marker: str) -> Path:
-    candidates = (_PACKAGE / "_native" / installed, _PACKAGE.parents[1] / in_tree)
-    for folder in candidates:
-        if (folder / marker).exists():
-            return folder
-    raise FileNotFoundError(
-        f"the sources of the firmware are missing: neither {candidates[0]} nor {candidates[1]} "
-        f"has {marker}; install poor-mans-training again"
-    )
 
 
 def target_names(boards: Path) -> tuple[str, ...]:

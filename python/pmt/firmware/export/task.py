@@ -204,13 +204,13 @@ def _read_source(
     if not folder.exists():
         return load(folder.path if isinstance(source, RunFolder) else source), None, 0, False, None
     model, step = folder.load_checkpoint()
-    options = folder.read_config()[0]
-    if not isinstance(options, TrainingOptions):  # trained by other means; the target begins anew
-        return model, None, 0, False, None
+    config = folder.config()
+    if config.extensions or not isinstance(config.options, TrainingOptions):
+        return model, None, 0, False, None  # trained by other means; the target begins anew
     prepared, state = folder.is_prepared(model), folder.load_state(model).get("update")
     if folder.trained != folder.checkpoint:  # the best state: what the optimizer kept is not its
         model, state = Model(folder.trained.read_bytes()), None
-    return model, options, step, prepared, state
+    return model, config.options, step, prepared, state
 
 
 def _learning_rates(

@@ -203,8 +203,8 @@ def training_step(
     """Return a step on random images, which trains a copy of the model, and its cost."""
     copy = model.copy()
     trainer = ZOTrainer(options, threads=threads)
-    core = trainer.stepper(copy, options.batch).core
+    stepper = trainer.stepper(copy, options.batch)
     images = random_images(model, options.batch)
     labels = np.random.default_rng(1).integers(0, model.classes, options.batch)
-    step = functools.partial(core.step, images, labels, 0, options.learning_rate)
+    step = functools.partial(stepper.step, images, labels, 0, options.learning_rate)
     return step, trainer.cost(copy)

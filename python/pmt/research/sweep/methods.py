@@ -25,6 +25,7 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
     Methods with problems are left out. An entry of ``[options]`` goes to the methods that have such
     an option; one that no method has is a problem.
     """
+    methods.load_plugins()
     defaults = {table.name: _defaults(table, problems) for table in grid.methods}
     for name in grid.options:
         if not any(name in known for known in defaults.values() if known):

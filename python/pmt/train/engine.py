@@ -1,0 +1,319 @@
+"""The public engine: losses of many perturbations of a layer, for estimators of one's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.processes import thread_count
+from pmt.model import Model
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Runs a model with one layer perturbed in many ways at once, as fast as the trainer does.
+
+    What comes before the layer runs once for each image, the rest of the network once for each
+    query. The model's own weights are not touched, so that queries need no way back.
+
+    Parameters
+    ----------
+    model : Model
+        The model; its weights are the engine's.
+    layers : str, int or iterable of these
+        Layers that may be perturbed and changed, as of :meth:`pmt.Model.select_layers`.
+    int8_logits : bool
+        Take the losses of the int8 output, not of the last layer's accumulators.
+    seed : int
+        Seed of :meth:`random`; in a run that of its options.
+    threads : int
+        Threads to use; 0 takes all, but one in a worker of a process pool. No result depends on it.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    layers : list of str
+        Names of the layers, in the order of the network.
+    forwards, macs : int
+        Perturbed forwards, and multiply-accumulates of all passes, so far.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pmt
+    >>> model, data = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train")
+    >>> engine = pmt.Engine(model, layers="head")
+    >>> layer = engine.layers[0]
+    >>> signs = engine.random(layer, 0).choice([-1, 1], (20, *engine.weights(layer).shape))
+    >>> images, labels = data.images[:5], data.labels[:5]
+    >>> engine.losses(images, labels, layer, signs.astype(np.int8)).shape
+    (20, 5)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        layers: str | int | Iterable[str | int] = "all",
+        *,
+        int8_logits: bool = False,
+        seed: int = 1,
+        threads: int = 0,
+    ) -> None:
+        self.model = model
+        self.seed = seed
+        chosen = model.select_layers(layers)
+        self._ops = {layer.name: layer.index for layer in model.layers if layer.index in chosen}
+        self._nodes = {layer.name: layer.output_shape for layer in model.layers}
+        self._macs = [int(op["macs"]) for op in model.core.ops()]
+        self.layers = list(self._ops)
+        self.int8_logits = int8_logits
+        self.threads = thread_count(threads)
+        self.forwards = 0
+        self.macs = 0
+
+    def weights(self, layer: str) -> npt.NDArray[np.int8]:
+        """Return a copy of a layer's weights.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of ``layers``.
+
+        Returns
+        -------
+        ndarray of int8
+            Shape (out, height, width, in) of a convolution, (height, width, out) of a depthwise
+            one, (out, in) of a fully connected layer.
+
+        Raises
+        ------
+        ValueError
+            If the layer is none of the engine's.
+        """
+        return self.model.core.weights(self._op(layer))
+
+    def set_weights(self, layer: str, weights: npt.NDArray[np.int8]) -> None:
+        """Replace a layer's weights.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of ``layers``.
+        weights : ndarray of int8
+            As of :meth:`weights`.
+
+        Raises
+        ------
+        ValueError
+            If the layer is none of the engine's, or the shape is another.
+        TypeError
+            If the dtype is not int8.
+        """
+        op = self._op(layer)
+        shape = self.model.core.weights(op).shape
+        new = _array("weights", weights, np.int8, layer, [shape])
+        self.model.core.set_parameters(op, new, self.model.core.bias(op))
+
+    def bias(self, layer: str) -> npt.NDArray[np.int32]:
+        """Return a copy of a layer's biases, shape (channels,); errors as of :meth:`weights`."""
+        return self.model.core.bias(self._op(layer))
+
+    def set_bias(self, layer: str, bias: npt.NDArray[np.int32]) -> None:
+        """Replace a layer's biases; errors as of :meth:`set_weights`."""
+        op = self._op(layer)
+        new = _array("bias", bias, np.int32, layer, [self.model.core.bias(op).shape])
+        self.model.core.set_parameters(op, self.model.core.weights(op), new)
+
+    def random(self, layer: str, step: int) -> np.random.Generator:
+        """Return the random numbers of a layer in a step, a function of the two and the seed.
+
+        An estimator that draws from it resumes bit for bit without a state of its own.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of ``layers``.
+        step : int
+            Number of the step, 0 or more.
+
+        Returns
+        -------
+        numpy.random.Generator
+            Made anew by every call.
+
+        Raises
+        ------
+        ValueError
+            If the layer is none of the engine's.
+        """
+        return np.random.default_rng([self.seed, self._op(layer), step])
+
+    def losses(
+        self,
+        images: npt.NDArray[Any],
+        labels: npt.NDArray[Any],
+        layer: str | None = None,
+        weights: npt.NDArray[np.int8] | None = None,
+        *,
+        bias: npt.NDArray[np.int32] | None = None,
+        nodes: npt.NDArray[np.int8] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """Return the losses of images, for each perturbation of a layer.
+
+        Parameters
+        ----------
+        images : ndarray of uint8 or int8, shape (samples, height, width, channels)
+            Pixels, or the model's input as of :meth:`pmt.Model.prepare`.
+        labels : ndarray of int, shape (samples,)
+            Classes.
+        layer : str, optional
+            Name of the layer that is perturbed; without it the model runs as it is.
+        weights : ndarray of int8, shape (queries, *weights) or (queries, samples, *weights)
+            Added to the layer's weights, the sum clipped to -127..127: the same for all images, or
+            for each its own.
+        bias : ndarray of int32, shape (queries, channels) or (queries, samples, channels)
+            Added to its biases, alone or together with ``weights``.
+        nodes : ndarray of int8, shape (queries, samples, channels) or (queries, samples, *output)
+            Added to its output, clipped as the layer clips it: one value for a channel's whole
+            plane, or one for each node. ``samples`` may be 1: the same for all images.
+
+        Returns
+        -------
+        ndarray of float64, shape (queries, samples); (samples,) without a layer
+            Softmax cross-entropy in nats, multiples of 2^-20.
+
+        Raises
+        ------
+        ValueError
+            If the layer is none of the engine's, a shape does not fit, or a label is no class.
+        TypeError
+            If a dtype is another.
+        """
+        logits = self.logits(images, layer, weights, bias=bias, nodes=nodes)
+        given = np.asarray(labels)
+        if given.shape != (len(images),) or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"labels must be integers of shape ({len(images)},), one for each image; got "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        repeated = np.broadcast_to(given.astype(np.int64), logits.shape[:-1])
+        losses, _ = _core.cross_entropy(
+            logits.reshape(-1, self.model.classes), np.ascontiguousarray(repeated.reshape(-1))
+        )
+        return losses.reshape(logits.shape[:-1]) / float(_core.LOSS_ONE)
+
+    def logits(
+        self,
+        images: npt.NDArray[Any],
+        layer: str | None = None,
+        weights: npt.NDArray[np.int8] | None = None,
+        *,
+        bias: npt.NDArray[np.int32] | None = None,
+        nodes: npt.NDArray[np.int8] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Return the logits of images, for each perturbation: for a score of one's own.
+
+        Parameters and errors as of :meth:`losses`.
+
+        Returns
+        -------
+        ndarray of float32, shape (queries, samples, classes); (samples, classes) without a layer
+            Logits.
+        """
+        prepared = images if images.dtype == np.int8 else self.model.prepare(images)
+        core, samples = self.model.core, len(images)
+        if layer is None:
+            if not (weights is None and bias is None and nodes is None):
+                raise ValueError("layer is missing: name the layer that is perturbed")
+            self.macs += samples * sum(self._macs)
+            return core.logits(prepared, self.threads, self.int8_logits)
+        if (weights is None and bias is None) == (nodes is None):
+            raise ValueError(
+                f"layer={layer!r}: give weights or bias (or both), or nodes alone, as perturbations"
+            )
+        op = self._op(layer)
+        shapes = core.weights(op).shape, core.bias(op).shape
+        logits = _core.perturbed_logits(
+            core,
+            np.ascontiguousarray(prepared),
+            op,
+            _queries("weights", weights, np.int8, layer, shapes[0], samples),
+            _queries("bias", bias, np.int32, layer, shapes[1], samples),
+            self._node_queries(nodes, layer, samples),
+            self.threads,
+            self.int8_logits,
+        )
+        self.forwards += len(logits) * samples
+        self.macs += samples * (sum(self._macs[:op]) + len(logits) * sum(self._macs[op:]))
+        return logits
+
+    def __repr__(self) -> str:
+        return (
+            f"<pmt.Engine {self.model.name}: {', '.join(self.layers)}; "
+            f"{self.forwards:,} perturbed forwards>"
+        )
+
+    def _op(self, layer: str) -> int:
+        if layer not in self._ops:
+            raise ValueError(
+                f"layer={layer!r} is none of the engine's layers: {', '.join(self.layers)}"
+            )
+        return self._ops[layer]
+
+    def _node_queries(
+        self, nodes: npt.NDArray[np.int8] | None, layer: str, samples: int
+    ) -> npt.NDArray[np.int8] | None:
+        if nodes is None:
+            return None
+        output = self._nodes[layer]
+        allowed = [
+            (len(nodes), count, *shape) for count in (samples, 1) for shape in (output[2:], output)
+        ]
+        checked = _array("nodes", nodes, np.int8, layer, allowed)
+        return checked.reshape(*checked.shape[:2], math.prod(checked.shape[2:]))
+
+
+def _queries(
+    name: str,
+    values: npt.NDArray[Any] | None,
+    dtype: Any,
+    layer: str,
+    shape: tuple[int, ...],
+    samples: int,
+) -> npt.NDArray[Any] | None:
+    """Return values of queries as (queries, samples or 1, elements)."""
+    if values is None:
+        return None
+    count = len(values)
+    checked = _array(name, values, dtype, layer, [(count, *shape), (count, samples, *shape)])
+    rows = 1 if checked.ndim == len(shape) + 1 else samples
+    return checked.reshape(count, rows, math.prod(shape))
+
+
+def _array(
+    name: str, values: npt.NDArray[Any], dtype: Any, layer: str, shapes: list[tuple[int, ...]]
+) -> npt.NDArray[Any]:
+    """Return a contiguous array, or raise an error that says what it must be."""
+    wanted = np.dtype(dtype)
+    if not isinstance(values, np.ndarray) or values.dtype != wanted:
+        got = getattr(values, "dtype", type(values).__name__)
+        raise TypeError(
+            f"{name} of layer {layer!r} must be a NumPy array of {wanted}; got {got}; convert it "
+            f"by numpy.asarray({name}, numpy.{wanted})"
+        )
+    if values.shape not in shapes:
+        allowed = " or ".join(map(str, dict.fromkeys(shapes)))
+        raise ValueError(f"{name} of layer {layer!r} must have shape {allowed}; got {values.shape}")
+    return np.ascontiguousarray(values)

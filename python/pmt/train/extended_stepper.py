@@ -1,0 +1,249 @@
+"""Steps with an estimator or an optimizer of the user's own, on pmt's engine."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.train.costs.work import zeroth_order_work
+from pmt.train.engine import Engine
+from pmt.train.extensions import BIAS, Estimator, Optimizer, state_of
+from pmt.train.options import TrainingOptions
+from pmt.train.stepper import Stepper, batch_figures
+
+__all__ = ["ExtendedStepper"]
+
+_Gradients = dict[str, npt.NDArray[np.float64]]
+_INT32 = np.iinfo(np.int32)
+_LARGEST_WEIGHT = 127
+# Sums of a gradient for the built-in update: so many in one of it, at most so large.
+_SETS = 1 << 20
+_LARGEST_SUM = 2.0**62
+
+
+class ExtendedStepper(Stepper):
+    """Asks for gradients, then for updates; either may be pmt's own.
+
+    Estimator and optimizer are copied: each run begins with them as they were given.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: TrainingOptions,
+        estimator: Estimator | None,
+        optimizer: Optimizer | None,
+    ) -> None:
+        self.engine = engine
+        self.options = options
+        self.estimator: Any = copy.deepcopy(estimator)
+        if estimator is None:
+            self.estimator = _CoreEstimator(engine, options)
+        self.optimizer: Any = copy.deepcopy(optimizer)
+        self._update = _CoreUpdate(engine, options)
+        self._state = self._kept()
+
+    def step(
+        self,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+        learning_rate: float,
+    ) -> dict[str, Any]:
+        """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
+        forwards, macs = self.engine.forwards, self.engine.macs
+        losses, correct = _core.cross_entropy(self.engine.logits(images), labels)
+        gradients = self._gradients(images, labels, step)
+        layers = [n for n in self.engine.layers if n in gradients or n + BIAS in gradients]
+        new = {layer: self._new(layer, gradients, step, learning_rate) for layer in layers}
+        state = self._kept()
+        self.steps_taken += 1
+        changed = 0
+        for layer, (weights, bias) in new.items():
+            changed += int((weights != self.engine.weights(layer)).sum())
+            self.engine.set_weights(layer, weights)
+            self.engine.set_bias(layer, bias)
+        self._state = state
+        return {
+            **batch_figures(losses, correct),
+            "changed": changed,
+            "forwards": self.engine.forwards - forwards,
+            "macs": self.engine.macs - macs,
+        }
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what estimator and optimizer kept behind the last whole step."""
+        return self._state
+
+    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Restore a state of :meth:`state`."""
+        for name, one in (("estimator", self.estimator), ("optimizer", self.optimizer)):
+            prefix = f"{name}."
+            own = {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
+            if hasattr(one, "load_state"):
+                one.load_state(own)
+            elif own:
+                raise ValueError(f"state of the {name} ({', '.join(own)}), which takes none")
+        self._state = self._kept()
+
+    def _kept(self) -> dict[str, npt.NDArray[Any]]:
+        return {**state_of("estimator", self.estimator), **state_of("optimizer", self.optimizer)}
+
+    def _gradients(
+        self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int
+    ) -> _Gradients:
+        """Ask the estimator, and take back whatever weights it has set."""
+        engine = self.engine
+        before = {layer: (engine.weights(layer), engine.bias(layer)) for layer in engine.layers}
+        try:
+            found = self.estimator(engine, images, labels, step)
+        finally:
+            for layer, (weights, bias) in before.items():
+                if not np.array_equal(engine.weights(layer), weights):
+                    engine.set_weights(layer, weights)
+                if not np.array_equal(engine.bias(layer), bias):
+                    engine.set_bias(layer, bias)
+        shapes = {layer: weights.shape for layer, (weights, _) in before.items()}
+        shapes |= {layer + BIAS: bias.shape for layer, (_, bias) in before.items()}
+        return {name: _checked_gradient(name, one, shapes) for name, one in found.items()}
+
+    def _new(
+        self, layer: str, gradients: _Gradients, step: int, learning_rate: float
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        """Return a layer's weights and biases behind the step."""
+        weights, bias = self.engine.weights(layer), self.engine.bias(layer)
+        by_weights, by_bias = gradients.get(layer), gradients.get(layer + BIAS)
+        if self.optimizer is None:
+            return self._update(layer, by_weights, by_bias, step, learning_rate)
+        if by_weights is not None:
+            update = _checked_update(
+                layer, self.optimizer(layer, by_weights, learning_rate), weights
+            )
+            moved = np.clip(weights + update, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+            weights = moved.astype(np.int8)
+        if by_bias is not None:
+            name = layer + BIAS
+            update = _checked_update(name, self.optimizer(name, by_bias, learning_rate), bias)
+            bias = np.clip(bias + update, _INT32.min, _INT32.max).astype(np.int32)
+        return weights, bias
+
+
+def _checked_gradient(
+    name: str, gradient: npt.ArrayLike, shapes: Mapping[str, tuple[int, ...]]
+) -> npt.NDArray[np.float64]:
+    if name not in shapes:
+        raise ValueError(
+            f"the estimator returned a gradient of {name!r}, which is none of engine.layers "
+            f"({', '.join(n for n in shapes if not n.endswith(BIAS))}) nor their biases "
+            f"(NAME{BIAS})"
+        )
+    values = np.asarray(gradient, np.float64)
+    if values.shape != shapes[name]:
+        raise ValueError(
+            f"the estimator's gradient of {name!r} must have shape {shapes[name]}; got "
+            f"{values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"the estimator's gradient of {name!r} holds NaN or infinity")
+    return values
+
+
+def _checked_update(
+    name: str, update: npt.ArrayLike, parameters: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    values = np.asarray(update)
+    if values.shape != parameters.shape or values.dtype.kind not in "iu":
+        raise ValueError(
+            f"the optimizer's update of {name!r} must be integers of shape {parameters.shape}; got "
+            f"{values.dtype} of shape {values.shape}; round it, and convert by .astype(int)"
+        )
+    return values.astype(np.int64)
+
+
+class _CoreEstimator:
+    """The core's gradients, of the options' estimators; each layer is queried by itself."""
+
+    def __init__(self, engine: Engine, options: TrainingOptions) -> None:
+        self.options = options
+        core, model = options.to_core(), engine.model
+        ops = {layer: model.select_layers(layer)[0] for layer in engine.layers}
+        self.trainers = {
+            layer: _core.Trainer(model.core, core, [op], options.batch, engine.threads)
+            for layer, op in ops.items()
+        }
+        work = [zeroth_order_work(model.core, core, [op]) for op in ops.values()]
+        self.forwards = sum(one.forwards for one in work)
+        self.macs = sum(one.macs for one in work)
+
+    def __call__(
+        self,
+        engine: Engine,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        gradients = {}
+        for layer, trainer in self.trainers.items():
+            weights, bias = trainer.estimate(images, labels, step, 0)
+            if self.options.train_weights:
+                gradients[layer] = weights.reshape(engine.weights(layer).shape)
+            if self.options.train_bias:
+                gradients[layer + BIAS] = bias
+        engine.forwards += len(images) * self.forwards
+        engine.macs += len(images) * self.macs
+        return gradients
+
+
+class _CoreUpdate:
+    """The core's update of a gradient that it has not estimated.
+
+    It takes sums of whole numbers: those of a one-sided query by one step in each of many sets.
+    """
+
+    def __init__(self, engine: Engine, options: TrainingOptions) -> None:
+        self.engine = engine
+        self.model = engine.model
+        plain = options.replace(
+            rule="weight",
+            queries=1,
+            baseline="clean",
+            directions="rademacher",
+            pairs="one_sided",
+            hadamard_index="per_sample",
+            sparsity=0.0,
+            mu_weight=1,
+            mu_per_channel=False,
+        )
+        self.options = plain.to_core()
+
+    def __call__(
+        self,
+        layer: str,
+        by_weights: npt.NDArray[np.float64] | None,
+        by_bias: npt.NDArray[np.float64] | None,
+        step: int,
+        learning_rate: float,
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        op = self.model.select_layers(layer)[0]
+        weights, bias = self.engine.weights(layer), self.engine.bias(layer)
+        moves = _core.bias_steps(self.model.core, op, 1)
+        sums = (_sums(by_weights, weights), _sums(by_bias, bias, moves), 1, _SETS)
+        return _core.updated(
+            self.model.core, self.options, op, step, learning_rate, sums, weights, bias
+        )
+
+
+def _sums(
+    gradient: npt.NDArray[np.float64] | None,
+    parameters: npt.NDArray[Any],
+    moves: npt.NDArray[np.int32] | int = 1,
+) -> npt.NDArray[np.int64]:
+    if gradient is None:
+        return np.zeros(parameters.size, np.int64)
+    scaled = np.rint(gradient * (float(_core.LOSS_ONE) * _SETS) * moves)
+    return np.clip(scaled, -_LARGEST_SUM, _LARGEST_SUM).astype(np.int64).reshape(-1)

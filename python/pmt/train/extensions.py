@@ -1,0 +1,152 @@
+"""Estimators and optimizers of one's own: what they are called with, and how a run knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt.train.engine import Engine
+from pmt.train.options import TrainingOptions
+
+__all__ = ["BIAS", "Estimator", "Optimizer", "check_extensions", "extension_names", "state_of"]
+
+# Behind a layer's name: its biases. The name alone stands for its weights.
+BIAS = ".bias"
+
+
+class Estimator(Protocol):
+    """Estimates gradients by an engine's losses.
+
+    Where it keeps anything from step to step, ``state()`` returns it as a dict of arrays, and
+    ``load_state(state)`` takes it back: both are in the checkpoints, so that a run resumes bit for
+    bit. What is random should be a function of ``step`` and a seed of its own.
+    """
+
+    def __call__(
+        self,
+        engine: Engine,
+        images: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        step: int,
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the gradient of the mean loss by the stored integers.
+
+        Parameters
+        ----------
+        engine : Engine
+            Holds the weights from before the step. Whatever the estimator sets is taken back.
+        images : ndarray of int8, shape (batch, height, width, channels)
+            The model's input.
+        labels : ndarray of int64, shape (batch,)
+            Classes.
+        step : int
+            Number of the step, from 0.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By the layer's name (of ``engine.layers``) the gradient of its weights, shaped as
+            ``engine.weights(layer)``; by the name and ``.bias`` that of its biases. What is left
+            out is not trained in this step.
+        """
+
+
+class Optimizer(Protocol):
+    """Turns gradients into integer steps; ``state()`` and ``load_state()`` as an estimator's."""
+
+    def __call__(
+        self, layer: str, gradient: npt.NDArray[np.float64], learning_rate: float
+    ) -> npt.NDArray[Any]:
+        """Return what is added to the stored integers.
+
+        Parameters
+        ----------
+        layer : str
+            A layer's name for its weights, with ``.bias`` for its biases.
+        gradient : ndarray of float64
+            Gradient of the mean loss by them.
+        learning_rate : float
+            The schedule's rate of this step.
+
+        Returns
+        -------
+        ndarray of int, same shape
+            The sum is clipped to -127..127 for weights, to int32 for biases.
+        """
+
+
+def extension_names(estimator: Estimator | None, optimizer: Optimizer | None) -> dict[str, str]:
+    """Return the names of what is the user's own, of its class or function."""
+    given = {"estimator": estimator, "optimizer": optimizer}
+    return {kind: _name(one) for kind, one in given.items() if one is not None}
+
+
+def _name(extension: object) -> str:
+    named = extension if hasattr(extension, "__qualname__") else type(extension)
+    return str(named.__qualname__)
+
+
+def check_extensions(
+    options: TrainingOptions, estimator: Estimator | None, optimizer: Optimizer | None
+) -> None:
+    """Raise an error where an estimator or optimizer is none, or an option needs pmt's own."""
+    for name, one in (("estimator", estimator), ("optimizer", optimizer)):
+        if one is not None:
+            _check_one(name, one)
+    own = "estimator" if estimator is not None else "optimizer" if optimizer is not None else ""
+    wanted: dict[str, tuple[Any, str]] = {}
+    if own:
+        wanted = {
+            "mu": ("fixed", "measures the built-in estimators"),
+            "allocation": ("uniform", "measures the built-in estimators"),
+            "optimizer": ("sgd", "is the built-in update's"),
+        }
+    if estimator is not None:
+        wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")
+    elif optimizer is not None:
+        wanted["scope"] = ("layer_wise", "perturbs all layers in one query")
+    for name, (value, why) in wanted.items():
+        if getattr(options, name) != value:
+            raise ValueError(
+                f"{name}={getattr(options, name)!r} {why}; with an {own} of your own use "
+                f"{name}={value!r}"
+            )
+    if own and options.rule == "measured":
+        raise ValueError(
+            "rule='measured' measures the built-in estimators; with an "
+            f"{own} of your own use rule='pooled'"
+        )
+
+
+def _check_one(name: str, extension: object) -> None:
+    if isinstance(extension, type):
+        raise TypeError(
+            f"{name}={_name(extension)} is a class; give an object: {_name(extension)}(...)"
+        )
+    if not callable(extension):
+        raise TypeError(
+            f"{name}={extension!r} must be callable: a function, or an object with __call__"
+        )
+    if hasattr(extension, "state") != hasattr(extension, "load_state"):
+        there, missing = ("state", "load_state")[:: 1 if hasattr(extension, "state") else -1]
+        raise TypeError(
+            f"{name}={_name(extension)} has {there}() without {missing}(); a run needs both to "
+            "resume, or neither"
+        )
+
+
+def state_of(name: str, extension: object) -> dict[str, npt.NDArray[Any]]:
+    """Return copies of what an extension keeps, by ``name.key``."""
+    if not hasattr(extension, "state"):
+        return {}
+    kept = {f"{name}.{key}": np.array(value) for key, value in extension.state().items()}
+    for key, array in kept.items():
+        if array.dtype.hasobject:
+            raise TypeError(
+                f"{key} of {_name(extension)}.state() must be an array of numbers or text; got "
+                "an array of objects"
+            )
+    return kept

@@ -1,0 +1,322 @@
+"""Estimators and optimizers of a user's own: what they get and give, and runs that resume."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network
+from toy_trainer import Stop, data, stop_at
+
+import pmt
+from pmt.methods import resume_run
+from pmt.train.run_folder import RunFolder
+
+SHORT = {"batch": 4, "epochs": 3, "queries": 4, "preparation": "none", "layers": "B1,head"}
+
+
+class Signs:
+    """One-sided queries of shared random signs, from a count of its own."""
+
+    def __init__(self, queries: int = 6) -> None:
+        self.queries = queries
+        self.count = 0
+
+    def __call__(self, engine, images, labels, step):
+        gradients = {}
+        for layer in engine.layers:
+            rng = np.random.default_rng([self.count, self.queries])
+            self.count += 1
+            shape = (self.queries, *engine.weights(layer).shape)
+            signs = rng.choice(np.array([-2, 2], np.int8), shape)
+            losses = engine.losses(images, labels, layer, signs).mean(axis=1)
+            gradients[layer] = np.tensordot(losses - losses.mean(), signs, 1) / self.queries
+        return gradients
+
+    def state(self):
+        return {"count": self.count}
+
+    def load_state(self, state):
+        self.count = int(state["count"])
+
+
+class Momentum:
+    """Steps of at most two, of a decaying sum."""
+
+    def __init__(self) -> None:
+        self.sums = {}
+
+    def __call__(self, layer, gradient, learning_rate):
+        self.sums[layer] = 0.9 * self.sums.get(layer, 0.0) + gradient
+        scale = np.abs(self.sums[layer]).max() + 1e-30
+        return -np.rint(2 * learning_rate / 0.1 * self.sums[layer] / scale).astype(int)
+
+    def state(self):
+        return self.sums
+
+    def load_state(self, state):
+        self.sums = dict(state)
+
+
+def frozen(engine, images, labels, step):
+    return {}
+
+
+OWN = [
+    {"estimator": Signs()},
+    {"optimizer": Momentum()},
+    {"estimator": Signs(), "optimizer": Momentum()},
+]
+
+
+def trainer(**changes):
+    return pmt.ZOTrainer(threads=1, **{**SHORT, **changes})
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_an_interrupted_run_resumes_with_the_bytes_of_a_whole_one(tmp_path, own):
+    whole = residual_network()
+    result = trainer(**own).fit(whole, data(), valid=data(8, 5), progress=False)
+    assert sum(epoch["changed"] for epoch in result.epochs) > 50
+    for step in (2, 5):
+        model, out = residual_network(), tmp_path / str(step)
+        with pytest.raises(Stop):
+            trainer(**own).fit(model, data(), valid=data(8, 5), out=out, progress=stop_at(step))
+        resumed = trainer(**own).fit(
+            residual_network(), data(), valid=data(8, 5), out=out, progress=False
+        )
+        assert resumed.model.image() == whole.image()
+        drop = [{k: v for k, v in e.items() if k != "seconds"} for e in resumed.epochs]
+        assert drop == [{k: v for k, v in e.items() if k != "seconds"} for e in result.epochs]
+
+
+def test_every_run_begins_with_the_objects_as_they_were_given():
+    own = trainer(estimator=Signs(), optimizer=Momentum())
+    images = []
+    for _ in range(2):
+        model = residual_network()
+        own.fit(model, data(), progress=False)
+        images.append(model.image())
+    assert images[0] == images[1]
+    assert own.estimator.count == 0
+
+
+def test_the_optimizer_gets_the_cores_gradients():
+    seen = {}
+
+    def spy(layer, gradient, learning_rate):
+        seen[layer] = gradient
+        return np.zeros(gradient.shape, int)
+
+    model, given = residual_network(), data()
+    options = trainer(rule="weight").options
+    stepper = trainer(rule="weight", optimizer=spy).stepper(model, len(given))
+    images, classes = model.prepare(given.images[:4]), given.labels[:4]
+    result = stepper.step(images, classes, 3, 0.1)
+    layers = model.select_layers("B1,head")
+    core = pmt._core.Trainer(model.core, options.to_core(), layers, 4, 1)
+    names = {layer.index: layer.name for layer in model.layers}
+    for index, op in enumerate(layers):
+        weights, bias = core.estimate(images, classes, 3, index)
+        np.testing.assert_array_equal(seen[names[op]].reshape(-1), weights)
+        np.testing.assert_array_equal(seen[names[op] + ".bias"], bias)
+    assert result["changed"] == 0
+    assert result["forwards"] == 4 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"rounding": "nearest", "learning_rate": 2.0},
+        {"step": "gradient", "learning_rate": 1e-3},
+        {"step": "gradient", "learning_rate": 30.0, "quantisation_aware_scaling": False},
+        {"train_bias": False},
+    ],
+)
+def test_the_cores_own_gradient_takes_the_cores_own_step(changes):
+    changes = {"rule": "weight", "layers": "B1,B2", "bias_rate": 3.0, **changes}
+    first, second, given = residual_network(), residual_network(), data()
+    images, classes = first.prepare(given.images[:4]), given.labels[:4]
+
+    def estimator(engine, images, labels, step):
+        gradients = {}
+        options = trainer(**changes).options
+        layers = engine.model.select_layers(options.layers)
+        core = pmt._core.Trainer(engine.model.core, options.to_core(), layers, 4, 1)
+        for index, name in enumerate(engine.layers):
+            weights, bias = core.estimate(images, labels, step, index)
+            gradients[name] = weights.reshape(engine.weights(name).shape)
+            gradients[name + ".bias"] = bias
+        return gradients
+
+    rate = trainer(**changes).options.learning_rate
+    wanted = trainer(**changes).stepper(first, 13).step(images, classes, 0, rate)
+    own = trainer(estimator=estimator, **changes).stepper(second, 13)
+    found = own.step(images, classes, 0, rate)
+    assert found["changed"] > 0
+    assert {k: found[k] for k in ("loss", "loss_sum", "correct")} == {
+        k: wanted[k] for k in ("loss", "loss_sum", "correct")
+    }
+    for layer in first.layers:
+        a, b = (m.core.weights(layer.index).astype(int) for m in (first, second))
+        assert np.abs(a - b).max() <= 1
+        assert (a != b).mean() < 0.01  # a gradient as float32 is not the sum that made it
+        a, b = (m.core.bias(layer.index).astype(int) for m in (first, second))
+        assert np.abs(a - b).max() <= 1 + 1e-5 * np.abs(a).max()
+
+
+def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
+    def estimator(engine, images, labels, step):
+        layer = engine.layers[0]
+        engine.set_weights(layer, np.zeros_like(engine.weights(layer)))
+        engine.set_bias(layer, np.zeros_like(engine.bias(layer)))
+        engine.losses(images, labels)
+        return {}
+
+    model, given = residual_network(), data()
+    before = model.image()
+    own = trainer(estimator=estimator)
+    result = own.fit(model, given, progress=False)
+    assert model.image() == before
+    assert result.epochs[-1]["forwards"] == 0
+    assert result.epochs[-1]["macs"] == 9 * 2 * 4 * model.macs
+    assert own.cost(model) == pmt.Cost(forwards=0, macs=2 * 4 * model.macs)
+    assert own.cost(model, samples=3) == pmt.Cost(forwards=0, macs=2 * 3 * model.macs)
+
+    def failing(engine, images, labels, step):
+        estimator(engine, images, labels, step)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer(estimator=failing).fit(model, given, progress=False)
+    assert model.image() == before
+
+
+def test_a_budget_of_work_ends_behind_the_last_whole_step():
+    model = residual_network()
+    own = trainer(estimator=Signs(), epochs=1)
+    step = own.cost(model)
+    assert step.forwards == 4 * 6 * 3
+    budget = own.fit(model, data(), progress=False).epochs[-1]["macs"] // 3 * 2 + 1
+    limited = trainer(estimator=Signs(), macs=budget)
+    last = limited.fit(residual_network(), data(), progress=False).epochs[-1]
+    assert (last["step"], last["macs"]) == (1, 2 * step.macs)
+
+
+def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
+    own = trainer(estimator=Signs(), optimizer=Momentum())
+    with pytest.raises(Stop):
+        own.fit(
+            residual_network(), data(), out=tmp_path / "run", progress=stop_at(2),
+            source={"data": "x"},
+        )  # fmt: skip
+    text = (tmp_path / "run" / "config.toml").read_text()
+    assert '[extensions]\nestimator = "Signs"\noptimizer = "Momentum"\n' in text
+    assert RunFolder(tmp_path / "run").config().extensions == own.extensions
+    with pytest.raises(ValueError, match="run with other options or data") as caught:
+        trainer(optimizer=Momentum()).fit(
+            residual_network(), data(), out=tmp_path / "run", source={"data": "x"}
+        )
+    assert str(caught.value).endswith("what it began with: estimator: there Signs, here none")
+    with pytest.raises(ValueError, match="trains with") as caught:
+        resume_run(tmp_path / "run")
+    assert str(caught.value) == (
+        f"{tmp_path / 'run'}: the run trains with estimator=Signs, optimizer=Momentum, which no "
+        "folder can hold; go on with the call that began it, or register them as a method and "
+        "train by its name"
+    )
+
+
+def test_a_plain_run_names_no_extension(tmp_path):
+    trainer(optimizer="momentum").fit(residual_network(), data(), out=tmp_path / "run")
+    text = (tmp_path / "run" / "config.toml").read_text()
+    assert "extensions" not in text
+    assert 'optimizer = "momentum"' in text
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "own"),
+    [
+        (TypeError, "estimator=Signs is a class; give an object: Signs(...)", {"estimator": Signs}),
+        (
+            TypeError,
+            "optimizer=3 must be callable: a function, or an object with __call__",
+            {"optimizer": 3},
+        ),
+        (
+            ValueError,
+            "scope='model_wise' perturbs all layers in one query; with an optimizer of your own "
+            "use scope='layer_wise'",
+            {"optimizer": Momentum(), "scope": "model_wise", "rule": "weight"},
+        ),
+        (
+            ValueError,
+            "rule='measured' measures the built-in estimators; with an estimator of your own use "
+            "rule='pooled'",
+            {"estimator": Signs(), "rule": "measured"},
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(error, text, own):
+    with pytest.raises(error) as caught:
+        trainer(**own)
+    assert str(caught.value) == text
+
+
+def test_a_state_without_its_way_back_is_refused():
+    class Half:
+        def __call__(self, layer, gradient, learning_rate): ...
+        def state(self): ...
+
+    with pytest.raises(TypeError) as caught:
+        trainer(optimizer=Half())
+    assert str(caught.value).endswith(
+        "Half has state() without load_state(); a run needs both to resume, or neither"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gradients", "text"),
+    [
+        (
+            {"down": 0},
+            "the estimator returned a gradient of 'down', which is none of engine.layers (stem, "
+            "expand, head) nor their biases (NAME.bias)",
+        ),
+        (
+            {"head": np.zeros((8, 4))},
+            "the estimator's gradient of 'head' must have shape (4, 8); got (8, 4)",
+        ),
+        (
+            {"head.bias": np.array([0, 1, np.nan, 2])},
+            "the estimator's gradient of 'head.bias' holds NaN or infinity",
+        ),
+    ],
+)
+def test_a_wrong_gradient_is_refused(gradients, text):
+    with pytest.raises(ValueError, match="gradient") as caught:
+        trainer(estimator=lambda *_: gradients).fit(residual_network(), data(), progress=False)
+    assert str(caught.value) == text
+
+
+def test_a_wrong_update_is_refused():
+    def optimizer(layer, gradient, learning_rate):
+        return gradient
+
+    with pytest.raises(ValueError, match="update") as caught:
+        trainer(optimizer=optimizer).fit(residual_network(), data(), progress=False)
+    assert str(caught.value) == (
+        "the optimizer's update of 'stem' must be integers of shape (8, 3, 3, 3); got float64 of "
+        "shape (8, 3, 3, 3); round it, and convert by .astype(int)"
+    )
+
+
+def test_own_gradients_lower_the_loss():
+    model = residual_network()
+    images, classes = pixels(model, 32), labels(model, 32)
+    given = pmt.datasets.Dataset(images, classes, tuple("abcd"), "random")
+    start = model.evaluate(given).loss
+    trainer(estimator=Signs(30), layers="head", batch=32, epochs=20, learning_rate=1.0).fit(
+        model, given, progress=False
+    )
+    assert model.evaluate(given).loss < start - 0.03
