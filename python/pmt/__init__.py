@@ -7,6 +7,7 @@ from pmt.baselines import backprop
 from pmt.model import Confusion, Evaluation, ImageScores, Model
 from pmt.model.loading import load
 from pmt.protocol.comparison import Comparison, compare
+from pmt.train import callbacks
 from pmt.train.engine import Engine
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.result import RunResult
@@ -28,6 +29,7 @@ __all__ = [
     "ZOTrainer",
     "__version__",
     "backprop",
+    "callbacks",
     "compare",
     "corruptions",
     "datasets",

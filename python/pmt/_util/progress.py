@@ -21,8 +21,15 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def in_notebook() -> bool:
+    """Whether the code runs in the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 class ProgressLine:
-    """A line that is redrawn on a terminal, and left out elsewhere.
+    """A line that is redrawn on a terminal or in a notebook, and left out elsewhere.
 
     Parameters
     ----------
@@ -43,7 +50,11 @@ class ProgressLine:
         self.unit = unit
         self.first = done
         wanted = stream if stream is not None else sys.stderr
-        self.terminal = wanted if wanted is not None and wanted.isatty() else None
+        shows = wanted is not None and (wanted.isatty() or in_notebook())
+        self.terminal = wanted if shows else None
+        # A notebook shows no escape sequences; spaces cover what was longer.
+        self.erase = "\r" if in_notebook() else "\r\x1b[K"
+        self.width = 0
         self.start = time.monotonic()
         self.shown = 0.0
 
@@ -53,7 +64,9 @@ class ProgressLine:
         if self.terminal is None or (now - self.shown < 0.1 and done < self.total):
             return
         self.shown = now
-        self.terminal.write("\r\x1b[K" + self.line(done, text, now - self.start))
+        line = self.line(done, text, now - self.start)
+        self.terminal.write(self.erase + line.ljust(self.width if in_notebook() else 0))
+        self.width = len(line)
         self.terminal.flush()
 
     def line(self, done: int, text: str, elapsed: float) -> str:
@@ -70,5 +83,6 @@ class ProgressLine:
     def clear(self) -> None:
         """Remove the line."""
         if self.terminal is not None and self.shown:
-            self.terminal.write("\r\x1b[K")
+            blank = " " * self.width + "\r" if in_notebook() else ""
+            self.terminal.write(self.erase + blank)
             self.terminal.flush()

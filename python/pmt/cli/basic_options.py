@@ -8,7 +8,7 @@ __all__ = ["BASIC", "LONG"]
 LONG = ("train", "select", "export")
 BASIC = (
     *("--data", "--corruption", "--severity", "--layers", "--block", "--method"),
-    *("--epochs", "--macs", "--batch", "--queries", "--learning-rate", "--seed"),
+    *("--epochs", "--macs", "--batch", "--queries", "--learning-rate", "--seed", "--keep-best"),
     *("--out", "--resume", "--threads", "--json", "--help", "--help-all"),
     *("--blocks", "--criterion", "--seeds", "--images", "--held-out", "--plot"),
     *("--target", "--format", "--steps", "--select", "--force", "--from"),

@@ -12,6 +12,7 @@ from pmt.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 __all__ = ["RunResult", "shown"]
 
@@ -97,6 +98,22 @@ class RunResult:
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
         return f"kept {name}, the best on {images}"
+
+    def to_frame(self) -> DataFrame:
+        """Return the phases and epochs as a pandas DataFrame, a row each, indexed by state.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        pandas = import_extra("pandas", "a data frame needs pandas", "callbacks")
+        records = [*self.phases, *self.epochs]
+        states = [record.get("epoch", record.get("phase", "start")) for record in records]
+        own = ("kind", "phase", "epoch", "layers")
+        rows = [{k: v for k, v in record.items() if k not in own} for record in records]
+        frame: DataFrame = pandas.DataFrame(rows, index=pandas.Index(states, name="state"))
+        return frame
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         records = [*self.phases, *self.epochs]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
+from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
 from pmt.train.keep_best import RATE_CUT, BestState, is_worse, part
 from pmt.train.preparation import Phase
 from pmt.train.result import RunResult
@@ -71,8 +72,11 @@ class Run:
         images: Images,
         folder: RunFolder | None,
         progress: Progress,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.trainer = trainer
+        self.callbacks = callbacks
+        self.stopped = False
         self.model = model
         self.images = images
         self.data = images.train
@@ -94,7 +98,7 @@ class Run:
         """Train to the end, or return the result of a run that is finished."""
         state = self._open_folder(source)
         whole = self.step == self.schedule.steps == self.history.recorded_to
-        if self.folder is not None and self.folder.done and whole:
+        if self.folder is not None and self.folder.done and (whole or self.history.stopped):
             return self._result()
         self._make_stepper()
         self._load_state(state)
@@ -103,11 +107,13 @@ class Run:
         saved = time.monotonic()
         try:
             self._end_epoch()  # of a run that was interrupted before it had evaluated
-            while self.step < self.schedule.steps:
+            while self.step < self.schedule.steps and not self.stopped:
                 self._one_step(line)
                 if time.monotonic() - saved > _SECONDS_BETWEEN_CHECKPOINTS:
                     self._save()
                     saved = time.monotonic()
+            if self.stopped:
+                self._end_early()
         finally:
             self._save()
             line.clear()
@@ -242,6 +248,25 @@ class Run:
         elif worse:
             self._go_back()
             self._make_stepper()
+        last = self.history.last_state
+        if last is not None:
+            self._tell(PhaseEnd(0, self.schedule.steps, last))
+
+    def _tell(self, event: Event) -> None:
+        """Tell the callbacks; one of them may end the run."""
+        for callback in self.callbacks:
+            try:
+                self.stopped |= callback(event) is True
+            except StopTraining:
+                self.stopped = True
+
+    def _end_early(self) -> None:
+        """End a run before its last step, with an evaluation, so that nothing goes on from here."""
+        if self.step == self.schedule.steps:
+            return
+        if self.step > 0 and self.history.recorded_to != self.step:
+            self._finish_epoch()
+        self._record({"kind": "stop", "step": self.step - 1})
 
     @property
     def _backtracks(self) -> bool:
@@ -286,6 +311,7 @@ class Run:
         record["seconds"] = round(time.monotonic() - start, 4)
         self._record(record)
         self.step += 1
+        self._tell(StepEnd(self.step, self.schedule.steps, record))
         self._end_epoch()
         if callable(self.progress):
             self.progress(self.step, record)
@@ -300,8 +326,11 @@ class Run:
 
     def _end_epoch(self) -> None:
         """Evaluate and record an epoch that has ended, unless that is done."""
-        if not self.schedule.ends_epoch(self.step) or self.history.recorded_to == self.step:
-            return
+        if self.schedule.ends_epoch(self.step) and self.history.recorded_to != self.step:
+            self._finish_epoch()
+
+    def _finish_epoch(self) -> None:
+        """Evaluate and record the epoch; keep the state, or take it back."""
         measured, scores = self._measure()
         self.settled = False
         worse = self._backtracks and self.best.is_worse(scores)
@@ -325,6 +354,7 @@ class Run:
         if better:
             self._save()  # first: the best model is never newer than the checkpoint
             self._keep()
+        self._tell(EpochEnd(self.step, self.schedule.steps, self.history.records[-1]))
 
     def _take_back(self) -> None:
         """Go back to the best state, with a stepper that forgets the way from there."""

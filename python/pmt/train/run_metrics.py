@@ -36,6 +36,7 @@ class RunHistory:
         self.best: dict[str, Any] | None = None  # the last one marked so
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
         self.steps_back = 0  # epochs that were taken back
+        self.stopped = False  # before the last step, by a callback
         self.recorded_to = -1  # steps before the end of the last epoch that is recorded
         self._forwards = 0
         self._macs = 0
@@ -47,8 +48,9 @@ class RunHistory:
         self.records.append(record)
         if record.get("best"):
             self.best = record
-        if record["kind"] != "step":
+        if record["kind"] in ("start", "phase", "epoch"):
             self.last_state = record
+        self.stopped |= record["kind"] == "stop"
         self.steps_back += bool(record.get("taken_back"))
         if record["kind"] == "step":
             self._epoch.append(record)

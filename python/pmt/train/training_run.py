@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.model import check_model
+from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_images
 from pmt.train.parameters import Parameters
@@ -116,6 +117,7 @@ class Trainer(Parameters, ABC):
         out: str | Path | RunFolder | None = None,
         source: dict[str, Any] | None = None,
         progress: Progress = True,
+        callbacks: Sequence[Callback] = (),
     ) -> RunResult:
         """Train the model in place.
 
@@ -146,7 +148,12 @@ class Trainer(Parameters, ABC):
         source : dict, optional
             Where model and data come from, for the run folder's ``config.toml``.
         progress : bool or callable
-            Show a progress line on a terminal; or call ``progress(step, record)`` after each step.
+            Show a progress line on a terminal or in a notebook; or call ``progress(step, record)``
+            after each step.
+        callbacks : sequence of callables
+            Called with a :class:`pmt.callbacks.Event` after each phase, step and epoch. One that
+            returns True or raises :class:`pmt.callbacks.StopTraining` ends the run, as if it were
+            its last step; other errors of theirs end it as Ctrl-C does.
 
         Returns
         -------
@@ -177,7 +184,7 @@ class Trainer(Parameters, ABC):
         if held_out is not None:
             held_out = Dataset.of(held_out, "held_out")
         folder = RunFolder.of(out) if out is not None else None
-        run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress)
+        run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress, callbacks)
         if folder is None:
             return run.execute(source or {})
         if not folder.exists():

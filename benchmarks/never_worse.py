@@ -1,0 +1,209 @@
+r"""Whether the default ever ends below its start, on 24 tasks that it was not chosen on.
+
+    python benchmarks/never_worse.py --data DATA --models MODELS --out runs/never_worse
+
+DATA holds the folders cifar-10-batches-bin, food10 and cub100, MODELS the files
+resnet8_cifar10_int8.tflite and mcunet-5fps.pkl. Four networks, each on mirrored clean images,
+noise, blur, JPEG (severity 3), classes that it has never seen, and 60 images alone; three seeds.
+The default was chosen on other tasks: the CIFAR-10 MCUNet under Gaussian noise, impulse noise and
+fog and on clean images, ResNet-8 under Gaussian noise and JPEG of severity 5 and on clean images.
+
+Every run ends after the same multiply-accumulates. Each seed holds other images out and draws other
+perturbations. "alone" is alignment and head alone, on all the training images, none held out. A
+difference comes with its standard error, of the differences image by image, means of the seeds.
+A run that is stopped goes on: finished ones are read from the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import pmt
+from pmt import corruptions, datasets, methods
+from pmt._util import atomic_file
+from pmt.cli.output import table
+from pmt.datasets import Dataset
+
+SEEDS = (1, 2, 3)
+SEVERITY = 3
+MACS = 300_000_000_000
+FEW = 60
+SHIFTS = {"noise": "shot_noise", "blur": "glass_blur", "JPEG": "jpeg_compression"}
+TASKS = ("clean", *SHIFTS, "new classes", "few images")
+Pair = tuple[Dataset, Dataset]
+
+
+class Networks:
+    """The networks and their images, by name."""
+
+    def __init__(self, data: Path, models: Path) -> None:
+        self.data = data
+        self.loaders: dict[str, Callable[[], pmt.Model]] = {
+            "fashion_mnist_dscnn": lambda: pmt.load("fashion_mnist_dscnn"),
+            "cifar10_small": lambda: pmt.load("cifar10_small"),
+            "ResNet-8": lambda: pmt.load(models / "resnet8_cifar10_int8.tflite"),
+            "mcunet-5fps": lambda: pmt.load(models / "mcunet-5fps.pkl", classes=10),
+            "mcunet-5fps, new classes": lambda: pmt.load(models / "mcunet-5fps.pkl", classes=100),
+        }
+
+    def load(self, name: str, task: str) -> pmt.Model:
+        """Return a network, that of a task with other classes with a head for them."""
+        other = f"{name}, {task}"
+        return self.loaders[other if other in self.loaders else name]()
+
+    def images(self, name: str, task: str) -> Pair:
+        """Return training and test images of a task."""
+        if task == "new classes":
+            return self._other_classes(name)
+        train, test = self._own(name)
+        if task in SHIFTS:
+            kind = SHIFTS[task]
+            return (
+                corruptions.corrupt(train, kind, SEVERITY, seed=11),
+                corruptions.corrupt(test, kind, SEVERITY, seed=12),
+            )
+        if task == "few images":
+            train = train.split(FEW / len(train), seed=0)[0]
+        return mirrored(train), mirrored(test)
+
+    @cache  # noqa: B019 - one object in a process
+    def _own(self, name: str) -> Pair:
+        if name == "fashion_mnist_dscnn":
+            return datasets.bundled("train"), datasets.bundled("test")
+        if name == "mcunet-5fps":
+            return self._read("food10", 128, 600)
+        return self._read("cifar-10-batches-bin", 32, 1000)
+
+    def _other_classes(self, name: str) -> Pair:
+        if name == "mcunet-5fps":
+            return self._read("cub100", 128, 1000)
+        if name == "fashion_mnist_dscnn":
+            return tuple(gray(part) for part in self._read("cifar-10-batches-bin", 28, 1000))
+        return self._read("food10", 32, 600)
+
+    def _read(self, folder: str, size: int, images: int) -> Pair:
+        train, test = (
+            datasets.load(self.data / folder, split=split, size=size, limit=limit)
+            for split, limit in (("train", images), ("test", 1000))
+        )
+        return train, test
+
+
+def mirrored(data: Dataset) -> Dataset:
+    """Turn images left to right: nothing is gained by training on them."""
+    return replace(data, images=np.ascontiguousarray(data.images[:, :, ::-1]))
+
+
+def gray(data: Dataset) -> Dataset:
+    """Average the colors."""
+    mean = data.images.mean(axis=3, keepdims=True).round().astype(np.uint8)
+    return replace(data, images=mean)
+
+
+def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> dict[str, Any]:
+    """Train once by the default, and once prepare alone; return what is reported."""
+    train, test = networks.images(name, task)
+    options = {"seed": seed, "layers": "B3,head" if name == "mcunet-5fps" else "all"}
+    if task == "few images":
+        options["batch"] = 10
+    start, kept, alone = (networks.load(name, task) for _ in range(3))
+    trainer = methods.trainer("default", threads=threads, macs=MACS, **options)
+    result = trainer.fit(kept, train, valid=test, progress=False)
+    options.pop("batch", None)
+    only = methods.trainer("preparation_only", threads=threads, **options)
+    only.fit(alone, train, progress=False)
+    models = {"start": start, "kept": kept, "alone": alone}
+    right = {key: model.score_images(test).correct.tolist() for key, model in models.items()}
+    return {
+        "network": name,
+        "task": task,
+        "seed": seed,
+        "right": {key: "".join("01"[value] for value in values) for key, values in right.items()},
+        "states": [*result.phases, result.epochs[-1]],
+        "verdict": result.verdict(),
+        "taken_back": sum(bool(epoch.get("taken_back")) for epoch in result.epochs),
+    }
+
+
+def rows(runs: list[dict[str, Any]]) -> list[list[str]]:
+    """Return a row a task: accuracies in percent, differences in points."""
+    found = []
+    for network, task in dict.fromkeys((r["network"], r["task"]) for r in runs):
+        own = [r for r in runs if (r["network"], r["task"]) == (network, task)]
+        right = {key: mean_right(own, key) for key in ("start", "kept", "alone")}
+        phases = {state.get("phase", "last"): state for r in own for state in r["states"]}
+        found.append(
+            [
+                network,
+                task,
+                percent(right["start"].mean()),
+                *(accuracy(own, name) if name in phases else "-" for name in ("aligned", "head")),
+                accuracy(own, "last"),
+                percent(right["kept"].mean()),
+                percent(right["alone"].mean()),
+                difference(right["kept"], right["start"]),
+                difference(right["kept"], right["alone"]),
+            ]
+        )
+    return found
+
+
+def mean_right(runs: list[dict[str, Any]], key: str) -> npt.NDArray[np.float64]:
+    """Return for every test image in which share of the seeds it is right."""
+    return np.mean([[char == "1" for char in run["right"][key]] for run in runs], axis=0)
+
+
+def accuracy(runs: list[dict[str, Any]], name: str) -> str:
+    """Return the mean accuracy after a phase, or the last epoch."""
+    states = [state for r in runs for state in r["states"] if state.get("phase", "last") == name]
+    return percent(float(np.mean([state["valid_accuracy"] for state in states])))
+
+
+def difference(of: npt.NDArray[np.float64], than: npt.NDArray[np.float64]) -> str:
+    """Return a difference and its standard error, marked where it is below by more than one."""
+    pairs = of - than
+    mean, error = pairs.mean(), pairs.std(ddof=1) / len(pairs) ** 0.5
+    return f"{100 * mean:+.1f} ± {100 * error:.1f}{' below' if mean < -error else ''}"
+
+
+def percent(share: float) -> str:
+    """Return a share with one decimal."""
+    return f"{100 * share:.1f}"
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--models", type=Path, required=True, help="folder of the model files")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--threads", type=int, default=0, help="0 takes all")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    networks = Networks(arguments.data, arguments.models)
+    names = [name for name in networks.loaders if "," not in name]
+    runs = []
+    for seed in SEEDS:
+        for name in names:
+            for task in TASKS:
+                path = arguments.out / f"{name}_{task.replace(' ', '_')}_{seed}.json"
+                if not path.is_file():
+                    found = run(networks, name, task, seed, arguments.threads)
+                    atomic_file.write_text(path, json.dumps(found))
+                runs.append(json.loads(path.read_text()))
+                print(f"{name}, {task}, seed {seed}: {runs[-1]['verdict']}", flush=True)
+    titles = ["network", "task", "start", "aligned", "head", "last epoch", "kept", "alone"]
+    print(table([*titles, "kept - start", "kept - alone"], rows(runs), left=titles[:2]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Callbacks of a run: what they are told, how they stop it, and the ones that come with pmt."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pmt._util import atomic_file
+from pmt._util.extras import import_extra
+
+__all__ = [
+    "Callback",
+    "CsvLog",
+    "EarlyStopping",
+    "EpochEnd",
+    "Event",
+    "PhaseEnd",
+    "ProgressBar",
+    "StepEnd",
+    "StopTraining",
+    "TensorBoardLog",
+]
+
+
+class StopTraining(Exception):
+    """Raised in a callback, it ends the run after the step under way, in the best state."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a run has done.
+
+    Attributes
+    ----------
+    step : int
+        Steps done so far.
+    steps : int
+        Steps of the whole run.
+    record : dict
+        The figures, as in ``metrics.jsonl``.
+    """
+
+    step: int
+    steps: int
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PhaseEnd(Event):
+    """The model as it came was measured, or was aligned, or its head was trained.
+
+    ``record["phase"]`` is ``"start"``, ``"aligned"`` or ``"head"``; losses and accuracies are those
+    of :attr:`pmt.RunResult.phases`.
+    """
+
+
+@dataclass(frozen=True)
+class StepEnd(Event):
+    """A step was taken: ``loss``, ``correct`` and ``changed`` are in the record."""
+
+
+@dataclass(frozen=True)
+class EpochEnd(Event):
+    """An epoch has ended and was measured, see :attr:`pmt.RunResult.epochs`."""
+
+
+# Returns True to end the run, as StopTraining does.
+Callback = Callable[[Event], bool | None]
+
+
+class EarlyStopping:
+    """Ends a run whose figure has not become less for some epochs.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs in a row without a new least value, 1 or more.
+    monitor : str
+        Figure of an epoch. By default the loss on the held-out images.
+    """
+
+    def __init__(self, patience: int = 3, monitor: str = "held_out_loss") -> None:
+        if patience < 1:
+            raise ValueError(f"patience={patience} must be 1 or more epochs")
+        self.patience = patience
+        self.monitor = monitor
+        self._least = float("inf")
+        self._waited = 0
+
+    def __call__(self, event: Event) -> bool:
+        """Count the epochs; return whether the run is to end."""
+        if isinstance(event, PhaseEnd) and event.record.get("phase") == "start":
+            self._least, self._waited = float("inf"), 0
+        if not isinstance(event, EpochEnd):
+            return False
+        if self.monitor not in event.record:
+            known = ", ".join(name for name in event.record if name.endswith(("loss", "accuracy")))
+            raise ValueError(f"monitor={self.monitor!r} is no figure of an epoch; it has {known}")
+        value = float(event.record[self.monitor])
+        self._waited = 0 if value < self._least else self._waited + 1
+        self._least = min(self._least, value)
+        return self._waited >= self.patience
+
+
+class CsvLog:
+    """Writes a line of a .csv file for each phase and epoch, whole at any time.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The file; one that is there is replaced.
+    """
+
+    columns = (
+        *("state", "train_loss", "train_accuracy", "held_out_loss", "held_out_accuracy"),
+        *("valid_loss", "valid_accuracy", "changed", "forwards", "macs", "seconds"),
+    )
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._rows: list[dict[str, Any]] = []
+
+    def __call__(self, event: Event) -> None:
+        """Add a line."""
+        if isinstance(event, StepEnd):
+            return
+        state = event.record.get("phase", event.record.get("epoch"))
+        if state == "start":
+            self._rows = []
+        self._rows.append({**event.record, "state": state})
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self._rows)
+        atomic_file.write_text(self.path, text.getvalue())
+
+
+class ProgressBar:
+    """Shows a bar of tqdm, in a terminal or a notebook; with ``fit(..., progress=False)``.
+
+    Raises
+    ------
+    ImportError
+        If tqdm is missing.
+    """
+
+    def __init__(self) -> None:
+        self._tqdm = import_extra("tqdm.auto", "a progress bar needs tqdm", "callbacks").tqdm
+        self._bar: Any = None
+
+    def __call__(self, event: Event) -> None:
+        """Move the bar on."""
+        if self._bar is None or self._bar.total != event.steps:
+            self._bar = self._tqdm(total=event.steps, initial=event.step, unit="step")
+        self._bar.update(event.step - self._bar.n)
+        losses = {n: f"{v:.4f}" for n, v in event.record.items() if n.endswith("loss")}
+        self._bar.set_postfix(losses, refresh=False)
+        if event.step == event.steps and isinstance(event, EpochEnd):
+            self._bar.close()
+            self._bar = None
+
+
+class TensorBoardLog:
+    """Writes losses, accuracies and work of every phase and epoch for TensorBoard, over MACs.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Where the event files go.
+
+    Raises
+    ------
+    ImportError
+        If tensorboardX is missing.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        package = import_extra("tensorboardX", "a TensorBoard log needs tensorboardX", "callbacks")
+        self._writer = package.SummaryWriter(str(folder))
+
+    def __call__(self, event: Event) -> None:
+        """Write the figures."""
+        if isinstance(event, StepEnd):
+            return
+        for name, value in event.record.items():
+            if name.endswith(("loss", "accuracy")) or name in ("changed", "forwards", "seconds"):
+                self._writer.add_scalar(name, value, int(event.record.get("macs", 0)))
+        self._writer.flush()

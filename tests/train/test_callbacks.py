@@ -1,0 +1,220 @@
+"""Callbacks: what they are told, how they end a run, and those that come with pmt."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from networks import residual_network
+from toy_trainer import Stop, Toy, data, flat, stop_at
+
+import pmt
+from pmt._util.progress import ProgressLine
+from pmt.train.callbacks import (
+    CsvLog,
+    EarlyStopping,
+    EpochEnd,
+    Event,
+    PhaseEnd,
+    ProgressBar,
+    StepEnd,
+    StopTraining,
+    TensorBoardLog,
+)
+
+FALLING = [(2.0, 0.1), (1.5, 0.2), (1.25, 0.3), (1.0, 0.4)]
+
+
+def fit(*callbacks, losses=FALLING, **arguments):
+    trainer = Toy(losses=losses)
+    return trainer.fit(
+        residual_network(),
+        data(),
+        held_out=data(5),
+        progress=False,
+        callbacks=callbacks,
+        **arguments,
+    )
+
+
+def test_a_run_tells_of_phases_steps_and_epochs():
+    told: list[Event] = []
+    result = fit(told.append)
+    kinds = [type(event) for event in told]
+    assert kinds == [PhaseEnd, *([StepEnd] * 3 + [EpochEnd]) * 3]
+    assert [event.step for event in told] == [0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9]
+    assert {event.steps for event in told} == {9}
+    assert told[0].record["phase"] == "start"
+    assert [told[4].record, told[8].record, told[12].record] == result.epochs
+    assert told[1].record["changed"] == 3
+
+
+def returns(event: Event) -> bool:
+    return isinstance(event, StepEnd) and event.step == 4
+
+
+def raises(event: Event) -> None:
+    if returns(event):
+        raise StopTraining
+
+
+@pytest.mark.parametrize("callback", [returns, raises])
+def test_a_callback_ends_the_run_in_its_best_state(tmp_path, callback):
+    result = fit(callback, losses=[(2.0, 0.1), (1.0, 0.2), (1.5, 0.2)], out=tmp_path / "run")
+    assert [epoch["epoch"] for epoch in result.epochs] == [1, 1.3333]
+    assert result.verdict() == "kept epoch 1, the best on the 5 held-out images"
+    folder = pmt.RunFolder(tmp_path / "run")
+    assert folder.done
+    assert folder.read_metrics()[-1] == {"kind": "stop", "step": 3}
+    # A run that was ended is finished: it is returned, not gone on with.
+    again = fit(losses=[], out=tmp_path / "run")
+    assert again.epochs == result.epochs
+    assert again.model.image() == result.model.image()
+
+
+def test_a_run_may_end_before_its_first_step():
+    result = fit(lambda event: True)
+    assert result.epochs == []
+    assert result.verdict().startswith("kept the model as it was")
+
+
+def test_another_error_of_a_callback_ends_the_run_with_a_checkpoint(tmp_path):
+    def wrong(event: Event) -> None:
+        if event.step == 4:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fit(wrong, out=tmp_path / "run")
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 4
+
+
+def test_early_stopping_waits_for_a_lower_loss(tmp_path):
+    stopping = EarlyStopping(patience=2)
+    losses = [(2.0, 0.1), (1.5, 0.2), (1.5, 0.2), (1.75, 0.2)]
+    for _ in range(2):  # the same object serves another run
+        trainer = Toy(losses=[*losses, *flat(9)], epochs=8)
+        result = trainer.fit(
+            residual_network(), data(), held_out=data(5), progress=False, callbacks=[stopping]
+        )
+        assert [epoch["epoch"] for epoch in result.epochs] == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more epochs$"):
+        EarlyStopping(patience=0)
+    message = (
+        r"^monitor='loss' is no figure of an epoch; it has train_loss, train_accuracy, "
+        r"held_out_loss, held_out_accuracy$"
+    )
+    with pytest.raises(ValueError, match=message):
+        fit(EarlyStopping(monitor="loss"))
+
+
+def test_a_csv_log_has_a_line_for_each_state(tmp_path):
+    path = tmp_path / "log.csv"
+    with pytest.raises(Stop):
+        Toy(losses=FALLING).fit(
+            residual_network(),
+            data(),
+            held_out=data(5),
+            progress=stop_at(4),
+            callbacks=[CsvLog(path)],
+        )
+    title, start, epoch = path.read_text().splitlines()
+    assert title == (
+        "state,train_loss,train_accuracy,held_out_loss,held_out_accuracy,valid_loss,"
+        "valid_accuracy,changed,forwards,macs,seconds"
+    )
+    assert start.startswith("start,,,2.0,0.1,,,0,0,0,")
+    assert epoch.startswith("1,2.0,0.25,1.5,0.2,,,9,30,3000,")
+
+
+class Bar:
+    def __init__(self, total: int, initial: int, unit: str) -> None:
+        self.total, self.n, self.unit = total, initial, unit
+        self.closed = False
+        bars.append(self)
+
+    def update(self, steps: int) -> None:
+        self.n += steps
+
+    def set_postfix(self, losses: dict[str, str], refresh: bool) -> None:
+        self.losses = losses
+
+    def close(self) -> None:
+        self.closed = True
+
+
+bars: list[Bar] = []
+
+
+def test_a_progress_bar_follows_the_steps(monkeypatch):
+    bars.clear()
+    monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Bar))
+    fit(ProgressBar())
+    (bar,) = bars
+    assert (bar.total, bar.n, bar.unit, bar.closed) == (9, 9, "step", True)
+    assert bar.losses == {"train_loss": "8.0000", "held_out_loss": "1.0000"}
+
+
+def test_a_tensorboard_log_writes_figures_over_macs(monkeypatch, tmp_path):
+    written = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path)
+
+        def add_scalar(self, name: str, value: float, macs: int) -> None:
+            written.append((name, value, macs))
+
+        def flush(self) -> None:
+            pass
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    fit(TensorBoardLog(tmp_path))
+    losses = [entry for entry in written if entry[0] == "held_out_loss"]
+    assert [(value, macs) for _, value, macs in losses] == [
+        (2.0, 0), (1.5, 3000), (1.25, 6000), (1.0, 9000)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "package"),
+    [
+        (ProgressBar, "a progress bar needs tqdm"),
+        (lambda: TensorBoardLog("log"), "a TensorBoard log needs tensorboardX"),
+        (lambda: fit().to_frame(), "a data frame needs pandas"),
+    ],
+)
+def test_a_missing_package_is_named(monkeypatch, make, package):
+
+    for name in ("tqdm", "tqdm.auto", "tensorboardX", "pandas"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError) as caught:
+        make()
+    assert str(caught.value) == f'{package}: pip install "poor-mans-training[callbacks]"'
+
+
+def test_a_frame_has_a_row_for_each_state(monkeypatch):
+    frames = []
+    pandas = SimpleNamespace(
+        DataFrame=lambda rows, index: frames.append((rows, index)),
+        Index=lambda states, name: (states, name),
+    )
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    fit().to_frame()
+    ((rows, index),) = frames
+    assert index == (["start", 1, 2, 3], "state")
+    assert [row["held_out_loss"] for row in rows] == [2.0, 1.5, 1.25, 1.0]
+
+
+def test_a_notebook_shows_the_progress_line(monkeypatch):
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    stream = io.StringIO()
+    line = ProgressLine(4, stream=stream)
+    line.start -= 1.0
+    line.update(1, "loss 1.0")
+    line.clear()
+    assert stream.getvalue().startswith("\r 25 %  step 1/4  ")
+    assert "\x1b" not in stream.getvalue()
