@@ -176,7 +176,7 @@ class EpochLines:
 
     def _print_new(self) -> None:
         for record in self.metrics.new():
-            if record["kind"] not in ("start", "phase", "epoch"):
+            if record["kind"] not in ("start", "phase", "epoch", "refit"):
                 continue
             self.stop()
             if not self.titled:

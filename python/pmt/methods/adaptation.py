@@ -135,7 +135,7 @@ class AdaptationResult:
     @property
     def last(self) -> dict[str, Any]:
         """The record of the last epoch, with the totals of the run."""
-        return self.result.epochs[-1]
+        return self.result.refit or self.result.epochs[-1]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""
@@ -145,6 +145,7 @@ class AdaptationResult:
             "phases": self.result.phases,
             "epochs": self.result.epochs,
             "kept": self.result.kept,
+            "refit": self.result.refit,
             "held_out": self.result.held_out,
             "notes": self.result.notes,
             "forwards": self.last["forwards"],

@@ -21,6 +21,7 @@ from pmt.train.option_fields import Range, option
 
 __all__ = [
     "BACKTRACK",
+    "ERRORS",
     "HELD_OUT_SHARE",
     "KEEP_BEST",
     "RATE_CUT",
@@ -32,6 +33,9 @@ __all__ = [
 
 # With fewer, chance would choose.
 _FEWEST = 4
+# Standard errors by which a state must be better than the model as it came: among many states the
+# best one is better by one of them by chance.
+ERRORS = 2
 # The factor of the learning rate after a step back.
 RATE_CUT = 1 / 3
 _STATE = ("held_out_losses", "held_out_correct")
@@ -75,16 +79,17 @@ def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
     return data.subset(np.sort(order[count:])), data.subset(np.sort(order[:count]))
 
 
-def is_worse(scores: ImageScores, than: ImageScores) -> bool:
-    """Whether the mean loss is higher by more than one standard error of the paired differences.
+def is_worse(scores: ImageScores, than: ImageScores, errors: int = 1) -> bool:
+    """Whether the mean loss is higher by more than so many standard errors.
 
-    With sums S of the differences and Q of their squares, S > 0 and S^2 / n^2 > (Q - S^2 / n) /
-    (n (n - 1)) is S^2 > Q: exact on integers.
+    The standard error is that of the differences, image by image. With sums S of them and Q of
+    their squares, S > 0 and S^2 / n^2 > z^2 (Q - S^2 / n) / (n (n - 1)) is
+    S^2 (n - 1 + z^2) > z^2 n Q: exact on integers.
     """
     differences = _fixed(scores) - _fixed(than)
-    total = int(differences.sum())
+    n, total = len(differences), int(differences.sum())
     squares = sum(int(d) * int(d) for d in differences)
-    return total > 0 and total * total > squares
+    return total > 0 and total * total * (n - 1 + errors**2) > errors**2 * n * squares
 
 
 class BestState:
@@ -103,14 +108,14 @@ class BestState:
     def is_better(self, scores: ImageScores) -> bool:
         """Whether a state should be kept in place of the best so far.
 
-        Its mean loss must be less than the best state's and, by more than one standard error, than
-        the first one's, and its accuracy no lower than the first one's.
+        Its mean loss must be less than the best state's and, by more than ``ERRORS`` standard
+        errors, than the first one's, and its accuracy no lower than the first one's.
         """
         if self.start is None or self.best is None:
             return True
         less = int(_fixed(scores).sum()) < int(_fixed(self.best).sum())
         accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
-        return less and accurate and is_worse(self.start, scores)
+        return less and accurate and is_worse(self.start, scores, ERRORS)
 
     def is_worse(self, scores: ImageScores) -> bool:
         """Whether a state is worse than the best one by more than one standard error."""

@@ -56,6 +56,9 @@ class RunResult:
     kept : dict
         The record of the state that was kept, a phase or an epoch; empty where the model ends
         with the last step.
+    refit : dict
+        The record of the kept state after its head was trained on the held-out images too; empty
+        where it was not.
     held_out : int
         Training images that were held out to choose it.
     notes : list of str
@@ -68,6 +71,7 @@ class RunResult:
     epochs: list[dict[str, Any]]
     phases: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, Any] = field(default_factory=dict)
+    refit: dict[str, Any] = field(default_factory=dict)
     held_out: int = 0
     notes: list[str] = field(default_factory=list)
     folder: Path | None = None
@@ -82,7 +86,7 @@ class RunResult:
     def after(self) -> dict[str, float]:
         """The same of the model as it is now."""
         last = [*self.phases, *self.epochs][-1:] or [{}]
-        record = self.kept or last[0]
+        record = self.refit or self.kept or last[0]
         return {name: record[name] for name in _VALID if name in record}
 
     def verdict(self) -> str:
@@ -92,12 +96,13 @@ class RunResult:
         images = f"the {self.held_out:,} held-out images"
         if self.kept.get("phase") == "start":
             return (
-                f"kept the model as it was: on {images} nothing was better by more than one "
-                "standard error"
+                f"kept the model as it was: on {images} nothing was better by more than two "
+                "standard errors"
             )
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
-        return f"kept {name}, the best on {images}"
+        refit = "; then its head was trained on all images" if self.refit else ""
+        return f"kept {name}, the best on {images}{refit}"
 
     def to_frame(self) -> DataFrame:
         """Return the phases and epochs as a pandas DataFrame, a row each, indexed by state.
@@ -116,7 +121,7 @@ class RunResult:
         return frame
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
-        records = [*self.phases, *self.epochs]
+        records = [*self.phases, *self.epochs, *filter(None, [self.refit])]
         columns = [c for c in _COLUMNS if any(c[1] in record for record in records)]
 
         def cell(record: dict[str, Any], key: str, form: str) -> str:

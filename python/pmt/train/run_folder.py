@@ -174,10 +174,18 @@ class RunFolder:
             if not state or old != self._state_file(step):
                 old.unlink(missing_ok=True)
 
-    def save_best(self, model: Model, *, step: int) -> None:
-        """Write the model, the best so far on held-out data, as it is after ``step`` steps."""
+    def save_best(self, model: Model, *, step: int, refit: bool = False) -> None:
+        """Write the model, the best so far on held-out data, as it is after ``step`` steps.
+
+        ``refit`` says that its head was trained on all images since.
+        """
         self.check_there()
-        self._save_model(model, self.best, {"step": step})
+        self._save_model(model, self.best, {"step": step, **({"refit": True} if refit else {})})
+
+    def best_is_refit(self) -> bool:
+        """Whether the head of the best model was trained on all images."""
+        training = Model(self.best.read_bytes()).metadata["training"]
+        return bool(training.get("refit", False))
 
     @staticmethod
     def is_prepared(checkpoint: Model) -> bool:

@@ -57,6 +57,11 @@ class Images:
             return cls(data, valid, given, data, given)
         return cls(data, valid, given, *part(data, count, trainer.options.seed))
 
+    @property
+    def were_parted(self) -> bool:
+        """Whether the held-out images are a part of those to train on."""
+        return self.train is not self.data
+
     def contents(self, model: Model) -> dict[str, int]:
         """Return the checksums that tell the run from others."""
         return contents_of(model, self.data, self.valid, self.given)
@@ -117,20 +122,51 @@ class Run:
         finally:
             self._save()
             line.clear()
+        self._refit_head()
         if self.folder is not None:
             self.folder.finish()
         self._warn_of_divergence()
         return self._result()
 
+    def _refit_head(self) -> None:
+        """Train the head alone once more in the best state, now on the held-out images too.
+
+        They have chosen, and a head gains by every image. Where training the head did no good, or
+        nothing was held out of the training images, nothing is done.
+        """
+        phase = next((phase for phase in self.phases if phase.name == "head"), None)
+        record = next((r for r in self.history.phases if r.get("phase") == "head"), {})
+        if phase is None or not record.get("best") or not self.images.were_parted:
+            return
+        if self.history.refit is not None:
+            return
+        start = time.monotonic()
+        self._go_back()
+        # A run that was killed after the model was written has the head already.
+        if self.folder is None or not self.folder.best_is_refit():
+            phase.run(self.model, self.images.data)
+        seconds = time.monotonic() - start
+        measured, _ = self._measure(with_held_out=False)
+        macs = self.trainer.preparation.head.macs(self.model, len(self.images.data))
+        totals = self.history.totals(seconds, macs)
+        refit = {"kind": "refit", "phase": "refit", "step": self.step - 1, **measured, **totals}
+        if self.folder is not None:
+            self.folder.save_best(self.model, step=self.step, refit=True)
+        else:
+            self.best_image = self.model.image()
+        self._record(refit)
+        self._tell(PhaseEnd(self.step, self.schedule.steps, refit))
+
     def _result(self) -> RunResult:
         best = self.history.best
-        if best is not None and best is not self.history.last_state:
+        if best is not None and (self.history.refit or best is not self.history.last_state):
             self._go_back()
         return RunResult(
             self.model,
             self.history.of_kind("epoch"),
             phases=self.history.phases,
             kept=best or {},
+            refit=self.history.refit or {},
             held_out=len(self.images.held_out or ()) if self.keeps_best else 0,
             notes=self.trainer.preparation.notes(self.model),
             folder=self.folder.path if self.folder else None,
@@ -272,11 +308,11 @@ class Run:
     def _backtracks(self) -> bool:
         return self.keeps_best and bool(getattr(self.trainer.options, "backtrack", False))
 
-    def _measure(self) -> tuple[dict[str, float], ImageScores]:
+    def _measure(self, with_held_out: bool = True) -> tuple[dict[str, float], ImageScores]:
         """Measure the model on the images to watch and on those held out."""
         measured, scores = {}, _NO_SCORES
         for name, data in (("valid", self.images.valid), ("held_out", self.images.held_out)):
-            if data is None:
+            if data is None or (name == "held_out" and not with_held_out):
                 continue
             scores = self.stepper.score_images(self.model, data, self.trainer.threads)
             found = scores.evaluation

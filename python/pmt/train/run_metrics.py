@@ -22,6 +22,7 @@ _NUMBERS = (
 )  # fmt: skip
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),
+    "refit": ("phase", "macs", "seconds"),
     "step": ("loss", "correct", "changed", "seconds"),
     "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
 }
@@ -37,6 +38,7 @@ class RunHistory:
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
         self.steps_back = 0  # epochs that were taken back
         self.stopped = False  # before the last step, by a callback
+        self.refit: dict[str, Any] | None = None  # of the head, after the best state was chosen
         self.recorded_to = -1  # steps before the end of the last epoch that is recorded
         self._forwards = 0
         self._macs = 0
@@ -50,6 +52,8 @@ class RunHistory:
             self.best = record
         if record["kind"] in ("start", "phase", "epoch"):
             self.last_state = record
+        if record["kind"] == "refit":
+            self.refit = record
         self.stopped |= record["kind"] == "stop"
         self.steps_back += bool(record.get("taken_back"))
         if record["kind"] == "step":
