@@ -128,7 +128,7 @@ def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> di
         "task": task,
         "seed": seed,
         "right": {key: "".join("01"[value] for value in values) for key, values in right.items()},
-        "states": [*result.phases, result.epochs[-1]],
+        "states": [*result.phases, result.epochs[-1], *filter(None, [result.refit])],
         "verdict": result.verdict(),
         "taken_back": sum(bool(epoch.get("taken_back")) for epoch in result.epochs),
     }
@@ -186,13 +186,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--models", type=Path, required=True, help="folder of the model files")
     parser.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="by default 1 2 3")
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     networks = Networks(arguments.data, arguments.models)
     names = [name for name in networks.loaders if "," not in name]
     runs = []
-    for seed in SEEDS:
+    for seed in arguments.seeds:
         for name in names:
             for task in TASKS:
                 path = arguments.out / f"{name}_{task.replace(' ', '_')}_{seed}.json"

@@ -63,11 +63,11 @@ def print_outcome(before: list[pmt.Evaluation], after: list[pmt.Evaluation]) -> 
 
 def print_attribution(result: pmt.RunResult) -> None:
     """Say what each part brought, on the foggy test images."""
-    start, head = (phase["valid_accuracy"] for phase in result.phases)
-    kept = result.after["valid_accuracy"]
+    states = [*result.phases, result.kept, result.refit]
+    start, head, kept, refit = (100 * state["valid_accuracy"] for state in states)
     print(
-        f"\nthe head alone, by its exact gradient: {100 * (head - start):+.1f} points; "
-        f"perturbed forwards behind it: {100 * (kept - head):+.1f}"
+        f"\npoints of accuracy: {head - start:+.1f} by the exact head, {kept - head:+.1f} by perturbed "
+        f"forwards, {refit - kept:+.1f} by the head on all images"
     )
 
 

@@ -21,9 +21,10 @@ from pmt.train.option_fields import Range, option
 
 __all__ = [
     "BACKTRACK",
-    "ERRORS",
+    "EPOCH_ERRORS",
     "HELD_OUT_SHARE",
     "KEEP_BEST",
+    "PHASE_ERRORS",
     "RATE_CUT",
     "BestState",
     "held_out_images",
@@ -33,9 +34,9 @@ __all__ = [
 
 # With fewer, chance would choose.
 _FEWEST = 4
-# Standard errors by which a state must be better than the model as it came: among many states the
-# best one is better by one of them by chance.
-ERRORS = 2
+# Standard errors by which a state must be better than the model as it came. Among many epochs the
+# best one is better by one of them by chance; phases are few.
+PHASE_ERRORS, EPOCH_ERRORS = 1, 2
 # The factor of the learning rate after a step back.
 RATE_CUT = 1 / 3
 _STATE = ("held_out_losses", "held_out_correct")
@@ -105,25 +106,25 @@ class BestState:
         self.start: ImageScores | None = None
         self.best: ImageScores | None = None
 
-    def is_better(self, scores: ImageScores) -> bool:
+    def is_better(self, scores: ImageScores, errors: int) -> bool:
         """Whether a state should be kept in place of the best so far.
 
-        Its mean loss must be less than the best state's and, by more than ``ERRORS`` standard
-        errors, than the first one's, and its accuracy no lower than the first one's.
+        Its mean loss must be less than the best state's and, by more than so many standard errors,
+        than the first one's, and its accuracy no lower than the first one's.
         """
         if self.start is None or self.best is None:
             return True
         less = int(_fixed(scores).sum()) < int(_fixed(self.best).sum())
         accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
-        return less and accurate and is_worse(self.start, scores, ERRORS)
+        return less and accurate and is_worse(self.start, scores, errors)
 
     def is_worse(self, scores: ImageScores) -> bool:
         """Whether a state is worse than the best one by more than one standard error."""
         return self.best is not None and is_worse(scores, self.best)
 
-    def take(self, scores: ImageScores) -> bool:
+    def take(self, scores: ImageScores, errors: int) -> bool:
         """Take a state in, the next one; return whether it is the best so far."""
-        better = self.is_better(scores)
+        better = self.is_better(scores, errors)
         if better:
             self.best = scores
         if self.start is None:

@@ -20,7 +20,14 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
-from pmt.train.keep_best import RATE_CUT, BestState, is_worse, part
+from pmt.train.keep_best import (
+    EPOCH_ERRORS,
+    PHASE_ERRORS,
+    RATE_CUT,
+    BestState,
+    is_worse,
+    part,
+)
 from pmt.train.preparation import Phase
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, contents_of
@@ -271,7 +278,7 @@ class Run:
         """Measure and record a phase, unless that is done; go back where it has done harm."""
         measured, scores = self._measure()
         worse = self._backtracks and self.best.is_worse(scores)
-        better = self.keeps_best and self.best.take(scores)
+        better = self.keeps_best and self.best.take(scores, PHASE_ERRORS)
         known = [phase.get("phase") for phase in self.history.phases]
         if name not in known and (measured or name != "start"):
             kind = "start" if name == "start" else "phase"
@@ -370,7 +377,7 @@ class Run:
         measured, scores = self._measure()
         self.settled = False
         worse = self._backtracks and self.best.is_worse(scores)
-        better = self.keeps_best and self.best.take(scores)
+        better = self.keeps_best and self.best.take(scores, EPOCH_ERRORS)
         self._record(
             {
                 "kind": "epoch",
