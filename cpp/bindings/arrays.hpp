@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/arithmetic.hpp"
 #include "host/host_trainer.hpp"
 
 namespace pmt::bindings {
@@ -59,8 +60,9 @@ inline Int8Array checked_images(const py::object& object, const Model& model) {
   return images;
 }
 
-// int64 (N,), every value a class of the model. A copy, for nobody else may change it while it is used.
-inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count) {
+// int64 (N,), every value `least` or more and a class of the model. A copy, for nobody else may change it while it is
+// used.
+inline Int64Array checked_labels(const py::object& object, const Model& model, py::ssize_t count, int64_t least = 0) {
   const auto given = checked<int64_t>(object, "labels", "int64");
   Int64Array labels(std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()), given.data());
   if (labels.ndim() != 1 || labels.shape(0) != count) {
@@ -68,7 +70,7 @@ inline Int64Array checked_labels(const py::object& object, const Model& model, p
                           shape_text(labels));
   }
   for (py::ssize_t i = 0; i < count; ++i) {
-    if (labels.at(i) < 0 || labels.at(i) >= model.classes()) {
+    if (labels.at(i) < least || labels.at(i) >= model.classes()) {
       throw py::value_error("labels must be 0.." + std::to_string(model.classes() - 1) + " for this model; labels[" +
                             std::to_string(i) + "] is " + std::to_string(labels.at(i)));
     }
@@ -85,6 +87,42 @@ struct CheckedSamples {
 
   Int8Array images;
   Int64Array labels;
+};
+
+// float32 (N, classes), all finite. A copy, likewise.
+inline FloatArray checked_targets(const py::object& object, const Model& model, py::ssize_t count) {
+  const auto given = checked<float>(object, "labels", "float32");
+  FloatArray targets(std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()), given.data());
+  if (targets.ndim() != 2 || targets.shape(0) != count || targets.shape(1) != model.classes()) {
+    throw py::value_error("labels of float32 must have shape (" + std::to_string(count) + ", " +
+                          std::to_string(model.classes()) + "), a target for each class; got " + shape_text(targets));
+  }
+  for (py::ssize_t i = 0; i < targets.size(); ++i) {
+    if (!is_finite(targets.data()[i])) throw py::value_error("labels of float32 must be finite numbers");
+  }
+  return targets;
+}
+
+// Images of a training step, with labels (-1: none), targets in their place, or neither (None).
+struct TrainingSamples {
+  TrainingSamples(const py::object& images_object, const py::object& labels_object, const Model& model)
+      : images(checked_images(images_object, model)) {
+    if (labels_object.is_none()) return;
+    if (py::isinstance<py::array_t<float>>(labels_object)) {
+      targets = checked_targets(labels_object, model, images.shape(0));
+    } else {
+      labels = checked_labels(labels_object, model, images.shape(0), no_label);
+    }
+  }
+
+  host::SampleArray array() const {
+    return {images.data(), labels.size() > 0 ? labels.data() : nullptr, static_cast<int32_t>(images.shape(0)),
+            targets.size() > 0 ? targets.data() : nullptr};
+  }
+
+  Int8Array images;
+  Int64Array labels;
+  FloatArray targets;
 };
 
 template <typename T>

@@ -28,6 +28,17 @@ py::dict option_values() {
   return values;
 }
 
+// What each loss reads and has, by its word.
+py::dict losses(const py::object& traits) {
+  py::dict found;
+  const py::tuple names = split(words<Loss>);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto loss = static_cast<Loss>(i);
+    found[names[i]] = traits(has_gradient(loss), needs_labels(loss), takes_targets(loss));
+  }
+  return found;
+}
+
 // What does not fit stays out of every range.
 int16_t narrowed(int32_t mu) { return static_cast<int16_t>(clamp(mu, INT16_MIN, INT16_MAX)); }
 
@@ -68,6 +79,10 @@ void register_options(py::module_& m) {
   });
   for_each_option([&](const char* name, auto member, auto) { options.def_readwrite(name, member); });
   m.def("option_values", &option_values);
+  const auto fields = py::make_tuple("has_gradient", "needs_labels", "takes_targets");
+  const py::object traits = py::module_::import("collections").attr("namedtuple")("LossTraits", fields);
+  m.attr("LossTraits") = traits;
+  m.def("losses", [traits] { return losses(traits); });
 }
 
 }  // namespace pmt::bindings

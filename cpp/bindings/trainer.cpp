@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "arrays.hpp"
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
+#include "python_loss.hpp"
 #include "register.hpp"
 
 namespace pmt::bindings {
@@ -22,9 +23,22 @@ const char* estimator_name(Estimator estimator) {
   }
 }
 
+// A trainer whose loss is a Python callable, unless that is None.
+std::unique_ptr<HostTrainer> make_trainer(std::shared_ptr<HostModel> model, const TrainerOptions& options,
+                                          std::vector<int32_t> layers, int32_t batch, int32_t threads,
+                                          std::vector<LayerSettings> settings, const py::object& loss) {
+  host::OwnLoss own;
+  if (!loss.is_none()) {
+    const auto python = std::make_shared<PythonLoss>(loss, model->model().classes());
+    own = [python](const host::LogitBlock& block, int32_t* losses) { python->write(block, losses); };
+  }
+  return std::make_unique<HostTrainer>(std::move(model), options, std::move(layers), batch, threads,
+                                       std::move(settings), std::move(own));
+}
+
 py::dict step(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object, uint32_t step,
               float learning_rate) {
-  const CheckedSamples checked_samples(images_object, labels_object, trainer.model());
+  const TrainingSamples checked_samples(images_object, labels_object, trainer.model());
   const host::SampleArray samples = checked_samples.array();
   StepResult result = {};
   {
@@ -41,7 +55,7 @@ py::dict step(HostTrainer& trainer, const py::object& images_object, const py::o
 
 py::tuple estimate(HostTrainer& host, const py::object& images_object, const py::object& labels_object, uint32_t step,
                    int32_t layer_index) {
-  const CheckedSamples checked_samples(images_object, labels_object, host.model());
+  const TrainingSamples checked_samples(images_object, labels_object, host.model());
   const host::SampleArray samples = checked_samples.array();
   HostTrainer::Gradient gradient;
   {
@@ -82,7 +96,7 @@ py::list layer_list(const HostTrainer& host) {
 
 py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const py::object& labels_object,
                    uint32_t step) {
-  const CheckedSamples checked_samples(images_object, labels_object, trainer.model());
+  const TrainingSamples checked_samples(images_object, labels_object, trainer.model());
   const host::SampleArray samples = checked_samples.array();
   host::Calibrated all;
   {
@@ -120,10 +134,8 @@ std::vector<int32_t> allocate(const std::vector<std::pair<float, int64_t>>& dema
 
 void register_trainer(py::module_& m) {
   py::class_<HostTrainer>(m, "Trainer", "Trains layers of a model in place, one step at a time.")
-      .def(py::init<std::shared_ptr<HostModel>, const TrainerOptions&, std::vector<int32_t>, int32_t, int32_t,
-                    std::vector<LayerSettings>>(),
-           py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"), py::arg("threads") = 0,
-           py::arg("settings") = std::vector<LayerSettings>{})
+      .def(py::init(&make_trainer), py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
+           py::arg("threads") = 0, py::arg("settings") = std::vector<LayerSettings>{}, py::arg("loss") = py::none())
       .def("step", &step, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("learning_rate"))
       .def("estimate", &estimate, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("layer"))
       .def("layers", &layer_list)

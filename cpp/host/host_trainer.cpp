@@ -11,12 +11,14 @@ constexpr int32_t query_bytes = 1 << 17;
 }  // namespace
 
 HostTrainer::HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-                         int32_t batch, int32_t threads, std::vector<LayerSettings> settings)
+                         int32_t batch, int32_t threads, std::vector<LayerSettings> settings, OwnLoss loss)
     : model_(std::move(model)),
       options_(options),
       layers_(std::move(layers)),
       settings_(std::move(settings)),
-      batch_(batch) {
+      batch_(batch),
+      loss_(std::move(loss)),
+      loss_function_(loss_.function()) {
   const Access::Shared use(model_->access());
   storage_ = model_->storage(layers_);
   team_ = std::make_unique<Team>(threads, [this] { return should_stop_ && should_stop_(); });
@@ -32,18 +34,20 @@ void HostTrainer::open() {
 TrainerSetup HostTrainer::setup() {
   const Network& network = model_->network();
   const LayerSettings* settings = settings_.empty() ? nullptr : settings_.data();
-  return {network.model,
-          network.kernels,
-          &options_,
-          layers_.data(),
-          static_cast<int32_t>(layers_.size()),
-          storage_.data(),
-          batch_,
-          team_->executor(),
-          network.packed,
-          query_bytes,
-          settings,
-          is_measured(options_)};
+  TrainerSetup setup = {network.model,
+                        network.kernels,
+                        &options_,
+                        layers_.data(),
+                        static_cast<int32_t>(layers_.size()),
+                        storage_.data(),
+                        batch_,
+                        team_->executor(),
+                        network.packed,
+                        query_bytes,
+                        settings,
+                        is_measured(options_)};
+  if (!loss_.empty()) setup.loss_function = &loss_function_;
+  return setup;
 }
 
 // The optimizer state does not depend on the settings, and outlives them.
@@ -71,7 +75,8 @@ Calibrated HostTrainer::calibrate(uint32_t step, const SampleArray& samples, std
   Calibrated all = {std::vector<LayerMeasurement>(count), std::vector<QueryDemand>(count),
                     std::vector<LayerSettings>(count), 0, 0};
   CalibrationResult result = {all.measurements.data(), all.demands.data(), all.settings.data(), 0, 0};
-  check(pmt::calibrate(trainer_, step, samples.count, reader.source(), result));
+  loss_.begin(samples);
+  check_step(pmt::calibrate(trainer_, step, samples.count, reader.source(), result));
   all.forwards = result.forwards;
   all.macs = result.macs;
   return all;
@@ -83,7 +88,8 @@ StepResult HostTrainer::step(uint32_t step, float learning_rate, const SampleArr
   should_stop_ = std::move(should_stop);
   SampleReader reader(samples, model());
   StepResult result = {};
-  check(trainer_.step(step, learning_rate, samples.count, reader.source(), &result));
+  loss_.begin(samples);
+  check_step(trainer_.step(step, learning_rate, samples.count, reader.source(), &result));
   return result;
 }
 
@@ -92,7 +98,8 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
   const Access::Exclusive use(model_->access());
   should_stop_ = std::move(should_stop);
   SampleReader reader(samples, model());
-  check(trainer_.estimate(step, samples.count, reader.source(), index));
+  loss_.begin(samples);
+  check_step(trainer_.estimate(step, samples.count, reader.source(), index));
   const Layer& layer = trainer_.layer(index);
   const GradientSums sums = trainer_.sums();
   Gradient gradient = {std::vector<float>(static_cast<size_t>(layer.weight_count)),
@@ -108,6 +115,11 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
     gradient.bias[static_cast<size_t>(c)] = static_cast<float>(sums.bias[c]) * factors.bias;
   }
   return gradient;
+}
+
+void HostTrainer::check_step(const Status& status) {
+  loss_.rethrow();
+  check(status);
 }
 
 std::vector<float> HostTrainer::optimizer_state() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/train/calibration.hpp"
+#include "host/host_loss.hpp"
 #include "host/host_model.hpp"
 #include "host/sample_array.hpp"
 #include "host/team.hpp"
@@ -23,9 +24,9 @@ struct Calibrated {
 class HostTrainer {
  public:
   // The trainer shares the model, whose weights it trains in place. Without settings the layers have
-  // the options'.
+  // the options'. `loss` goes with Loss::function.
   HostTrainer(std::shared_ptr<HostModel> model, const TrainerOptions& options, std::vector<int32_t> layers,
-              int32_t batch, int32_t threads, std::vector<LayerSettings> settings);
+              int32_t batch, int32_t threads, std::vector<LayerSettings> settings, OwnLoss loss = nullptr);
 
   // Other settings from the next step on. When they are refused, the old ones stay.
   void configure(std::vector<LayerSettings> settings);
@@ -53,6 +54,8 @@ class HostTrainer {
   TrainerSetup setup();
   void open();
   std::vector<float> kept_state() const;
+  // Throws what a loss function threw, or the status if it is not ok.
+  void check_step(const Status& status);
 
   std::shared_ptr<HostModel> model_;
   TrainerOptions options_;
@@ -62,6 +65,8 @@ class HostTrainer {
   int32_t batch_;
   std::function<bool()> should_stop_;
   std::unique_ptr<Team> team_;
+  HostLoss loss_;
+  LossFunction loss_function_;
   AlignedMemory memory_;
   Trainer trainer_;
 };

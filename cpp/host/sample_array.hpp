@@ -5,14 +5,16 @@
 
 #include "core/base/sample_source.hpp"
 #include "core/image/model.hpp"
+#include "core/zo/loss.hpp"
 
 namespace pmt::host {
 
-// images int8 NHWC; labels, or null where nobody looks at them.
+// images int8 NHWC; labels, or null where there are none; targets [sample][class] that stand in for labels, or null.
 struct SampleArray {
   const int8_t* images;
   const int64_t* labels;
   int32_t count;
+  const float* targets = nullptr;
 };
 
 // Gives the core the samples of an array, from a first one on.
@@ -22,7 +24,7 @@ class SampleReader {
       : samples_(samples), elements_(static_cast<size_t>(element_count(model.input()))) {}
 
   void start_at(size_t first) { first_ = first; }
-  SampleSource source() { return {this, read}; }
+  SampleSource source() { return {this, read, samples_.targets}; }
 
  private:
   static bool read(void* context, int32_t index, int8_t* image, int32_t* label) {
@@ -30,7 +32,7 @@ class SampleReader {
     const SampleArray& samples = reader.samples_;
     const size_t at = reader.first_ + static_cast<size_t>(index);
     std::memcpy(image, samples.images + at * reader.elements_, reader.elements_);
-    *label = samples.labels != nullptr ? static_cast<int32_t>(samples.labels[at]) : 0;
+    *label = samples.labels != nullptr ? static_cast<int32_t>(samples.labels[at]) : no_label;
     return true;
   }
 

@@ -110,7 +110,10 @@ void ReferenceEstimate::perturb_nodes(const Layer& layer, const QueryId& id, ref
 }
 
 int32_t ReferenceEstimate::loss_of(const std::vector<float>& logits, uint32_t sample) const {
-  return cross_entropy(logits.data(), static_cast<int32_t>(logits.size()), samples_.labels[sample]);
+  int32_t loss = 0;
+  const ScoredSample scored = {static_cast<int32_t>(sample), {samples_.labels[sample]}};
+  losses_of(trainer_.context(), scored, logits.data(), 1, &loss);
+  return loss;
 }
 
 int32_t ReferenceEstimate::clean_loss(uint32_t sample) const {
@@ -228,7 +231,8 @@ Sums ReferenceEstimate::head_sums(int32_t index, uint32_t sample) const {
   const Layer& one = layer(index);
   const std::vector<float> logits = reference_logits(model_, parameters_, clean_[sample], false);
   std::vector<int32_t> gradient(logits.size());
-  cross_entropy_gradient(logits.data(), one.channels, samples_.labels[sample], gradient.data());
+  const ScoredSample scored = {static_cast<int32_t>(sample), {samples_.labels[sample]}};
+  loss_gradient(trainer_.context(), scored, logits.data(), gradient.data());
   xt::xtensor<double, 3> nodes = xt::zeros<double>({size_t{1}, size_t{1}, logits.size()});
   std::copy(gradient.begin(), gradient.end(), nodes.begin());
   return through_layer(one, nodes, clean_[sample][model_.op(one.op).input[0]]);

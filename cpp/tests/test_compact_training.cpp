@@ -6,6 +6,7 @@
 #include "tests/random_bottlenecks.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_directions.hpp"
+#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
 #include "tests/training_run.hpp"
 
@@ -31,6 +32,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.mu_per_channel = random.chance(3) ? 1 : 0;
   options.weight_tile_bytes = random.pick<int32_t>({0, 64, 4096});
   random_directions(random, options);
+  random_loss(random, options);
   if (options.directions == Directions::coordinate) options.gradient_norm_scaling = GradientNormScaling::none;
   return options;
 }

@@ -4,6 +4,7 @@
 
 #include "core/zo/region_gradient.hpp"
 #include "tests/random_directions.hpp"
+#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
 #include "tests/reference_estimate.hpp"
 
@@ -27,6 +28,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   options.train_weights = options.train_bias != 0 && random.chance(4) ? 0 : 1;
   random_directions(random, options);
+  random_loss(random, options);
   options.int8_logits = random.chance(3) ? 1 : 0;
   options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
   options.weight_tile_bytes = random.pick<int32_t>({10, 100, 65536});
@@ -95,8 +97,8 @@ TEST_CASE("the loss of a query is that of the perturbed network run from its sta
       for (const LayerRange& perturbed : ranges) {
         for (uint32_t q = 0; q < 2; ++q) {
           int32_t loss = 0;
-          query_losses(context, setting.trainer().workspace(0), perturbed,
-                       {static_cast<int32_t>(q), 1, 0, setting.samples.labels[0]}, &loss);
+          const QueryBatch query = {static_cast<int32_t>(q), 1, {0, {setting.samples.labels[0]}}};
+          REQUIRE(query_losses(context, setting.trainer().workspace(0), perturbed, query, &loss).ok());
           CHECK(loss == reference.query_loss(perturbed, {q, 0}));
         }
       }
@@ -137,7 +139,7 @@ TEST_CASE("a layer's gradient sums are those of the definition") {
         expected = reference.node_sums(index, 0, exact);
       } else {
         setting.run_to(0, layer.op - 1);
-        add_head_gradient(context, workspace, layer, setting.samples.labels[0], sums.view());
+        add_head_gradient(context, workspace, layer, {0, {setting.samples.labels[0]}}, sums.view());
         expected = reference.head_sums(index, 0);
       }
       const int8_t* mask = workspace.masks.of(setting.options, layer, 0);  // which the trainer applies at last

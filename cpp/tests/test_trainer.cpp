@@ -8,6 +8,7 @@
 #include "tests/layer_update.hpp"
 #include "tests/random_dag.hpp"
 #include "tests/random_directions.hpp"
+#include "tests/random_loss.hpp"
 #include "tests/random_network.hpp"
 #include "tests/shuffled_executor.hpp"
 #include "tests/simulated_kernels.hpp"
@@ -33,6 +34,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.step = Step::normalised;
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   random_directions(random, options);
+  random_loss(random, options);
   options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));
   options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
   return options;

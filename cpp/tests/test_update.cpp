@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
 #include "reference/update.hpp"
 #include "tests/image_builder.hpp"
 #include "tests/layer_update.hpp"

@@ -2,7 +2,7 @@
 
 #include "common/executor.hpp"
 #include "core/train/device_setup.hpp"
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
 
 namespace pmt::firmware {
 

@@ -16,7 +16,7 @@ namespace pmt::firmware {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
-constexpr uint32_t card_version = 7;
+constexpr uint32_t card_version = 8;
 
 constexpr size_t payload_bytes = 508;
 
@@ -55,7 +55,7 @@ struct CardHeader {
   CardSection settings;         // LayerSettings [layers]
   CardSection streams;          // StreamedOps: which ops stream, as the host has planned it; see core/net/segments.hpp
   CardSection step_list;        // StepRecord and int32 sample index [batch], for each step
-  CardSection sample_list;      // int32 label and the image, padded to 4 bytes, for each sample
+  CardSection sample_list;      // int32 label (-1: none) and the image, padded to 4 bytes, for each sample
   CardSection activations;      // expected uint32 CRC-32 [inferences][ops] of each op's int8 output
   CardSection results;          // expected ResultRecord [steps]
   CardSection parameters;       // expected ParameterRecord [steps][layers], after the step
@@ -72,7 +72,7 @@ struct StepRecord {
 static_assert(sizeof(StepRecord) == 12, "part of the file format");
 
 struct ResultRecord {
-  int64_t loss_sum;  // fixed-point, see core/zo/loss.hpp
+  int64_t loss_sum;  // fixed-point, see core/zo/loss_units.hpp
   int32_t correct;
   int32_t changed;
 };

@@ -1,6 +1,6 @@
 #include "common/training_log.hpp"
 
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
 
 namespace pmt::firmware {
 

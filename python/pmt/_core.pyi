@@ -1,8 +1,8 @@
 """Types of the C++ module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,11 +93,12 @@ class Trainer:
         batch: int,
         threads: int = 0,
         settings: Sequence[LayerSettings] = ...,
+        loss: Callable[..., Any] | None = None,
     ) -> None: ...
     def step(
         self,
         images: npt.NDArray[np.int8],
-        labels: npt.NDArray[np.int64],
+        labels: npt.NDArray[Any] | None,
         step: int,
         learning_rate: float,
     ) -> dict[str, Any]: ...
@@ -231,5 +232,12 @@ def updated(
     weights: npt.NDArray[np.int8],
     bias: npt.NDArray[np.int32],
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]: ...
+
+class LossTraits(NamedTuple):
+    has_gradient: bool
+    needs_labels: bool
+    takes_targets: bool
+
+def losses() -> dict[str, LossTraits]: ...
 def option_values() -> dict[str, tuple[Any, ...]]: ...
 def crc32(bytes: bytes) -> int: ...

@@ -108,6 +108,7 @@ def test_an_engine_that_stops_in_a_step_keeps_its_weights():
         ({"directions": "hadamard"}, "directions='hadamard' must be 'rademacher' with this"),
         ({"optimizer": "adam"}, "optimizer='adam' must be 'sgd' with this engine"),
         ({"sparsity": 0.5}, "sparsity=0.5 must be 0.0 with this engine"),
+        ({"loss": "hinge"}, "loss='hinge' must be 'cross_entropy' with this engine"),
         ({"int8_logits": True}, "int8_logits=True must be False with this engine"),
         ({"train_weights": False}, "train_weights=False must be True with this engine"),
         (

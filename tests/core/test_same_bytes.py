@@ -44,6 +44,14 @@ VARIANTS = [
     {"rule": "pooled"},
     {"rule": "pooled", "regions": 3, "gradient_norm_scaling": "measured"},
     {"rule": "pooled", "regions": 2, "directions": "hadamard", "scope": "model_wise"},
+    {"loss": "cross_entropy", "label_smoothing": 0.1},
+    {"loss": "squared_error", "rule": "pooled"},
+    {"loss": "huber", "huber_delta": 0.5},
+    {"loss": "binary_cross_entropy", "rule": "weight"},
+    {"loss": "hinge", "rule": "pooled", "baseline": "leave_one_out"},
+    {"loss": "entropy", "diversity": 1.5},
+    {"loss": "zero_one", "rule": "pooled", "top_k": 2},
+    {"loss": "ranking", "rule": "pooled"},
 ]
 
 
@@ -150,6 +158,14 @@ KNOWN_CRCS = [
     2644094543,
     3365866988,
     3723991045,
+    24776413,
+    3648804150,
+    3212901547,
+    788488630,
+    3381586497,
+    2483171928,
+    3492858945,
+    1634753869,
 ]
 
 

@@ -190,3 +190,24 @@ def test_images_are_read_once_for_all_checksums(monkeypatch) -> None:
     assert checksums(data) == checksums(data)
     assert checksum(data) == checksum(data)
     assert sorted(read) == [5 * 8, 5 * 4 * 3]
+
+
+def test_images_without_labels_are_sliced_as_others_are():
+    bare = Dataset.unlabeled(IMAGES, "camera")
+    assert (bare.is_labeled, bare.has_class_labels, bare.has_targets) == (False, False, False)
+    assert set(bare.labels.tolist()) == {-1}
+    assert bare.class_names == ()
+    assert not bare.take(1).is_labeled
+    assert not bare.shuffled(3).is_labeled
+    with pytest.raises(TypeError, match=r"^images is float64: must be a uint8 array"):
+        Dataset.unlabeled(IMAGES / 1.0)
+
+
+def test_float_targets_are_kept_as_they_are():
+    targets = np.linspace(0, 1, 2 * len(IMAGES), dtype=np.float32).reshape(-1, 2)
+    data = Dataset(IMAGES, targets, ("wet", "warm"), "weather")
+    assert (data.is_labeled, data.has_class_labels, data.has_targets) == (True, False, True)
+    np.testing.assert_array_equal(data.subset([1]).labels, targets[[1]])
+    assert checksum(data) != checksum(Dataset(IMAGES, 1 - targets, ("wet", "warm"), "weather"))
+    with pytest.raises(ValueError, match=r"^labels has shape \(\d+, 2\): float targets must be"):
+        Dataset(IMAGES, targets, ("wet",), "weather")

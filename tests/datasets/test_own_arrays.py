@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pmt
-from pmt.datasets import Dataset, concatenate
+from pmt.datasets import Dataset, concatenate, save_npz
 
 GRAY = np.arange(6 * 4 * 4, dtype=np.uint8).reshape(6, 4, 4)
 LABELS = [0, 1, 2, 0, 1, 2]
@@ -275,3 +276,47 @@ def test_pairs_of_arrays_are_evaluated_corrupted_and_trained_on() -> None:
     trainer.fit(models[0], pair, valid=pair, progress=False)
     trainer.fit(models[1], data, valid=data, progress=False)
     assert models[0].image() == models[1].image()
+
+
+def test_images_without_labels_are_indexed_iterated_over_and_joined() -> None:
+    bare = Dataset.unlabeled(made().images, "camera")
+    image, label = bare[-1]
+    assert (image.shape, label) == ((4, 4, 1), -1)
+    assert [label for _, label in bare] == [-1] * 6
+    assert repr(bare[2:4] + bare) == "Dataset('camera', 8 images 4x4x1, no labels)"
+    windows = Dataset.unlabeled(np.zeros((3, 1, 128, 6), np.float32), "motion")
+    assert repr(windows) == "Dataset('motion', 3 float32 inputs 1x128x6, no labels)"
+
+
+def test_float_targets_are_indexed_iterated_over_and_joined() -> None:
+    targets = np.arange(12, dtype=np.float32).reshape(6, 2)
+    data = Dataset(made().images, targets, ("wet", "warm"), "weather")
+    np.testing.assert_array_equal(data[1][1], [2.0, 3.0])
+    np.testing.assert_array_equal([row for _, row in data], targets)
+    np.testing.assert_array_equal((data[:1] + data).labels, targets[[0, 0, 1, 2, 3, 4, 5]])
+
+
+def test_only_labels_of_one_kind_are_joined() -> None:
+    bare = Dataset.unlabeled(made().images, "camera")
+    expected = (
+        "'arrays' has class labels, 'camera' no labels: joined data sets have one kind of labels; "
+        "Dataset.unlabeled(data.images) drops those of one"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        made() + bare
+    wide, narrow = (
+        Dataset(made().images, np.zeros((6, n), np.float32), ("a", "b", "c")[:n], f"of {n}")
+        for n in (3, 2)
+    )
+    with pytest.raises(ValueError, match=r"^'of 3' has 3 targets an image, 'of 2' 2 targets an"):
+        wide + narrow
+
+
+def test_what_has_no_class_labels_is_not_saved(tmp_path: Path) -> None:
+    expected = (
+        "data set 'camera' has no class labels, which such a file holds; save its arrays with "
+        "numpy.savez"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        save_npz(Dataset.unlabeled(made().images, "camera"), tmp_path / "camera.npz")
+    assert not list(tmp_path.iterdir())

@@ -174,6 +174,31 @@ def test_every_kind_of_step_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"loss": "cross_entropy", "label_smoothing": 0.1},
+        {"loss": "squared_error"},
+        {"loss": "huber", "huber_delta": 0.5},
+        {"loss": "binary_cross_entropy"},
+        {"loss": "hinge"},
+        {"loss": "entropy", "diversity": 1.5},
+        {"loss": "zero_one", "top_k": 2},
+        {"loss": "ranking"},
+    ],
+    ids=lambda changes: changes["loss"],
+)
+def test_every_loss_gives_the_same_bytes(tmp_path: Path, changes: dict[str, Any]) -> None:
+    options = pmt.preset("default", batch=3, queries=6, learning_rate=0.6, **changes)
+    model = residual_network()
+    data = random_dataset(model, 12)
+    if changes["loss"] == "entropy":  # which reads no label, and no card of it holds any
+        data = Dataset.unlabeled(data.images)
+    used = check_same_bytes(tmp_path / "fw", model, data, options)
+    exact = set() if changes["loss"] == "zero_one" else {"closed_form"}
+    assert set(used) == {"pooled_perturbation"} | exact
+
+
+@pytest.mark.parametrize(
     ("preset", "estimators"),
     [
         ("default", {"pooled_perturbation", "closed_form"}),

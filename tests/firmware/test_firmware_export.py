@@ -9,12 +9,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from firmware_tools import TARGET, random_dataset
 from networks import residual_network
 
 import pmt
 from pmt._util.native_files import core_folder
+from pmt.datasets import Dataset
 from pmt.firmware.export import ExportReport, export, targets
 from pmt.firmware.export.target import parse_size
 from pmt.firmware.export.task import make_task
@@ -99,11 +101,11 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     assert lines[1] == "| what               | where |     bytes | of budget |"
     assert lines[3] == "| - trained weights  | arena |       656 |      1.0% |"
     assert lines[9] == "| stack              | RAM   |     4,096 |      6.2% |"
-    assert lines[10] == "| variables, at most | RAM   |     1,792 |      2.7% |"
+    assert lines[10] == "| variables, at most | RAM   |     1,856 |      2.8% |"
     assert lines[11] == "| model              | flash |     2,864 |      2.2% |"
-    assert lines[12] == "| code, at most      | flash |    98,304 |     75.0% |"
+    assert lines[12] == "| code, at most      | flash |   105,472 |     80.5% |"
     assert lines[13] == (
-        f"fits: {report.arena_bytes + 5888:,} of 65,536 bytes of RAM, 101,168 of 131,072 of flash; "
+        f"fits: {report.arena_bytes + 5952:,} of 65,536 bytes of RAM, 108,336 of 131,072 of flash; "
         "most activations at stem"
     )
     assert lines[14] == "work: 3 million multiply-accumulates, about 5 million instructions"
@@ -118,7 +120,7 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
 
 def test_a_flash_that_only_small_code_fits_is_said(tmp_path: Path) -> None:
     report = write(tmp_path / "fw", flash="90K")
-    assert report.verdict().startswith("may not link, 9,008 bytes of flash too many at most: ")
+    assert report.verdict().startswith("may not link, 16,176 bytes of flash too many at most: ")
 
 
 def test_a_library_has_neither_variables_nor_code_yet(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ def test_targets() -> None:
         (
             {"ram": "8K"},
             r"ram=8192 is too small: training needs [0-9]+ bytes \(arena [0-9]+, stack 4096, "
-            r"variables 1792 at most\), [0-9]+ too many; take a smaller batch, fewer queries "
+            r"variables 1856 at most\), [0-9]+ too many; take a smaller batch, fewer queries "
             "or fewer layers",
         ),
         ({"ram": "64M"}, "ram=67108864 is more than qemu-mps2-an500 has: 4194304 bytes"),
@@ -235,3 +237,26 @@ def test_sizes(text: str | int, size: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match="must be a number of bytes"):
         parse_size("flash", text)
+
+
+def test_what_no_board_can_score_is_refused(tmp_path: Path) -> None:
+    expected = (
+        "loss='python:mine' is a Python callable, which no board runs; export with "
+        "loss='cross_entropy' or another of the core's losses"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        write(tmp_path / "fw", options=OPTIONS.replace(loss="python:mine"))
+    data = random_dataset(residual_network(), 9)
+    hot = Dataset(data.images, np.eye(4, dtype=np.float32)[data.labels], data.class_names, "hot")
+    expected = (
+        "data set 'hot' holds float targets, which no card has room for; give it integer labels"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        write(tmp_path / "fw", options=OPTIONS.replace(loss="huber"), dataset=hot)
+    bare = Dataset.unlabeled(data.images, "camera")
+    expected = (
+        "data set 'camera' has no labels, which loss='cross_entropy' needs; use loss='entropy' or "
+        "a callable that needs none, or label the images"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        write(tmp_path / "fw", dataset=bare)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network
@@ -320,3 +322,17 @@ def test_own_gradients_lower_the_loss():
         model, given, progress=False
     )
     assert model.evaluate(given).loss < start - 0.03
+
+
+@pytest.mark.parametrize("own", [{"estimator": frozen}, {"optimizer": Momentum()}])
+def test_another_loss_is_refused(own):
+    (kind,) = own
+    why = "is for the built-in estimators and updates"
+    expected = f"loss='hinge' {why}; with an {kind} of your own use loss='cross_entropy'"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        trainer(loss="hinge", **own)
+    expected = f"label_smoothing=0.1 {why}; with an {kind} of your own use label_smoothing=0.0"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        trainer(label_smoothing=0.1, **own)
+    with pytest.raises(ValueError, match=rf"^loss='python:divmod' {why}; with"):
+        trainer(loss=divmod, **own)

@@ -31,6 +31,14 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
          "node_ratio has no effect with rule='pooled'; it has one with rule='by_dimension'"),
         ({"node_dimension": "input", "rule": "weight"},
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
+        ({"label_smoothing": 0.1, "loss": "hinge"},
+         "label_smoothing has no effect with loss='hinge'; it has one with loss='cross_entropy'"),
+        ({"huber_delta": 0.5},
+         "huber_delta has no effect with loss='cross_entropy'; it has one with loss='huber'"),
+        ({"top_k": 5},
+         "top_k has no effect with loss='cross_entropy'; it has one with loss='zero_one'"),
+        ({"diversity": 1.0, "loss": "huber"},
+         "diversity has no effect with loss='huber'; it has one with loss='entropy'"),
     ],
 )  # fmt: skip
 def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) -> None:
@@ -49,6 +57,8 @@ def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) 
         {"mu_weight": 8, "rule": "weight"},
         {"sharing": "batch", "rule": "measured"},
         {"node_ratio": 2.0, "rule": "by_dimension"},
+        {"label_smoothing": 0.1},
+        {"diversity": 1.0, "loss": "entropy"},
         {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
         {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
         {"mu_node": 8},

@@ -42,6 +42,9 @@ NEEDS: dict[str, dict[str, Any]] = {
     "sharing": {"rule": "weight"},
     "node_ratio": {"rule": "by_dimension"},
     "node_dimension": {"rule": "by_dimension"},
+    "huber_delta": {"loss": "huber"},
+    "top_k": {"loss": "zero_one"},
+    "diversity": {"loss": "entropy"},
 }
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")

@@ -75,6 +75,7 @@ TRAINERS = {
     "Named(epochs=2, optimizer=<built-in function divmod>)": lambda: Named(
         epochs=2, optimizer=divmod
     ),
+    "ZOTrainer(loss=<built-in function divmod>)": lambda: pmt.ZOTrainer(loss=divmod),
     "BackpropTrainer(layers='head')": lambda: pmt.backprop.BackpropTrainer(layers="head"),
     "BackpropTrainer(preset='bp_last_layer', epochs=3)": lambda: pmt.backprop.BackpropTrainer(
         preset="bp_last_layer", epochs=3
@@ -147,3 +148,10 @@ def test_where_one_change_is_refused_nothing_changes(changes, error, message):
 
 def test_a_trainer_without_options_class_has_a_repr():
     assert repr(Toy(epochs=2)).startswith("Toy(epochs=2, threads=1, losses=<")
+
+
+def test_a_callable_loss_is_a_parameter_that_an_option_s_word_replaces():
+    trainer = pmt.ZOTrainer(loss=divmod)
+    assert trainer.get_params()["loss"] is divmod
+    assert trainer.set_params(loss="hinge").options.loss == "hinge"
+    assert trainer.loss_function is None

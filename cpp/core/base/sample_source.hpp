@@ -9,6 +9,7 @@ namespace pmt {
 struct SampleSource {
   void* context;
   bool (*read)(void* context, int32_t index, int8_t* image, int32_t* label);
+  const float* targets = nullptr;  // [sample][class], which stand in for labels; a host's
 };
 
 }  // namespace pmt

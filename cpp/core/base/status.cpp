@@ -41,6 +41,8 @@ const char* option_message(Code code) {
     case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";
+    case Code::option_loss:
+      return "the loss is a function of the host's: the option 'loss' and the function go together";
     case Code::option_probe: return "a layer is probed with 2 queries at least, probe_queries at most";
     default: return nullptr;
   }
@@ -64,7 +66,9 @@ const char* training_message(Code code) {
     case Code::batch_size: return "the batch is empty or larger than planned";
     case Code::estimate_compact:
       return "estimate() needs a trainer opened with compact = false: one with true keeps no gradient of a whole layer";
-    case Code::label_range: return "a label is outside 0..classes-1";
+    case Code::label_range: return "a label is outside 0..classes-1, or missing";
+    case Code::label_targets: return "only squared_error, huber and binary_cross_entropy take targets for labels";
+    case Code::loss_function: return "the loss function failed; the weights are as before the step";
     case Code::sample_unreadable: return "a sample could not be read";
     case Code::cancelled: return "cancelled; the weights are as before the step";
     default: return nullptr;

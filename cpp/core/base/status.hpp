@@ -38,6 +38,7 @@ enum class Code : int32_t {
   option_value,            // outside its own range; the index is the place in for_each_option()
   option_scope,            // what is measured layer by layer needs the scope layer_wise
   option_probe,            // a layer's probe takes fewer than two queries, or more than probe_queries
+  option_loss,             // a loss function without the option that names it, or the other way round
   layer_not_trainable,     // the op has no weights
   layer_settings,          // not as many settings as layers
   layer_queries,           // a layer's own queries are out of range, or differ model-wise
@@ -49,6 +50,8 @@ enum class Code : int32_t {
   batch_size,              // batch below 1 or above what the plan was made for
   estimate_compact,        // a compact trainer keeps no gradient of a whole layer
   label_range,             // a label outside 0..classes-1
+  label_targets,           // targets for a loss that takes labels
+  loss_function,           // a loss of the host's own failed; weights are as before the step
   sample_unreadable,       // the sample source failed
   cancelled,               // the caller asked to stop; weights are as before the step
 };

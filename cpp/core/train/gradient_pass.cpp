@@ -42,8 +42,8 @@ Status GradientPass::sum(const ChannelGroup& channels, GradientSums* sums) {
 
 Status GradientPass::add_sample(int32_t sample, int32_t worker) {
   const bool weights = layer_.estimator == Estimator::weight_perturbation;
-  int32_t label = 0;
-  if (!weights && !main_done_) PMT_RETURN_IF_ERROR(run_main(sample, worker, &label));
+  Target target = {0};
+  if (!weights && !main_done_) PMT_RETURN_IF_ERROR(run_main(sample, worker, &target));
   if (gradients_.lies_in_gaps()) {
     gradients_.clear(worker, layer_, channels_);
     main_done_ = true;
@@ -53,7 +53,7 @@ Status GradientPass::add_sample(int32_t sample, int32_t worker) {
     const auto id = static_cast<uint32_t>(sample);
     add_weight_gradient(memory_.context, memory_.workspaces[worker], layer_, id, differences(sample), sums);
   } else if (layer_.estimator == Estimator::closed_form) {
-    add_head(sample, worker, label, sums);
+    add_head({sample, target}, worker, sums);
   } else {
     add_nodes(sample, worker, sums);
   }
@@ -61,8 +61,8 @@ Status GradientPass::add_sample(int32_t sample, int32_t worker) {
 }
 
 // The main pass as far as the gradient needs it.
-Status GradientPass::run_main(int32_t sample, int32_t worker, int32_t* label) {
-  PMT_RETURN_IF_ERROR(memory_.read_sample(source_, sample, worker, label));
+Status GradientPass::run_main(int32_t sample, int32_t worker, Target* target) {
+  PMT_RETURN_IF_ERROR(memory_.read_sample(source_, sample, worker, target));
   const Plan& plan = memory_.plan;
   const bool exact = layer_.estimator == Estimator::closed_form;
   const int32_t end = plan.streams(layer_.op) ? plan.segment_begin(layer_.op) : layer_.op + (exact ? 0 : 1);
@@ -71,14 +71,14 @@ Status GradientPass::run_main(int32_t sample, int32_t worker, int32_t* label) {
 }
 
 // The first group's update changes the logits: what they give for every sample is kept.
-void GradientPass::add_head(int32_t sample, int32_t worker, int32_t label, const GradientSums& sums) {
+void GradientPass::add_head(const ScoredSample& sample, int32_t worker, const GradientSums& sums) {
   const Workspace& workspace = memory_.workspaces[worker];
   if (!memory_.setup.compact) {
-    add_head_gradient(memory_.context, workspace, layer_, label, sums);
+    add_head_gradient(memory_.context, workspace, layer_, sample, sums);
     return;
   }
-  int32_t* gradient = gradients_.head_gradient(sample);
-  if (!have_head_gradients_) head_gradient(memory_.context, workspace, label, gradient);
+  int32_t* gradient = gradients_.head_gradient(sample.index);
+  if (!have_head_gradients_) head_gradient(memory_.context, workspace, sample, gradient);
   add_head_product(memory_.context, workspace, layer_, gradient, sums);
 }
 

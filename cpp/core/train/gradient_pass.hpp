@@ -22,8 +22,8 @@ class GradientPass {
 
  private:
   Status add_sample(int32_t sample, int32_t worker);
-  Status run_main(int32_t sample, int32_t worker, int32_t* label);
-  void add_head(int32_t sample, int32_t worker, int32_t label, const GradientSums& sums);
+  Status run_main(int32_t sample, int32_t worker, Target* target);
+  void add_head(const ScoredSample& sample, int32_t worker, const GradientSums& sums);
   template <typename Visit>
   void for_rows(int32_t worker, const Visit& visit);
   void add_nodes(int32_t sample, int32_t worker, const GradientSums& sums);

@@ -12,6 +12,7 @@ void LossTables::open(Arena& arena, const StepMemory& memory) {
   averages_ =
       arena.take<int32_t>(MemoryPart::tables, memory.is_coordinate_wise() ? 0 : (most > probed ? most : probed));
   clean_ = arena.take<CleanLoss>(MemoryPart::tables, memory.setup.batch);
+  prediction_.open(arena, memory);
 }
 
 int64_t LossTables::lay_out() {
@@ -43,6 +44,7 @@ int32_t* LossTables::row(int32_t table, int32_t index) const {
 }
 
 void LossTables::clear_sums() {
+  prediction_.clear();
   for (int32_t table = 0; table < count(); ++table) {
     if (!adds_up(table)) continue;
     int32_t* rows = row(table, 0);
@@ -56,7 +58,10 @@ void LossTables::add(int32_t table, int32_t worker, int32_t first, int32_t count
                      int32_t clean) {
   const int32_t bound = INT32_MAX / memory_->setup.batch;
   int32_t* sums = row(table, worker) + first;
-  for (int32_t i = 0; i < count; ++i) sums[i] += clamp(losses[i] - clean, -bound, bound);
+  for (int32_t i = 0; i < count; ++i) {
+    const int64_t difference = int64_t{losses[i]} - clean;
+    sums[i] += static_cast<int32_t>(difference > bound ? bound : (difference < -bound ? -bound : difference));
+  }
 }
 
 void LossTables::join_sums(int32_t table) {

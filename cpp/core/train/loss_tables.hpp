@@ -3,7 +3,7 @@
 // of every worker, for there may be a hundred thousand of them. Then the differences, and their averages.
 #pragma once
 
-#include "core/train/step_memory.hpp"
+#include "core/train/mean_prediction.hpp"
 
 namespace pmt {
 
@@ -31,6 +31,9 @@ class LossTables {
   int32_t* row(int32_t table, int32_t index) const;
   CleanLoss& clean(int32_t sample) const { return clean_[sample]; }
 
+  // Of the samples' clean logits.
+  MeanPrediction& prediction() { return prediction_; }
+
   void clear_sums();
   // Adds the differences of `count` coordinates from `first` on.
   void add(int32_t table, int32_t worker, int32_t first, int32_t count, const int32_t* losses, int32_t clean);
@@ -51,6 +54,7 @@ class LossTables {
   int32_t* losses_ = nullptr;    // [table][sample or worker][query]
   int32_t* averages_ = nullptr;  // [query]
   CleanLoss* clean_ = nullptr;   // [sample]
+  MeanPrediction prediction_;
 };
 
 }  // namespace pmt

@@ -2,7 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/train/query_pass.hpp"
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
 #include "core/zo/shrinkage.hpp"
 
 namespace pmt {
@@ -92,8 +92,9 @@ Status Probe::measure_inputs(int32_t samples, const SampleSource& source, LayerM
   if (samples < 1 || samples > setup.batch) return {Code::batch_size};
   for (int32_t i = 0; i < setup.layer_count; ++i) measurements[i].input_squares = 0.0f;
   for (int32_t n = 0; n < samples; ++n) {
-    int32_t label = 0, done = 0;
-    PMT_RETURN_IF_ERROR(memory_.read_sample(source, n, 0, &label));
+    Target target = {0};
+    int32_t done = 0;
+    PMT_RETURN_IF_ERROR(memory_.read_sample(source, n, 0, &target));
     if (setup.executor.stopping(setup.executor.context, 0)) return {Code::cancelled};
     for (int32_t i = 0; i < setup.layer_count; ++i) {
       const Layer& layer = memory_.layers[i];

@@ -1,7 +1,7 @@
 #include "core/train/query_pass.hpp"
 
 #include "core/base/arithmetic.hpp"
-#include "core/zo/loss.hpp"
+#include "core/zo/loss_units.hpp"
 
 namespace pmt {
 namespace {
@@ -43,16 +43,18 @@ Status QueryPass::run(uint32_t step) {
 }
 
 Status QueryPass::run_part(Part part) {
-  PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.label));
+  PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.target));
   const bool clean_first = memory_.is_coordinate_wise();  // every table needs it, and may have no row a sample
+  CleanLoss clean = {};
   if (clean_first) {
-    const CleanLoss clean = clean_loss(part);
+    PMT_RETURN_IF_ERROR(clean_loss(part, &clean));
     part.clean = clean.loss;
-    if (part.index == 0) losses_.clean(part.sample) = clean;
-    PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.label));
+    PMT_RETURN_IF_ERROR(memory_.read_sample(source_, part.sample, part.worker, &part.target));
   }
   for (int32_t table = 0; table < losses_.count(); ++table) PMT_RETURN_IF_ERROR(run_queries(table, part));
-  if (part.index == 0 && !clean_first) losses_.clean(part.sample) = clean_loss(part);
+  if (part.index > 0) return {};
+  if (!clean_first) PMT_RETURN_IF_ERROR(clean_loss(part, &clean));
+  losses_.clean(part.sample) = clean;
   return {};
 }
 
@@ -70,38 +72,48 @@ Status QueryPass::run_queries(int32_t table, Part& part) {
   plan.place_queries(first.op);
   const Executor& executor = memory_.setup.executor;
   const int32_t at_once = queries_at_once(plan, first, memory_.setup.query_bytes);
+  const int32_t rows = logit_rows(memory_.options, first, at_once);
+  int32_t scored = begin;
   for (int32_t q = begin; q < end; q += at_once) {
     if (executor.stopping(executor.context, part.worker)) return {Code::cancelled};
-    const QueryBatch queries = {q, q + at_once < end ? at_once : end - q, static_cast<uint32_t>(part.sample),
-                                part.label};
+    const ScoredSample sample = {part.sample, part.target};
+    const QueryBatch queries = {q, q + at_once < end ? at_once : end - q, sample};
     if (losses_.adds_up(table)) {
-      add_differences(table, queries, part);
-    } else {
-      query_losses(memory_.context, workspace, perturbed, queries, losses_.row(table, part.sample) + q);
+      PMT_RETURN_IF_ERROR(add_differences(table, queries, part));
+      continue;
     }
+    query_logits(memory_.context, workspace, perturbed, queries, q - scored);
+    const int32_t done = q + queries.count;
+    if (done < end && done + at_once - scored <= rows) continue;  // room for more
+    int32_t* losses = losses_.row(table, part.sample) + scored;
+    PMT_RETURN_IF_ERROR(losses_of(memory_.context, sample, workspace.logits, done - scored, losses));
+    scored = done;
   }
   return {};
 }
 
-void QueryPass::add_differences(int32_t table, const QueryBatch& queries, const Part& part) {
+Status QueryPass::add_differences(int32_t table, const QueryBatch& queries, const Part& part) {
   int32_t perturbed[most_at_once];
   for (int32_t done = 0; done < queries.count; done += most_at_once) {
     QueryBatch some = queries;
     some.first += done;
     some.count = clamp(queries.count - done, 0, most_at_once);
-    query_losses(memory_.context, memory_.workspaces[part.worker], {table, table}, some, perturbed);
+    const Workspace& workspace = memory_.workspaces[part.worker];
+    PMT_RETURN_IF_ERROR(query_losses(memory_.context, workspace, {table, table}, some, perturbed));
     losses_.add(table, part.worker, some.first, some.count, perturbed, part.clean);
   }
+  return {};
 }
 
 // The rest of the main pass.
-CleanLoss QueryPass::clean_loss(const Part& part) const {
+Status QueryPass::clean_loss(const Part& part, CleanLoss* clean) {
   const Workspace& workspace = memory_.workspaces[part.worker];
   const Model& model = *memory_.setup.model;
   forward(memory_.network, memory_.plan, workspace, 1, part.done, model.op_count() - 1);
   main_logits(memory_.network, memory_.plan, workspace, 1, memory_.options.int8_logits != 0);
-  const bool correct = arg_max(workspace.logits, model.classes()) == part.label;
-  return {cross_entropy(workspace.logits, model.classes(), part.label), correct ? 1 : 0};
+  if (part.index == 0) losses_.prediction().add(part.worker, workspace.logits);
+  clean->correct = arg_max(workspace.logits, model.classes()) == part.target.label ? 1 : 0;
+  return losses_of(memory_.context, {part.sample, part.target}, workspace.logits, 1, &clean->loss);
 }
 
 }  // namespace pmt

@@ -16,15 +16,15 @@ class QueryPass {
   // A sample with one of the parts of its queries, and how far a worker has come with it.
   struct Part {
     int32_t sample, index, worker;
-    int32_t label = 0;
+    Target target = {0};
     int32_t clean = 0;  // loss; where weights are moved one by one
     int32_t done = 0;   // ops of the main pass
   };
 
   Status run_part(Part part);
   Status run_queries(int32_t table, Part& part);
-  void add_differences(int32_t table, const QueryBatch& queries, const Part& part);
-  CleanLoss clean_loss(const Part& part) const;
+  Status add_differences(int32_t table, const QueryBatch& queries, const Part& part);
+  Status clean_loss(const Part& part, CleanLoss* clean);
 
   StepMemory& memory_;
   LossTables& losses_;

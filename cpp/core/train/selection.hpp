@@ -43,7 +43,7 @@ struct SelectionSetup {
 };
 
 struct CandidateScore {
-  int64_t loss_sum;  // over the held-out samples; fixed-point, see loss.hpp
+  int64_t loss_sum;  // over the held-out samples; fixed-point, see loss_units.hpp
   int32_t correct;
 };
 

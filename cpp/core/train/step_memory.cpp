@@ -1,5 +1,7 @@
 #include "core/train/step_memory.hpp"
 
+#include "core/zo/loss_units.hpp"
+
 namespace pmt {
 namespace {
 
@@ -29,6 +31,7 @@ Tables take_tables(Arena& arena, const Model& model, int32_t layer_count, bool p
 
 Status check_setup(const TrainerSetup& setup) {
   PMT_RETURN_IF_ERROR(check_options(*setup.options));
+  if (setup.loss_function != nullptr && setup.options->loss != Loss::function) return {Code::option_loss};
   if (setup.batch < 1) return {Code::batch_size};
   const int32_t workers = setup.executor.workers;
   if (workers < 1) return {Code::option_value};
@@ -107,7 +110,7 @@ Status StepMemory::open(const TrainerSetup& wanted, Arena& arena) {
   settings = tables.settings;
   loss_starts = tables.loss_starts;
   network = {setup.model, setup.kernels, tables.parameters, setup.packed};
-  context = {&network, &plan, &options, layers, setup.layer_count, 0};
+  context = {&network, &plan, &options, layers, setup.layer_count, 0, nullptr, setup.loss_function};
   bind_parameters(*setup.model, tables.parameters);
   PMT_RETURN_IF_ERROR(open_layers(*this, tables.layer_ops));
   return make_plan(*this, tables);
@@ -124,12 +127,19 @@ void StepMemory::open_workers(Arena& arena) {
   }
 }
 
-Status StepMemory::read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) const {
+Status StepMemory::read_sample(const SampleSource& source, int32_t sample, int32_t worker, Target* target) const {
   const Model& model = *setup.model;
   int8_t* input = workspaces[worker].tensor(plan, Pass::main, model.header().input_tensor);
-  if (!source.read(source.context, sample, input, label)) return {Code::sample_unreadable};
-  if (*label < 0 || *label >= model.classes()) return {Code::label_range};
-  return {};
+  *target = {no_label};
+  if (!source.read(source.context, sample, input, &target->label)) return {Code::sample_unreadable};
+  if (source.targets != nullptr) {
+    if (!takes_targets(options.loss)) return {Code::label_targets};
+    target->values = source.targets + int64_t{sample} * model.classes();
+    target->label = arg_max(target->values, model.classes());
+    return {};
+  }
+  const int32_t least = needs_labels(options.loss) ? 0 : no_label;
+  return target->label >= least && target->label < model.classes() ? Status{} : Status{Code::label_range};
 }
 
 }  // namespace pmt

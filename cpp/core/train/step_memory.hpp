@@ -4,7 +4,7 @@
 
 #include "core/base/sample_source.hpp"
 #include "core/train/trainer_setup.hpp"
-#include "core/zo/step_context.hpp"
+#include "core/zo/loss.hpp"
 #include "core/zo/workspace.hpp"
 
 namespace pmt {
@@ -23,7 +23,7 @@ struct StepMemory {
   int32_t probe_queries() const { return setup.probing ? options.probe_queries : 0; }
 
   // A worker's input becomes the sample.
-  Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, int32_t* label) const;
+  Status read_sample(const SampleSource& source, int32_t sample, int32_t worker, Target* target) const;
 
   TrainerSetup setup = {};
   TrainerOptions options = {};

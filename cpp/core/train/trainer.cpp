@@ -13,10 +13,12 @@ Status Trainer::open(const TrainerSetup& setup, void* memory, size_t bytes) {
   PMT_RETURN_IF_ERROR(memory_.open(setup, arena_));
   losses_.open(arena_, memory_);
   gradients_.open(arena_, memory_);
-  optimizer_state_ = OptimizerState::take(arena_, memory_.options, memory_.layers, setup.layer_count);
+  const int32_t classes = setup.model->classes();
+  optimizer_state_ = OptimizerState::take(arena_, memory_.options, memory_.layers, setup.layer_count, classes);
   memory_.open_workers(arena_);
   if (!arena_.fits()) return {Code::arena_too_small};
   optimizer_state_.clear();
+  memory_.context.surprisal = optimizer_state_.surprisal(memory_.options, classes);
   estimated_ = memory_.layers;
   return {};
 }
@@ -53,6 +55,8 @@ Status Trainer::step(uint32_t step, float learning_rate, int32_t samples, const 
     repack_layer(memory_.network, layer(i).op);
   }
   optimizer_state_.count_update();
+  float* surprisal = optimizer_state_.surprisal(memory_.options, context().model().classes());
+  if (surprisal != nullptr) losses_.prediction().write_surprisal(samples, surprisal);
   return {};
 }
 

@@ -15,7 +15,7 @@
 namespace pmt {
 
 struct StepResult {
-  int64_t loss_sum;  // over the samples, before the update; fixed-point, see loss.hpp
+  int64_t loss_sum;  // over the samples, before the update; fixed-point, see loss_units.hpp
   int32_t correct;   // samples classified correctly before the update
   int32_t changed;   // weights that changed
 };

@@ -8,6 +8,8 @@
 
 namespace pmt {
 
+struct LossFunction;
+
 struct TrainerSetup {
   const Model* model;
   const Kernels* kernels;
@@ -36,6 +38,8 @@ struct TrainerSetup {
   // searched for.
   const StreamedOps* streams = nullptr;
   int32_t stream_count = 0;
+  // With Loss::function, which no step can do without, and with no other loss; it outlives the trainer.
+  const LossFunction* loss_function = nullptr;
 };
 
 }  // namespace pmt

@@ -2,7 +2,6 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/kernels/patch.hpp"
-#include "core/zo/loss.hpp"
 
 namespace pmt {
 namespace {
@@ -198,9 +197,10 @@ void NodeGradient::add_positions(const LayerRows& rows, int32_t y, int32_t begin
   }
 }
 
-void head_gradient(const StepContext& context, const Workspace& workspace, int32_t label, int32_t* gradient) {
+void head_gradient(const StepContext& context, const Workspace& workspace, const ScoredSample& sample,
+                   int32_t* gradient) {
   main_logits(*context.network, *context.plan, workspace, 1, false);
-  cross_entropy_gradient(workspace.logits, context.model().classes(), label, gradient);
+  loss_gradient(context, sample, workspace.logits, gradient);
 }
 
 void add_head_product(const StepContext& context, const Workspace& workspace, const Layer& layer,
@@ -211,9 +211,9 @@ void add_head_product(const StepContext& context, const Workspace& workspace, co
   for (int32_t c = 0; c < sums.channels(layer); ++c) sums.bias[c] += gradient[sums.begin + c];
 }
 
-void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, int32_t label,
-                       const GradientSums& sums) {
-  head_gradient(context, workspace, label, workspace.head_gradient);
+void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
+                       const ScoredSample& sample, const GradientSums& sums) {
+  head_gradient(context, workspace, sample, workspace.head_gradient);
   add_head_product(context, workspace, layer, workspace.head_gradient, sums);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/zo/direction_sums.hpp"
+#include "core/zo/loss.hpp"
 
 namespace pmt {
 
@@ -74,16 +75,16 @@ class NodeGradient {
   int32_t y_ = 0;  // of the plane
 };
 
-// The head: the loss's gradient by its accumulators, one per class, softmax - one_hot. All classes'
-// weights have a part in it.
-void head_gradient(const StepContext& context, const Workspace& workspace, int32_t label, int32_t* gradient);
+// The head: the loss's gradient by its accumulators, one per class. All classes' weights have a part in it.
+void head_gradient(const StepContext& context, const Workspace& workspace, const ScoredSample& sample,
+                   int32_t* gradient);
 
 // That gradient times the input. Both need the main pass up to the head's input.
 void add_head_product(const StepContext& context, const Workspace& workspace, const Layer& layer,
                       const int32_t* gradient, const GradientSums& sums);
 
 // The two together.
-void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer, int32_t label,
-                       const GradientSums& sums);
+void add_head_gradient(const StepContext& context, const Workspace& workspace, const Layer& layer,
+                       const ScoredSample& sample, const GradientSums& sums);
 
 }  // namespace pmt

@@ -7,7 +7,7 @@ namespace pmt {
 namespace {
 
 bool has_closed_form(const Model& model, int32_t op, const TrainerOptions& options) {
-  return op == model.op_count() - 1 && has_linear_head(model) && options.int8_logits == 0;
+  return op == model.op_count() - 1 && has_linear_head(model) && options.int8_logits == 0 && has_gradient(options.loss);
 }
 
 bool inside(int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; }

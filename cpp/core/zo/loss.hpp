@@ -1,30 +1,33 @@
-// Softmax cross-entropy, the same bits on every target: no libm, basic float operations only.
+// The loss of a step, as its options choose it: the one place from which queries, the clean loss and the exact
+// gradient of a linear head have it. Fixed-point, see loss_units.hpp.
 #pragma once
 
-#include <cstdint>
+#include "core/zo/elementwise_losses.hpp"
+#include "core/zo/step_context.hpp"
 
 namespace pmt {
 
-// Losses and node gradients of the head are fixed-point with 20 fraction bits, so that sums over
-// samples and queries are integers and do not depend on their order.
-constexpr int32_t loss_fraction_bits = 20;
-constexpr float loss_one = 1048576.0f;
-constexpr int32_t largest_loss = 1024 << loss_fraction_bits;
+// A loss of `count` rows of logits, all of one sample, by a function of the host's. It writes fixed-point losses;
+// false: it failed, and the step with it.
+struct LossFunction {
+  void* context;
+  bool (*losses)(void* context, const float* logits, int32_t count, int32_t sample, int32_t* losses);
+};
 
-// e^x for x <= 0; 0 below -87, NaN for NaN. Relative error below 3e-7.
-float exp_negative(float x);
+// The sample that logits are of.
+struct ScoredSample {
+  int32_t index;  // in the batch
+  Target target;
+};
 
-// Natural logarithm of x >= 1. Absolute error below 2e-7 * max(1, log x).
-float log_at_least_one(float x);
+// A sample without a label, for a loss that needs none.
+constexpr int32_t no_label = -1;
 
-// -log softmax(logits)[label], fixed-point, at most 1024; so much where a logit is NaN or +infinity, or all are
-// -infinity. A model that is open makes no such logits, its scales forbid it: they come from other engines.
-int32_t cross_entropy(const float* logits, int32_t classes, int32_t label);
+// One loss for each of `count` rows of logits.
+Status losses_of(const StepContext& context, const ScoredSample& sample, const float* logits, int32_t count,
+                 int32_t* losses);
 
-// softmax(logits) - one_hot(label), fixed-point: the exact gradient of the loss by the logits. Zeros where
-// there is no softmax.
-void cross_entropy_gradient(const float* logits, int32_t classes, int32_t label, int32_t* gradient);
-
-int32_t arg_max(const float* logits, int32_t classes);
+// The gradient of a loss that has one, by the logits.
+void loss_gradient(const StepContext& context, const ScoredSample& sample, const float* logits, int32_t* gradient);
 
 }  // namespace pmt

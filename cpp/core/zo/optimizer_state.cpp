@@ -33,8 +33,8 @@ LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& o
 }
 
 OptimizerState OptimizerState::take(Arena& arena, const TrainerOptions& options, const Layer* layers,
-                                    int32_t layer_count) {
-  int64_t values = 0;
+                                    int32_t layer_count, int32_t classes) {
+  int64_t values = keeps_prediction(options) ? classes : 0;
   for (int32_t i = 0; i < layer_count; ++i) values += optimizer_state_values(options, layers[i]);
   const int64_t count = values > 0 ? values + 1 : 0;
   return {arena.take<float>(MemoryPart::optimizer, count), count};
@@ -47,6 +47,10 @@ LayerOptimizerState OptimizerState::of(const TrainerOptions& options, const Laye
   LayerOptimizerState state = layer_optimizer_state(own, options, layers[index]);
   state.updates = static_cast<int32_t>(values[0]);
   return state;
+}
+
+float* OptimizerState::surprisal(const TrainerOptions& options, int32_t classes) const {
+  return keeps_prediction(options) ? values + count - classes : nullptr;
 }
 
 void OptimizerState::clear() const {

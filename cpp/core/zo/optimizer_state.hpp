@@ -21,14 +21,17 @@ int64_t optimizer_state_values(const TrainerOptions& options, const Layer& layer
 // In this order in `values`: noise, first, second. `updates` is left 0.
 LayerOptimizerState layer_optimizer_state(float* values, const TrainerOptions& options, const Layer& layer);
 
-// All layers': the number of updates so far, then each layer's values in the order above. None where
-// the options keep nothing.
+// All layers': the number of updates so far, then each layer's values in the order above; at the end one value a
+// class where the mean prediction is kept. None where the options keep nothing.
 struct OptimizerState {
   float* values;
   int64_t count;
 
-  static OptimizerState take(Arena& arena, const TrainerOptions& options, const Layer* layers, int32_t layer_count);
+  static OptimizerState take(Arena& arena, const TrainerOptions& options, const Layer* layers, int32_t layer_count,
+                             int32_t classes);
   LayerOptimizerState of(const TrainerOptions& options, const Layer* layers, int32_t index) const;
+  // -log of the mean prediction of the batch before; 0 before the first step. Null where it is not kept.
+  float* surprisal(const TrainerOptions& options, int32_t classes) const;
   void clear() const;
   // After an update of every layer.
   void count_update() const;

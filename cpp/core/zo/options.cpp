@@ -37,6 +37,19 @@ bool is_measured(const TrainerOptions& options) {
          options.rule == EstimatorRule::measured;
 }
 
+bool has_gradient(Loss loss) { return loss != Loss::zero_one && loss != Loss::function; }
+
+bool needs_labels(Loss loss) { return loss != Loss::entropy && loss != Loss::function; }
+
+bool takes_targets(Loss loss) {
+  return loss == Loss::squared_error || loss == Loss::huber || loss == Loss::binary_cross_entropy ||
+         loss == Loss::function;
+}
+
+bool keeps_prediction(const TrainerOptions& options) {
+  return options.loss == Loss::entropy && options.diversity > 0.0f;
+}
+
 Status check_options(const TrainerOptions& o) {
   if (o.queries < least_queries(o)) return {Code::option_queries};
   PMT_RETURN_IF_ERROR(check_values(o));

@@ -60,6 +60,9 @@ PMT_WORDS(MuRule, fixed, calibrated);
 // `momentum`, or Adam.
 PMT_WORDS(Optimizer, sgd, momentum, adam);
 
+// What training lowers, see loss.hpp. function: a callable of the host's.
+PMT_WORDS(Loss, cross_entropy, squared_error, huber, binary_cross_entropy, hinge, entropy, zero_one, ranking, function);
+
 struct TrainerOptions {
   uint32_t seed = 1;
   int32_t queries = 100;  // per layer and sample
@@ -96,12 +99,19 @@ struct TrainerOptions {
   int32_t regions = 1;            // of a plane, along each side; pooled node perturbation
   float bias_rate = 1.0f;         // learning rate of biases whose gradient is estimated, as a multiple
   float head_rate = 1.0f;         // of a layer whose gradient is exact, weights and biases, likewise
+  Loss loss = Loss::cross_entropy;
+  float label_smoothing = 0.0f;  // of cross_entropy
+  float huber_delta = 1.0f;      // from where the loss huber is linear
+  int32_t top_k = 1;             // of zero_one: the label is right among so many
+  float diversity = 0.0f;        // of entropy: weight of the mean prediction's negative entropy
 };
-static_assert(sizeof(TrainerOptions) == 140, "written into the firmware's data file as it is");
+static_assert(sizeof(TrainerOptions) == 160, "written into the firmware's data file as it is");
 
 constexpr int32_t most_queries = 4096;
 constexpr int32_t largest_mu = 64;
 constexpr int32_t most_regions = 16;
+constexpr int32_t largest_top = 1000;
+constexpr float largest_diversity = 10.0f;
 constexpr float largest_rate = 1000.0f;
 constexpr float largest_float = 3.40282347e38f;
 
@@ -157,6 +167,11 @@ constexpr void for_each_option(Visitor visit) {
   constexpr Range<float> rate = {0.0f, largest_rate, true};
   visit("bias_rate", &O::bias_rate, rate);
   visit("head_rate", &O::head_rate, rate);
+  visit("loss", &O::loss, words<Loss>);
+  visit("label_smoothing", &O::label_smoothing, fading);
+  visit("huber_delta", &O::huber_delta, rate);
+  visit("top_k", &O::top_k, Range<int32_t>{1, largest_top});
+  visit("diversity", &O::diversity, Range<float>{0.0f, largest_diversity});
 }
 
 // Fewest queries of a layer for a sample: leave-one-out compares two.
@@ -167,6 +182,18 @@ bool measures_noise(const TrainerOptions& options);
 
 // Allocation, mu or rule are measured: the layers' settings come from calibrate().
 bool is_measured(const TrainerOptions& options);
+
+// Whether the loss has a gradient by the logits, which makes that of a linear head exact.
+bool has_gradient(Loss loss);
+
+// Whether the loss reads labels; a function of the host's may, and gets those that there are.
+bool needs_labels(Loss loss);
+
+// Whether the loss compares each logit with a target of its own, so that any targets may stand in for labels.
+bool takes_targets(Loss loss);
+
+// Whether the step keeps the mean prediction of the one before.
+bool keeps_prediction(const TrainerOptions& options);
 
 // An option outside its own range is option_value, with its place in for_each_option() as the index.
 Status check_options(const TrainerOptions& options);

@@ -3,7 +3,6 @@
 #include "core/base/arithmetic.hpp"
 #include "core/net/stream_run.hpp"
 #include "core/zo/direction.hpp"
-#include "core/zo/loss.hpp"
 #include "core/zo/node_signs.hpp"
 
 namespace pmt {
@@ -67,7 +66,8 @@ class Queries {
     return images;
   }
 
-  void run_one(int32_t index) {
+  // Not inlined: its frame would lie on the stack under that of a segment.
+  __attribute__((noinline)) void run_one(int32_t index) {
     const OpRecord& op = model().op(index);
     const Layer* layer = perturbed_layer(index);
     const OpImages images = op_images(op);
@@ -120,7 +120,9 @@ class Queries {
 
   bool logits_from_accumulators() const { return options().int8_logits == 0 && has_linear_head(model()); }
 
-  QueryId id_of(int32_t query) const { return {static_cast<uint32_t>(queries_.first + query), queries_.sample}; }
+  QueryId id_of(int32_t query) const {
+    return {static_cast<uint32_t>(queries_.first + query), static_cast<uint32_t>(queries_.sample.index)};
+  }
 
   Direction direction(const Layer& layer, int32_t query, Purpose purpose) const {
     return {context_, workspace_, layer, id_of(query), purpose};
@@ -263,13 +265,17 @@ class Queries {
 
 }  // namespace
 
-void query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
-                  const QueryBatch& queries, int32_t* losses) {
-  Queries(context, workspace, perturbed, queries).run();
-  const int32_t classes = context.model().classes();
-  for (int32_t i = 0; i < queries.count; ++i) {
-    losses[i] = cross_entropy(workspace.logits + i * classes, classes, queries.label);
-  }
+void query_logits(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
+                  const QueryBatch& queries, int32_t row) {
+  Workspace rows = workspace;
+  rows.logits += int64_t{row} * context.model().classes();
+  Queries(context, rows, perturbed, queries).run();
+}
+
+Status query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
+                    const QueryBatch& queries, int32_t* losses) {
+  query_logits(context, workspace, perturbed, queries, 0);
+  return losses_of(context, queries.sample, workspace.logits, queries.count, losses);
 }
 
 }  // namespace pmt

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/net/forward.hpp"
-#include "core/zo/step_context.hpp"
+#include "core/zo/loss.hpp"
 #include "core/zo/workspace.hpp"
 
 namespace pmt {
@@ -21,13 +21,16 @@ struct QueryId {
 // `count` queries of one sample from `first`, at most queries_at_once().
 struct QueryBatch {
   int32_t first, count;
-  uint32_t sample;
-  int32_t label;
+  ScoredSample sample;
 };
 
-// Writes one loss per query, fixed-point (see loss.hpp). Needs the main pass up to and including the
-// first layer's op.
-void query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
-                  const QueryBatch& queries, int32_t* losses);
+// Writes the logits of each query, from a row of the workspace's logits on. Needs the main pass up to and including
+// the first layer's op.
+void query_logits(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
+                  const QueryBatch& queries, int32_t row);
+
+// The same, and one loss per query.
+Status query_losses(const StepContext& context, const Workspace& workspace, const LayerRange& perturbed,
+                    const QueryBatch& queries, int32_t* losses);
 
 }  // namespace pmt

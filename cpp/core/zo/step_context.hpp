@@ -7,6 +7,8 @@
 
 namespace pmt {
 
+struct LossFunction;
+
 struct StepContext {
   const Network* network;
   const Plan* plan;
@@ -14,6 +16,8 @@ struct StepContext {
   const Layer* layers;
   int32_t layer_count;
   uint32_t step;
+  const float* surprisal = nullptr;             // -log of the last step's mean prediction; null where none is kept
+  const LossFunction* loss_function = nullptr;  // the host's own, in place of the options' loss
 
   const Model& model() const { return *network->model; }
   const Kernels& kernels() const { return *network->kernels; }

@@ -44,7 +44,7 @@ void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) 
   if (setup.options->directions == Directions::rademacher) grow(sizes.streams, layer.queries);
   if (setup.options->directions == Directions::hadamard) grow(sizes.transforms, 2 * hadamard_block(layer.queries));
   const int32_t at_once = queries_at_once(*setup.plan, layer, setup.query_bytes);
-  grow(sizes.images, at_once);
+  grow(sizes.images, logit_rows(*setup.options, layer, at_once));
   if (setup.plan->query_memory() == QueryMemory::apart) {
     grow(sizes.queries, at_once * setup.plan->query_bytes(layer.op));
   }
@@ -124,6 +124,12 @@ int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes) {
   const bool none = layer.estimator == Estimator::closed_form;
   if (plan.query_memory() == QueryMemory::shared || none) return 1;
   return clamp(bytes / plan.query_bytes(layer.op), 1, layer.queries);
+}
+
+int32_t logit_rows(const TrainerOptions& options, const Layer& layer, int32_t at_once) {
+  if (options.loss != Loss::function) return at_once;
+  const int32_t rows = clamp(layer.queries, 1, most_waiting);
+  return rows < at_once ? at_once : rows;
 }
 
 Workspace take_workspace(Arena& arena, const WorkspaceSetup& setup) {

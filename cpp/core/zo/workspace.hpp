@@ -59,6 +59,11 @@ bool sums_patches(const TrainerOptions& options);
 // Queries of a layer that run at once in `bytes` of memory apart; 1 where they share the main pass's.
 int32_t queries_at_once(const Plan& plan, const Layer& layer, int32_t bytes);
 
+// Rows of logits that wait for their losses: those of the queries at once. For a loss function of the host's, whose
+// every call is dear, up to this many.
+constexpr int32_t most_waiting = 256;
+int32_t logit_rows(const TrainerOptions& options, const Layer& layer, int32_t at_once);
+
 struct WorkspaceSetup {
   const Network* network;
   const Plan* plan;

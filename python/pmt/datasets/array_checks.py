@@ -11,6 +11,7 @@ import numpy.typing as npt
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are no pixels: int8 as it reads them, float32 before quantization.
 FEATURES = (np.dtype(np.int8), np.dtype(np.float32))
+NO_LABEL = -1  # as the core has it
 IMAGE_CHANNELS = (1, 3, 4)
 SMALLEST_SIDE = 8  # of an image whose channels may stand first
 
@@ -125,11 +126,44 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[np.int64]:
-    """Return the labels of so many images, 0 to classes - 1, as int64, or raise an error."""
+def has_labels(labels: npt.NDArray[Any]) -> bool:
+    """Whether there are labels or targets among those of some images of a data set."""
+    return labels.ndim == 2 or bool(np.any(labels != NO_LABEL))
+
+
+def are_missing(labels: object, images: int) -> bool:
+    """Whether these are the labels of so many images without labels."""
+    return (
+        isinstance(labels, np.ndarray)
+        and labels.dtype == np.int64
+        and labels.shape == (images,)
+        and not has_labels(labels)
+    )
+
+
+def _checked_targets(
+    targets: npt.NDArray[np.float32], images: int, classes: int
+) -> npt.NDArray[np.float32]:
+    if targets.shape != (images, classes):
+        raise ValueError(
+            f"labels has shape {targets.shape}: float targets must be ({images}, {classes}), one "
+            "for each image and class name"
+        )
+    if not np.isfinite(targets).all():
+        raise ValueError("labels holds targets that are not finite: each must be a number")
+    return targets
+
+
+def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any]:
+    """Return the labels of so many images, or raise an error.
+
+    Classes, 0 to classes - 1, as int64; or float32 targets, one for each class.
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype == np.float32:
+        return _checked_targets(labels, images, classes)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu":
         found = labels.dtype if isinstance(labels, np.ndarray) else type(labels).__name__
-        raise TypeError(f"labels is {found}: must be an integer array")
+        raise TypeError(f"labels is {found}: must be an integer array, or float32 targets")
     if labels.shape != (images,):
         raise ValueError(
             f"labels has shape {labels.shape}: must be ({images},), one label an image"

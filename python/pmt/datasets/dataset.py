@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_integer, checked_seed, checked_size
 from pmt.datasets.array_checks import (
+    NO_LABEL,
     PIXELS,
+    are_missing,
     checked_class_names,
     checked_images,
     checked_indices,
@@ -30,10 +32,10 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Labeled images, or other inputs of a network, checked once and immutable from then on.
+    """Images, or other inputs of a network, with labels, targets or neither.
 
-    A writable array is copied, so that a later change of the caller's array changes nothing here;
-    a read-only array is kept as it is.
+    They are checked once, and immutable from then on. A writable array is copied, so that a later
+    change of the caller's array changes nothing here; a read-only array is kept as it is.
 
     Parameters
     ----------
@@ -42,9 +44,11 @@ class Dataset:
         are no pixels (spectrograms, windows of sensors), in the real numbers that the network was
         trained on. int8: the same, quantized as the network reads them.
     labels
-        Integers, shape (N,), 0 to ``len(class_names) - 1``; kept as int64.
+        Integers, shape (N,), 0 to ``len(class_names) - 1``; kept as int64. Or float32 targets,
+        shape (N, ``len(class_names)``), finite: one for each output of a model.
+        :meth:`unlabeled` images have -1.
     class_names
-        Name of every class, in the order of the labels; no name twice.
+        Name of every class, in the order of the labels; no name twice. ``()`` without labels.
     name
         Short name for reports.
 
@@ -67,7 +71,7 @@ class Dataset:
     """
 
     images: npt.NDArray[Any]
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     class_names: tuple[str, ...]
     name: str
 
@@ -75,9 +79,13 @@ class Dataset:
 
     def __post_init__(self) -> None:
         """Check everything, then freeze the arrays."""
-        class_names = checked_class_names(self.class_names)
         images = checked_images(self.images)
-        labels = checked_labels(self.labels, len(images), len(class_names))
+        if self.class_names == () and are_missing(self.labels, len(images)):
+            class_names: tuple[str, ...] = ()
+            labels = self.labels
+        else:
+            class_names = checked_class_names(self.class_names)
+            labels = checked_labels(self.labels, len(images), len(class_names))
         if not isinstance(self.name, str):
             raise TypeError(f"name = {self.name!r}: must be text")
         object.__setattr__(self, "images", _frozen(images))
@@ -160,16 +168,45 @@ class Dataset:
             f"arrays; {remedy}"
         )
 
+    @classmethod
+    def unlabeled(cls, images: npt.NDArray[Any], name: str = "images") -> Dataset:
+        """Return images without labels, for training by a loss that needs none.
+
+        Parameters
+        ----------
+        images
+            Shape (N, H, W, C), uint8, float32 or int8, see the class.
+        name
+            Short name for reports.
+        """
+        return cls(images, np.full(len(checked_images(images)), NO_LABEL, np.int64), (), name)
+
     @property
     def has_pixels(self) -> bool:
         """Whether the inputs are images of 0..255, and not int8 or float32."""
         return self.images.dtype == PIXELS
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether the labels are float targets."""
+        return self.labels.ndim == 2
+
+    @property
+    def is_labeled(self) -> bool:
+        """Whether the images have labels or targets."""
+        return bool(self.class_names)
+
+    @property
+    def has_class_labels(self) -> bool:
+        """Whether every image has a class."""
+        return self.is_labeled and not self.has_targets
+
     @cached_property
     def _checksums(self) -> tuple[int, int]:
         little = self.images.dtype.newbyteorder("<")
         images = zlib.crc32(np.ascontiguousarray(self.images, little).data)
-        return images, zlib.crc32(self.labels.astype("<i8").tobytes())
+        stored = "<f4" if self.has_targets else "<i8"
+        return images, zlib.crc32(self.labels.astype(stored).tobytes())
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -179,27 +216,30 @@ class Dataset:
         """Return one line: name, number and shape of the images, number of classes."""
         shape = "x".join(map(str, self.images.shape[1:]))
         kind = "images" if self.has_pixels else f"{self.images.dtype} inputs"
-        return (
-            f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {len(self.class_names)} classes)"
-        )
+        classes = f"{len(self.class_names)} classes" if self.is_labeled else "no labels"
+        return f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {classes})"
 
-    def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], int]]:
-        """Iterate over pairs of an image, shape (H, W, C), and its label."""
-        return zip(self.images, self.labels.tolist(), strict=True)
+    def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], Any]]:
+        """Iterate over pairs of an image, shape (H, W, C), and its label or targets."""
+        return ((image, self._label(i)) for i, image in enumerate(self.images))
+
+    def _label(self, index: int | np.integer) -> Any:
+        return self.labels[index] if self.has_targets else int(self.labels[index])
 
     @overload
-    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], int]: ...
+    def __getitem__(self, index: int) -> tuple[npt.NDArray[Any], Any]: ...
 
     @overload
     def __getitem__(self, index: slice | npt.ArrayLike) -> Dataset: ...
 
     def __getitem__(
         self, index: int | slice | npt.ArrayLike
-    ) -> tuple[npt.NDArray[Any], int] | Dataset:
+    ) -> tuple[npt.NDArray[Any], Any] | Dataset:
         """Return an image with its label, or the data set of a slice, of some indices or a mask.
 
-        A slice copies nothing; an index below 0 counts from the end; indices are those of
-        :meth:`subset`; a mask, Boolean of shape (N,), takes the images where it is true.
+        In the place of a label there may be targets, float32 of shape (classes,). A slice copies
+        nothing; an index below 0 counts from the end; indices are those of :meth:`subset`; a mask,
+        Boolean of shape (N,), takes the images where it is true.
 
         Raises
         ------
@@ -220,7 +260,7 @@ class Dataset:
             raise IndexError(
                 f"index = {index}: must be {-len(self)} to {len(self) - 1} with {len(self)} images"
             )
-        return self.images[index], int(self.labels[index])
+        return self.images[index], self._label(index)
 
     def _where(self, index: npt.ArrayLike) -> npt.ArrayLike:
         """Return the indices that a mask stands for; indices as they are."""
@@ -382,12 +422,24 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     return Dataset(images, labels, names, found[0].name)
 
 
+def _kind_of_labels(data: Dataset) -> str:
+    if data.has_targets:
+        return f"{data.labels.shape[1]} targets an image"
+    return "class labels" if data.is_labeled else "no labels"
+
+
 def _check_alike(first: Dataset, part: Dataset, names: tuple[str, ...]) -> None:
     kinds = [f"{d.images.dtype} {'x'.join(map(str, d.images.shape[1:]))}" for d in (first, part)]
     if kinds[0] != kinds[1]:
         raise ValueError(
             f"{first.name!r} holds {kinds[0]}, {part.name!r} {kinds[1]}: joined data sets hold one "
             "shape and dtype; data.resize(height, width) changes the size of images"
+        )
+    kinds = [_kind_of_labels(data) for data in (first, part)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{first.name!r} has {kinds[0]}, {part.name!r} {kinds[1]}: joined data sets have one "
+            "kind of labels; Dataset.unlabeled(data.images) drops those of one"
         )
     for label, (name, own) in enumerate(zip(names, part.class_names, strict=False)):
         if name != own:
@@ -411,7 +463,7 @@ def checksum(data: Dataset) -> int:
 
 
 def checksums(data: Dataset) -> tuple[int, int]:
-    """Return the CRC-32 of the images, and that of the labels (int64, little-endian)."""
+    """Return the CRC-32 of the images, and that of the labels (int64 or float32, little-endian)."""
     return data._checksums
 
 

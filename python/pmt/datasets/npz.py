@@ -126,13 +126,18 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        `path` does not end in ``.npz``.
+        `path` does not end in ``.npz``, or the images have no class labels.
     OSError
         The file cannot be written, for instance on a full disk.
     """
     target = Path(path)
     if target.suffix != ".npz":
         raise ValueError(f"path = {str(target)!r}: must end in .npz")
+    if not dataset.has_class_labels:
+        raise ValueError(
+            f"data set {dataset.name!r} has no class labels, which such a file holds; save its "
+            "arrays with numpy.savez"
+        )
     arrays: dict[str, npt.NDArray[Any]] = {
         "images": dataset.images,
         "labels": dataset.labels.astype("<i8"),

@@ -89,7 +89,7 @@ class Adaptation:
     @property
     def held_out(self) -> int:
         """Training images that are held out to choose the best state."""
-        return self.trainer.held_out_images(len(self.data))
+        return self.trainer.held_out_images(self.data)
 
     @property
     def data_source(self) -> DataSource:

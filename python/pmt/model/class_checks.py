@@ -14,7 +14,12 @@ _LISTED = 4
 
 
 def check_labels(data: Dataset, classes: int, source: str) -> None:
-    """Raise ValueError if the data set has labels that a model from a source has no class for."""
+    """Raise ValueError if a data set has no class labels, or some that a model has no class for."""
+    if not data.has_class_labels:
+        found = "float targets" if data.has_targets else "no labels"
+        raise ValueError(
+            f"data set {data.name!r} has {found}: this takes an integer label for each image"
+        )
     largest = int(data.labels.max())
     if largest >= classes:
         remedy = f"a model of {largest + 1} classes"

@@ -325,7 +325,7 @@ class Model(Classifier, LayerArrays):
         return prepared_inputs(self.core, images)
 
     def check_classes(self, dataset: Dataset) -> None:
-        """Raise ValueError if the data set has labels that the model has no class for.
+        """Raise ValueError if the data set has labels that the model has no class for, or none.
 
         Warn where its named classes are fewer than the model's, or in another order.
         """

@@ -60,7 +60,7 @@ class PhaseEnd(Event):
 
 @dataclass(frozen=True)
 class StepEnd(Event):
-    """A step was taken: ``loss``, ``correct`` and ``changed`` are in the record."""
+    """A step was taken: ``loss``, ``changed`` and, with labels, ``correct`` are in the record."""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,8 @@ def check_extensions(
             "mu": ("fixed", "measures the built-in estimators"),
             "allocation": ("uniform", "measures the built-in estimators"),
             "optimizer": ("sgd", "is the built-in update's"),
+            "loss": ("cross_entropy", "is for the built-in estimators and updates"),
+            "label_smoothing": (0.0, "is for the built-in estimators and updates"),
         }
     if estimator is not None:
         wanted["gradient_norm_scaling"] = ("none", "counts the built-in estimators' queries")

@@ -1,4 +1,4 @@
-"""Options that do nothing beside the rule that was chosen, and the warning that says so."""
+"""Options that do nothing beside the rule or loss that was chosen, and the warning of it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ __all__ = ["warn_without_effect"]
 
 _WEIGHTS = ("weight", "by_dimension", "measured")
 _BY_SIZE = ("by_dimension",)
-# The rules under which an option is read.
-_RULES = {
-    "mu_weight": _WEIGHTS,
-    "mu_per_channel": _WEIGHTS,
-    "sharing": _WEIGHTS,
-    "node_ratio": _BY_SIZE,
-    "node_dimension": _BY_SIZE,
+# The option that decides whether another one is read, and its values under which it is.
+_DECIDES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "mu_weight": ("rule", _WEIGHTS),
+    "mu_per_channel": ("rule", _WEIGHTS),
+    "sharing": ("rule", _WEIGHTS),
+    "node_ratio": ("rule", _BY_SIZE),
+    "node_dimension": ("rule", _BY_SIZE),
+    "label_smoothing": ("loss", ("cross_entropy",)),
+    "huber_delta": ("loss", ("huber",)),
+    "top_k": ("loss", ("zero_one",)),
+    "diversity": ("loss", ("entropy",)),
 }
 
 
@@ -26,13 +30,13 @@ def warn_without_effect(options: object, given: Iterable[str], base: object) -> 
 
     Called by what the user calls: the warning names that line.
     """
-    rule = getattr(options, "rule", None)
     for name in given:
-        rules = _RULES.get(name, ())
-        if rule is None or not rules or rule in rules:
+        decides, effective = _DECIDES.get(name, ("", ()))
+        chosen = getattr(options, decides, None)
+        if chosen is None or chosen in effective:
             continue
         if getattr(options, name) != getattr(base, name):
-            *others, last = map(repr, rules)
-            effective = " or ".join(filter(None, [", ".join(others), last]))
-            parts = (name, " has no effect with ", "rule", f"={rule!r}; it has one with ")
-            warnings.warn(OptionWarning(*parts, "rule", f"={effective}"), stacklevel=3)
+            *others, last = map(repr, effective)
+            listed = " or ".join(filter(None, [", ".join(others), last]))
+            parts = (name, " has no effect with ", decides, f"={chosen!r}; it has one with ")
+            warnings.warn(OptionWarning(*parts, decides, f"={listed}"), stacklevel=3)

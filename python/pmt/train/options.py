@@ -9,6 +9,7 @@ from typing import Any
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
 from pmt.train.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
+from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
     Options,
@@ -199,6 +200,30 @@ class TrainingOptions(Options):
         "{preparation} trains)",
     )
     train_bias: bool = option(True, help="train biases too")
+    loss: str = option(
+        "cross_entropy",
+        "NAME",
+        "what training lowers; entropy, of the prediction, reads no labels, and zero_one, the "
+        "share of wrong images, has no gradient: a linear head is then perturbed as other layers "
+        "are",
+        LossNames.of_core(),
+    )
+    label_smoothing: float = option(
+        0.0, "X", "share of the target that {loss} cross_entropy spreads over all classes", CORE
+    )
+    huber_delta: float = option(
+        1.0, "X", "distance from the target beyond which {loss} huber is linear", CORE
+    )
+    top_k: int = option(
+        1, "K", "with {loss} zero_one an image is right if its label is among the K best", CORE
+    )
+    diversity: float = option(
+        0.0,
+        "X",
+        "with {loss} entropy the weight of a second term, the negative entropy of the mean "
+        "prediction, as the batch before had it",
+        CORE,
+    )
     int8_logits: bool = option(
         False, help="the loss sees the int8 output, not the last layer's accumulators"
     )
@@ -304,8 +329,9 @@ class TrainingOptions(Options):
         """Return the core's option block; for steps, of options that are :meth:`for_samples`."""
         options = _core.Options()
         for name in _core.option_values():
-            if name in self.__dataclass_fields__:
+            if name in self.__dataclass_fields__ and name != "loss":
                 setattr(options, name, getattr(self, name))
+        options.loss = core_word(self.loss)
         return options
 
 

@@ -19,6 +19,7 @@ from pmt.train.alignment import align, alignment_cost
 from pmt.train.clean_statistics import CleanStatistics, stored_statistics
 from pmt.train.costs.work import Cost
 from pmt.train.linear_head import HeadTraining
+from pmt.train.losses import reads_labels
 from pmt.train.option_fields import Range, Words, option
 from pmt.train.schedule import LEARNING_RATES
 
@@ -141,6 +142,9 @@ class Preparation:
         self.name: str = getattr(options, "preparation", "none")
         self.options = cast("PreparationOptions", options)
         self.threads = threads
+        # A trainer whose options have no loss has cross-entropy.
+        self._loss: str = getattr(options, "loss", "cross_entropy")
+        self._reads_labels = reads_labels(self._loss)
 
     def reference(self, model: Model) -> CleanStatistics | None:
         """Return the statistics that a model is aligned to; None where it is not aligned."""
@@ -159,7 +163,7 @@ class Preparation:
                 reliability=self.options.align_reliability,
             )
             phases.append(Phase("aligned", cost.macs, self._align))
-        if self._trains_head(model):
+        if self.trains_head(model):
             phases.append(Phase("head", self.head.macs(model, samples), self._train_head))
         return phases
 
@@ -171,11 +175,15 @@ class Preparation:
                 "not aligned: the model holds no statistics of clean images; "
                 "`pmt statistics MODEL --data CLEAN --out MODEL` adds them"
             )
-        if "head" in self.name and not self._trains_head(model):
-            trained = (model.core.op_count - 1) in model.select_layers(self.options.layers)
-            why = "it is not linear" if trained else "it is not among the trained layers"
-            notes.append(f"head not trained alone: {why}")
+        if "head" in self.name and not self.trains_head(model):
+            notes.append(f"head not trained alone: {self._why_no_head(model)}")
         return notes
+
+    def _why_no_head(self, model: Model) -> str:
+        if not self._reads_labels:
+            return f"loss={self._loss!r} reads no labels"
+        trained = (model.core.op_count - 1) in model.select_layers(self.options.layers)
+        return "it is not linear" if trained else "it is not among the trained layers"
 
     def cost(self, model: Model, samples: int) -> Cost:
         """Count the work on so many training samples, in which no forward is perturbed."""
@@ -210,8 +218,9 @@ class Preparation:
             threads=self.threads,
         )
 
-    def _trains_head(self, model: Model) -> bool:
-        if "head" not in self.name:
+    def trains_head(self, model: Model) -> bool:
+        """Whether the head is trained alone: on labels, so not where the loss needs none."""
+        if "head" not in self.name or not self._reads_labels:
             return False
         last = model.core.op_count - 1
         return last in model.select_layers(self.options.layers) and self.head.fits(model)

@@ -43,8 +43,8 @@ class RunResult:
         The trained model, in the state that was kept.
     epochs : list of dict
         One record an epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
-        one), ``train_loss`` and ``train_accuracy`` (before each step's
-        update, over the epoch), ``valid_loss`` and ``valid_accuracy`` (where validation data was
+        one), ``train_loss`` and ``train_accuracy`` (before each step's update, over the epoch; no
+        accuracy without labels), ``valid_loss`` and ``valid_accuracy`` (where validation data was
         given), ``held_out_loss`` and ``held_out_accuracy`` (where images choose the best state),
         ``changed`` weights, ``forwards`` (perturbed forwards so far, of a suffix of the network
         each), ``macs`` (of all forwards so far), ``seconds``; ``taken_back``, true where the epoch
@@ -62,7 +62,7 @@ class RunResult:
     held_out : int
         Training images that were held out to choose it.
     notes : list of str
-        Phases that the options name and that were left out, and why.
+        Phases that the options name and that were left out, and why; and why no state is chosen.
     folder : pathlib.Path or None
         The run folder.
     """
@@ -179,17 +179,16 @@ class RunResult:
         first = 1 - len(self.phases)
         places = [*range(first, 1), *(epoch["epoch"] for epoch in self.epochs)]
         for name, style in (("train", "--"), ("held_out", ":"), ("valid", "-")):
-            chosen = [(x, r) for x, r in zip(places, records, strict=True) if f"{name}_loss" in r]
-            if not chosen:
-                continue
-            x = [place for place, _ in chosen]
             for axes, what, color in ((ax, "loss", "tab:blue"), (right, "accuracy", "tab:orange")):
-                y = [record[f"{name}_{what}"] for _, record in chosen]
+                key = f"{name}_{what}"
+                chosen = [(x, r[key]) for x, r in zip(places, records, strict=True) if key in r]
+                if not chosen:
+                    continue
                 label = f"{name.replace('_', '-')} {what}"
-                axes.plot(x, y, style, color=color, marker=".", label=label)
+                axes.plot(*zip(*chosen, strict=True), style, color=color, marker=".", label=label)
         ax.set_xlabel("epoch")
-        ax.set_ylabel("cross-entropy (nats)", color="tab:blue")
-        ax.set_ylim(bottom=0)
+        ax.set_ylabel("loss", color="tab:blue")
+        ax.set_ylim(bottom=min(0.0, ax.dataLim.y0))
         right.set_ylabel("accuracy", color="tab:orange")
         right.set_ylim(0, 1)
         handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]

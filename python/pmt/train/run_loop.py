@@ -59,7 +59,7 @@ class Images:
         cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
     ) -> Images:
         """Hold images out, unless some are given."""
-        count = 0 if given is not None else trainer.held_out_images(len(data))
+        count = 0 if given is not None else trainer.held_out_images(data)
         if count == 0:
             return cls(data, valid, given, data, given)
         return cls(data, valid, given, *part(data, count, trainer.options.seed))
@@ -175,9 +175,15 @@ class Run:
             kept=best or {},
             refit=self.history.refit or {},
             held_out=len(self.images.held_out or ()) if self.keeps_best else 0,
-            notes=self.trainer.preparation.notes(self.model),
+            notes=[*self.trainer.preparation.notes(self.model), *self._notes_on_choice()],
             folder=self.folder.path if self.folder else None,
         )
+
+    def _notes_on_choice(self) -> list[str]:
+        wanted = bool(getattr(self.trainer.options, "keep_best", False))
+        if self.keeps_best or not wanted or self.data.has_class_labels:
+            return []
+        return ["no state is chosen: the training images have no class labels"]
 
     def _warn_of_divergence(self) -> None:
         if self.keeps_best or len(self.watched) < 2:
@@ -186,12 +192,14 @@ class Run:
         before, after = first.evaluation, last.evaluation
         if not is_worse(last, first) or after.accuracy >= before.accuracy:
             return
+        remedy = "keep_best=True keeps the best state"
+        if not self.data.has_class_labels:
+            remedy = "held_out=..., images with class labels, keeps the best state"
         warnings.warn(
             f"training has made the model worse: accuracy {before.accuracy:.4f} -> "
             f"{after.accuracy:.4f}, loss {before.loss:.4f} -> {after.loss:.4f} on the {after.n:,} "
             "images that are watched; a learning_rate below "
-            f"{self.trainer.options.learning_rate:g} may help, and keep_best=True keeps the best "
-            "state",
+            f"{self.trainer.options.learning_rate:g} may help, and {remedy}",
             stacklevel=5,
         )
 

@@ -23,7 +23,7 @@ _NUMBERS = (
 _NEEDED = {
     "phase": ("phase", "macs", "seconds"),
     "refit": ("phase", "macs", "seconds"),
-    "step": ("loss", "correct", "changed", "seconds"),
+    "step": ("loss", "changed", "seconds"),
     "epoch": ("epoch", "changed", "forwards", "macs", "seconds"),
 }
 
@@ -78,15 +78,17 @@ class RunHistory:
         return self.of_kind("start", "phase")
 
     def training_figures(self, batch: int) -> dict[str, float]:
-        """Return mean loss and accuracy over the samples of the present epoch, if it has any."""
+        """Return mean loss and accuracy over the samples of the present epoch, if it has any.
+
+        Samples without labels have no accuracy.
+        """
         if not self._epoch:
             return {}
         seen = len(self._epoch) * batch
-        correct = sum(r["correct"] for r in self._epoch)
-        return {
-            "train_loss": _loss_sum(self._epoch, batch) / seen,
-            "train_accuracy": correct / seen,
-        }
+        figures = {"train_loss": _loss_sum(self._epoch, batch) / seen}
+        if all("correct" in r for r in self._epoch):
+            figures["train_accuracy"] = sum(r["correct"] for r in self._epoch) / seen
+        return figures
 
     def totals(self, seconds: float = 0.0, macs: int = 0) -> dict[str, Any]:
         """Return the weights changed in the present epoch, and what the run has taken so far.

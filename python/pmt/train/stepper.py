@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
+from pmt.datasets.array_checks import has_labels
 from pmt.model import ImageScores, Model
 from pmt.train.costs.work import Work, zeroth_order_work
 from pmt.train.layer_settings import (
@@ -59,7 +60,7 @@ class Stepper(ABC):
         images : ndarray of int8, shape (batch, height, width, channels)
             The model's input, as of :meth:`pmt.Model.prepare`.
         labels : ndarray of int64, shape (batch,)
-            Classes.
+            Classes, -1 where there are none; or targets, see :class:`pmt.datasets.Dataset`.
         step : int
             Number of the step, from 0; whatever is random is a function of it and the seed.
         learning_rate : float
@@ -68,10 +69,11 @@ class Stepper(ABC):
         Returns
         -------
         dict
-            For the metrics: ``loss`` (mean over the batch, nats) and ``correct`` (images),
-            both from before the update, ``changed`` (weights that it changed); ``loss_sum``, if
-            there is one, is the exact sum in units of 2**-20 nats; ``forwards`` and ``macs``, if
-            they are there, are what this step took, where steps differ.
+            For the metrics: ``loss`` (mean over the batch) and ``correct`` (images; not where
+            there are no labels), both from before the update, ``changed`` (weights that it
+            changed); ``loss_sum``, if there is one, is the exact sum in units of 2**-20;
+            ``forwards`` and ``macs``, if they are there, are what this step took, where steps
+            differ.
         """
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -132,7 +134,10 @@ class CoreStepper(Stepper):
         """Take one step, see :meth:`pmt.train.stepper.Stepper.step`."""
         work = self._measure(images, labels, step) if self.options.is_measured else {}
         try:
-            return {**self.core.step(images, labels, step, learning_rate), **work}
+            figures = self.core.step(images, labels, step, learning_rate)
+            if not has_labels(labels):
+                del figures["correct"]
+            return {**figures, **work}
         finally:
             self.steps_taken = self.core.steps_begun
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pmt import _core
 from pmt._util.checks import checked_integer
+from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
@@ -16,9 +17,11 @@ from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
 from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.layer_settings import settings_in_force
+from pmt.train.losses import LossFunction, check_labels, function_name, is_function
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
+from pmt.train.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.training_run import Trainer
 
@@ -45,13 +48,25 @@ class ZOTrainer(Trainer):
         your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
         as they were given.
     **changes
-        Options that differ from the preset, see :class:`pmt.TrainingOptions`.
+        Options that differ from the preset, see :class:`pmt.TrainingOptions`. ``loss`` may be a
+        callable, too: ``loss(logits, labels)`` gets float32 logits of shape (queries, samples,
+        classes) and the samples' labels, int64 of shape (samples,), float32 targets of shape
+        (samples, classes), or None, and returns the losses, shape (queries, samples), finite
+        numbers of which -1024 to 1024 count. It is called by the training's threads, one at a
+        time, for a block of queries of one sample; it must be a function of its arguments alone.
+        What it raises, ``fit`` raises, with the weights as before the step. ``options.loss`` and
+        run folders hold its name.
+
+    Attributes
+    ----------
+    loss_function : callable or None
+        The callable given as ``loss``.
 
     Raises
     ------
     ValueError, TypeError
         If an option is unknown or outside its range, or does not go with an estimator or optimizer
-        of your own.
+        of your own; or ``options`` name a callable as the loss that is not given.
 
     Examples
     --------
@@ -87,8 +102,18 @@ class ZOTrainer(Trainer):
         base = options if options is not None else _preset(preset)
         if isinstance(optimizer, str):
             changes["optimizer"] = optimizer
+        loss = changes.get("loss")
+        self.loss_function: LossFunction | None = loss if callable(loss) else None
+        if callable(loss):
+            changes["loss"] = function_name(loss)
         super().__init__(base, threads=threads, **changes)
         warn_without_effect(self.options, changes, base)
+        if is_function(self.options.loss) and self.loss_function is None:
+            name = self.options.loss.partition(":")[2]
+            raise ValueError(
+                f"loss={self.options.loss!r} is a Python callable, which no file holds; pass it: "
+                f"pmt.ZOTrainer(..., loss={name})"
+            )
         self.estimator = estimator
         self.optimizer = None if isinstance(optimizer, str) else optimizer
         check_extensions(self.options, self.estimator, self.optimizer)
@@ -98,6 +123,10 @@ class ZOTrainer(Trainer):
     def presets(self) -> dict[str, TrainingOptions]:
         """Return the options of every preset."""
         return {name: _preset(name) for name in PRESETS}
+
+    def option_objects(self) -> dict[str, Any]:
+        """Return the callable that is the loss, if one is."""
+        return {} if self.loss_function is None else {"loss": self.loss_function}
 
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Count one step's work: clean forward, queries, node gradients with their forwards.
@@ -153,13 +182,38 @@ class ZOTrainer(Trainer):
             threads=self.threads,
         )
 
+    def check_data(self, model: Model, data: Dataset) -> None:
+        """Refuse labels that the model or the loss cannot use."""
+        loss = self.options.loss
+        if loss == "zero_one" and self.options.top_k >= model.classes:
+            raise ValueError(
+                f"top_k={self.options.top_k} must be below the model's {model.classes} classes, "
+                "or every image is right"
+            )
+        check_labels(loss, data, model.classes)
+        if data.has_class_labels:
+            model.check_classes(data)
+        elif self.preparation.trains_head(model):
+            raise ValueError(
+                f"preparation={self.options.preparation!r} trains the head on class labels, which "
+                f"data set {data.name!r} has not; use preparation="
+                f"{without_head(self.options.preparation)!r}"
+            )
+
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
         options = self.options.for_samples(samples)
         if self.extensions:
             return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
         layers = model.select_layers(options.layers)
-        core = _core.Trainer(model.core, options.to_core(), layers, options.batch, self.threads)
+        core = _core.Trainer(
+            model.core,
+            options.to_core(),
+            layers,
+            options.batch,
+            self.threads,
+            loss=self.loss_function,
+        )
         return CoreStepper(core, options, model, layers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,14 +13,17 @@ from pmt.model import Model
 from pmt.model.class_checks import is_named, listed
 from pmt.model.input_conversion import check_range
 
-__all__ = ["checked_training_data"]
+__all__ = ["checked_training_data", "measured_images"]
 
 _FEWEST = 10  # images that say something about a data set's classes
 _STACK = 4  # the caller of fit
 
 
 def checked_training_data(
-    model: Model, data: DataLike, valid: DataLike | None
+    model: Model,
+    data: DataLike,
+    valid: DataLike | None,
+    check: Callable[[Model, Dataset], None] = Model.check_classes,
 ) -> tuple[Dataset, Dataset | None]:
     """Return the images to train on and to watch, checked against the model and each other.
 
@@ -29,6 +33,8 @@ def checked_training_data(
         The model that is to be trained.
     data, valid : Dataset or tuple of two arrays
         Training images, and those that are watched, if any.
+    check : callable
+        Raises a ValueError where training images have not the labels that the training needs.
 
     Returns
     -------
@@ -40,7 +46,8 @@ def checked_training_data(
     TypeError
         One is neither a data set nor a pair of arrays.
     ValueError
-        A label is outside the model's classes; or no class is in both, or they name it otherwise.
+        A label is outside the model's classes, or missing; or no class is in both, or they name it
+        otherwise.
 
     Warns
     -----
@@ -50,16 +57,38 @@ def checked_training_data(
         of what the model's input can hold.
     """
     images = Dataset.of(data, "data")
-    model.check_classes(images)
+    check(model, images)
     check_range(model.core, images)
-    _warn_of_few_classes(images, model.classes)
+    if images.has_class_labels:
+        _warn_of_few_classes(images, model.classes)
     if valid is None:
         return images, None
-    watched = Dataset.of(valid, "valid")
-    model.check_classes(watched)
+    watched = measured_images(model, valid, "valid")
     _check_names(images, watched)
-    _check_common_classes(images, watched)
+    if images.has_class_labels:
+        _check_common_classes(images, watched)
     return images, watched
+
+
+def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
+    """Return images to measure a run's states on, which need class labels whatever the loss.
+
+    Raises
+    ------
+    TypeError
+        They are neither a data set nor a pair of arrays.
+    ValueError
+        They have no class labels, or some outside the model's classes.
+    """
+    images = Dataset.of(data, argument)
+    if not images.has_class_labels:
+        found = "float targets" if images.has_targets else "no labels"
+        raise ValueError(
+            f"{argument}: data set {images.name!r} has {found}, and what is measured is accuracy "
+            f"and cross-entropy; give images with class labels, or leave {argument} out"
+        )
+    model.check_classes(images)
+    return images
 
 
 def _warn_of_few_classes(data: Dataset, classes: int) -> None:

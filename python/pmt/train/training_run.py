@@ -24,7 +24,7 @@ from pmt.train.run_folder import RunFolder
 from pmt.train.run_loop import Images, Progress, Run
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
-from pmt.train.training_data import checked_training_data
+from pmt.train.training_data import checked_training_data, measured_images
 
 __all__ = ["Progress", "Trainer"]
 
@@ -74,20 +74,29 @@ class Trainer(Parameters, ABC):
     def stepper(self, model: Model, samples: int) -> Stepper:
         """Return the stepper of a run on ``model``, with so many training samples."""
 
+    def check_data(self, model: Model, data: Dataset) -> None:
+        """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
+        model.check_classes(data)
+
     @property
     def trains_floats(self) -> bool:
         """Whether what is trained and measured is a float network, which no ``.pmt`` holds."""
         return False
 
-    def held_out_images(self, samples: int) -> int:
-        """Return how many of so many training images a run holds out to choose its best state.
+    def held_out_images(self, data: Dataset) -> int:
+        """Return how many of its training images a run holds out to choose its best state.
+
+        None where they have no class labels, by which states are compared.
 
         Raises
         ------
         ValueError
             If the others do not fill a batch.
         """
-        count = 0 if self.trains_floats else held_out_images(self.options, samples)
+        if self.trains_floats or not data.has_class_labels:
+            return 0
+        samples = len(data)
+        count = held_out_images(self.options, samples)
         batch = self.options.batch
         if count > 0 and samples - count < batch <= samples:
             raise ValueError(
@@ -133,14 +142,16 @@ class Trainer(Parameters, ABC):
         model : Model
             The model; its weights change.
         data : Dataset or tuple of two arrays
-            Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`.
+            Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`; where the
+            loss does without class labels, also images alone or with float targets.
         valid : Dataset or tuple of two arrays, optional
-            Images to watch: evaluated before training, after every phase and every epoch. Nothing
-            is chosen on them.
+            Images with class labels to watch: their accuracy and cross-entropy are measured before
+            training, after every phase and every epoch. Nothing is chosen on them.
         held_out : Dataset or tuple of two arrays, optional
-            Images to choose the best state on, which is then kept whatever ``keep_best`` says; by
-            default a share of ``data``, balanced over the classes. What they say of the best state
-            is too good: measure on others.
+            Images with class labels to choose the best state on, which is then kept whatever
+            ``keep_best`` says; by default a share of ``data``, balanced over the classes, and none
+            where ``data`` has no class labels. What they say of the best state is too good:
+            measure on others.
         out : str, pathlib.Path or RunFolder, optional
             Run folder. If it holds an unfinished run of the same options, data and model (as it
             was before training, or as the run saved it last), that run is resumed, bit for bit; a
@@ -180,9 +191,9 @@ class Trainer(Parameters, ABC):
             lower accuracy, and a loss higher by more than one standard error.
         """
         check_model(model)
-        data, valid = checked_training_data(model, data, valid)
+        data, valid = checked_training_data(model, data, valid, self.check_data)
         if held_out is not None:
-            held_out = Dataset.of(held_out, "held_out")
+            held_out = measured_images(model, held_out, "held_out")
         folder = RunFolder.of(out) if out is not None else None
         run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress, callbacks)
         if folder is None:

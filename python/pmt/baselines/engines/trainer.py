@@ -23,6 +23,8 @@ _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]
 # The options that have one value here: what they would add needs more of an engine than a loss, or
 # is the core's alone.
 _FIXED: dict[str, Any] = {
+    "loss": "cross_entropy",
+    "label_smoothing": 0.0,
     "rule": "weight",
     "directions": "rademacher",
     "sparsity": 0.0,
@@ -47,8 +49,9 @@ class EngineTrainer(Stepper):
     engine : Engine
         Runs the network; its weights are trained.
     options : TrainingOptions
-        With ``rule="weight"``, ``directions="rademacher"``, ``optimizer="sgd"``, no measured
-        setting, weights trained; and ``int8_logits`` as the engine's.
+        With ``loss="cross_entropy"`` without smoothing, ``rule="weight"``,
+        ``directions="rademacher"``, ``optimizer="sgd"``, no measured setting, weights trained; and
+        ``int8_logits`` as the engine's.
 
     Raises
     ------

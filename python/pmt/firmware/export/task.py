@@ -17,6 +17,7 @@ from pmt.model.loading import load
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options
 from pmt.train.layer_settings import settings_for_step
+from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
 from pmt.train.preparation import without_head
 from pmt.train.run_folder import RunFolder
@@ -142,7 +143,8 @@ def make_task(
         chosen = chosen.replace(preparation=without_head(chosen.preparation))
     if layers is not None:  # what is prepared is what is trained
         chosen = chosen.replace(layers=_names(model, trained))
-    model.check_classes(dataset)
+    _check_for_board(chosen, dataset)
+    ZOTrainer(chosen).check_data(model, dataset)
     if not prepared:
         model = model.copy()
         ZOTrainer(chosen).preparation.apply(model, dataset)
@@ -180,6 +182,19 @@ def make_task(
         dataset=dataset,
         optimizer_state=state,
     )
+
+
+def _check_for_board(options: TrainingOptions, dataset: Dataset) -> None:
+    if is_function(options.loss):
+        raise ValueError(
+            f"loss={options.loss!r} is a Python callable, which no board runs; export with "
+            "loss='cross_entropy' or another of the core's losses"
+        )
+    if dataset.has_targets:
+        raise ValueError(
+            f"data set {dataset.name!r} holds float targets, which no card has room for; give it "
+            "integer labels"
+        )
 
 
 def _names(model: Model, layers: Sequence[int]) -> str:

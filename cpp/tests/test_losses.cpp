@@ -1,0 +1,232 @@
+// Every loss against its definition in double, and its gradient against finite differences of that.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "core/zo/elementwise_losses.hpp"
+#include "core/zo/loss_units.hpp"
+#include "core/zo/margin_losses.hpp"
+#include "core/zo/softmax_losses.hpp"
+#include "reference/cross_entropy.hpp"
+#include "reference/losses.hpp"
+#include "tests/random_source.hpp"
+
+using namespace pmt;
+using tests::RandomSource;
+
+namespace {
+
+using Doubles = reference::Vector<double>;
+
+double real(int64_t fixed) { return static_cast<double>(fixed) / 1048576.0; }
+
+Doubles in_double(const std::vector<float>& values) {
+  auto result = Doubles::from_shape({values.size()});
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+// A sample of any number of classes, with what the losses take besides its logits.
+struct Case {
+  explicit Case(RandomSource& random) : Case(random, random.pick<int32_t>({2, 3, 10, 100})) {}
+  Case(RandomSource& random, int32_t count)
+      : classes(count),
+        label(random.integer(0, classes - 1)),
+        smoothing(static_cast<float>(random.real(0.0, 0.9))),
+        delta(static_cast<float>(random.real(0.1, 5.0))),
+        diversity(static_cast<float>(random.real(0.0, 3.0))),
+        top(random.integer(1, 3)) {
+    const double spread = std::pow(10.0, random.real(-2.0, 1.3));
+    const bool soft = random.chance(2);
+    for (int32_t c = 0; c < classes; ++c) {
+      logits.push_back(static_cast<float>(random.real(-spread, spread)));
+      targets.push_back(soft ? static_cast<float>(random.real(0.0, 1.0)) : (c == label ? 1.0f : 0.0f));
+      surprisal.push_back(static_cast<float>(random.real(0.0, 13.0)));
+    }
+    target = {label, soft ? targets.data() : nullptr};
+  }
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+
+  size_t index() const { return static_cast<size_t>(label); }
+  EntropyTerms terms() const { return {diversity, surprisal.data()}; }
+
+  int32_t classes, label;
+  float smoothing, delta, diversity;
+  int32_t top;
+  std::vector<float> logits, targets, surprisal;
+  Target target = {0};
+};
+
+struct NamedLoss {
+  const char* name;
+  std::function<int32_t(const Case&, const float*)> value;
+  std::function<void(const Case&, const float*, int32_t*)> gradient;  // none: the loss has none
+  std::function<double(const Case&, const Doubles&)> definition;
+};
+
+const std::vector<NamedLoss>& all_losses() {
+  static const std::vector<NamedLoss> losses = {
+      {"cross_entropy", [](const Case& c, const float* z) { return cross_entropy(z, c.classes, c.label); },
+       [](const Case& c, const float* z, int32_t* g) { cross_entropy_gradient(z, c.classes, c.label, g); },
+       [](const Case& c, const Doubles& z) { return reference::cross_entropy(z, c.index()); }},
+      {"label smoothing",
+       [](const Case& c, const float* z) { return smoothed_cross_entropy(z, c.classes, c.label, c.smoothing); },
+       [](const Case& c, const float* z, int32_t* g) {
+         smoothed_cross_entropy_gradient(z, c.classes, c.label, c.smoothing, g);
+       },
+       [](const Case& c, const Doubles& z) { return reference::smoothed_cross_entropy(z, c.index(), c.smoothing); }},
+      {"squared_error", [](const Case& c, const float* z) { return squared_error(z, c.classes, c.target); },
+       [](const Case& c, const float* z, int32_t* g) { squared_error_gradient(z, c.classes, c.target, g); },
+       [](const Case& c, const Doubles& z) { return reference::squared_error(z, in_double(c.targets)); }},
+      {"huber", [](const Case& c, const float* z) { return huber(z, c.classes, c.target, c.delta); },
+       [](const Case& c, const float* z, int32_t* g) { huber_gradient(z, c.classes, c.target, c.delta, g); },
+       [](const Case& c, const Doubles& z) { return reference::huber(z, in_double(c.targets), c.delta); }},
+      {"binary_cross_entropy",
+       [](const Case& c, const float* z) { return binary_cross_entropy(z, c.classes, c.target); },
+       [](const Case& c, const float* z, int32_t* g) { binary_cross_entropy_gradient(z, c.classes, c.target, g); },
+       [](const Case& c, const Doubles& z) { return reference::binary_cross_entropy(z, in_double(c.targets)); }},
+      {"hinge", [](const Case& c, const float* z) { return hinge(z, c.classes, c.label); },
+       [](const Case& c, const float* z, int32_t* g) { hinge_gradient(z, c.classes, c.label, g); },
+       [](const Case& c, const Doubles& z) { return reference::hinge(z, c.index()); }},
+      {"entropy", [](const Case& c, const float* z) { return entropy(z, c.classes, c.terms()); },
+       [](const Case& c, const float* z, int32_t* g) { entropy_gradient(z, c.classes, c.terms(), g); },
+       [](const Case& c, const Doubles& z) { return reference::entropy(z, c.diversity, in_double(c.surprisal)); }},
+      {"zero_one", [](const Case& c, const float* z) { return zero_one(z, c.classes, c.label, c.top); }, nullptr,
+       [](const Case& c, const Doubles& z) { return reference::zero_one(z, c.index(), static_cast<size_t>(c.top)); }},
+      {"ranking", [](const Case& c, const float* z) { return ranking(z, c.classes, c.label); },
+       [](const Case& c, const float* z, int32_t* g) { ranking_gradient(z, c.classes, c.label, g); },
+       [](const Case& c, const Doubles& z) { return reference::ranking(z, c.index()); }},
+  };
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("every loss agrees with its definition in double") {
+  RandomSource random(140);
+  for (int i = 0; i < 2000; ++i) {
+    const Case one(random);
+    for (const NamedLoss& loss : all_losses()) {
+      CAPTURE(loss.name);
+      CAPTURE(one.classes);
+      const double exact = std::min(loss.definition(one, in_double(one.logits)), 1024.0);
+      // Half a step of the fixed point, and float sums of up to 100 terms of up to 400 and of up to 39.
+      CHECK(std::abs(real(loss.value(one, one.logits.data())) - exact) <=
+            0.5 / 1048576.0 + 2e-6 * std::max(20.0, std::abs(exact)));
+    }
+  }
+}
+
+TEST_CASE("every gradient agrees with finite differences of the definition") {
+  RandomSource random(141);
+  for (int i = 0; i < 500; ++i) {
+    const Case one(random);
+    for (const NamedLoss& loss : all_losses()) {
+      if (loss.gradient == nullptr) continue;
+      CAPTURE(loss.name);
+      CAPTURE(one.classes);
+      std::vector<int32_t> gradient(one.logits.size(), 77);
+      loss.gradient(one, one.logits.data(), gradient.data());
+      const double step = 1e-5;
+      for (size_t c = 0; c < one.logits.size(); ++c) {
+        Doubles moved = in_double(one.logits);
+        moved(c) += step;
+        const double above = loss.definition(one, moved);
+        moved(c) -= 2.0 * step;
+        const double below = loss.definition(one, moved);
+        moved(c) += step;
+        const double here = loss.definition(one, moved);
+        // At a kink of hinge and Huber the two sides differ: the gradient lies between them.
+        const double left = (here - below) / step, right = (above - here) / step;
+        CHECK(real(gradient[c]) >= std::min(left, right) - 5e-5);
+        CHECK(real(gradient[c]) <= std::max(left, right) + 5e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("logits that are no numbers, or infinite as the largest, have the largest loss and no gradient") {
+  RandomSource random(142);
+  const float nan = std::nanf(""), infinity = INFINITY;
+  for (const NamedLoss& loss : all_losses()) {
+    CAPTURE(loss.name);
+    const Case one(random, 3);
+    const float none[][3] = {{nan, nan, nan},
+                             {nan, 1.0f, 2.0f},
+                             {1.0f, nan, 2.0f},
+                             {1.0f, 2.0f, nan},
+                             {infinity, 0.0f, 0.0f},
+                             {infinity, infinity, 0.0f},
+                             {infinity, -infinity, 0.0f},
+                             {-infinity, -infinity, -infinity}};
+    for (const auto& logits : none) {
+      CHECK(loss.value(one, logits) == 1024 << 20);
+      if (loss.gradient == nullptr) continue;
+      int32_t gradient[3] = {1, 1, 1};
+      loss.gradient(one, logits, gradient);
+      for (const int32_t value : gradient) CHECK(value == 0);
+    }
+  }
+}
+
+TEST_CASE("losses of huge logits are bounded") {
+  RandomSource random(143);
+  for (int i = 0; i < 300; ++i) {
+    Case one(random);
+    for (float& logit : one.logits)
+      logit = static_cast<float>(random.real(-1.0, 1.0) * std::pow(10.0, random.real(0, 38)));
+    for (const NamedLoss& loss : all_losses()) {
+      CAPTURE(loss.name);
+      CHECK(std::abs(static_cast<int64_t>(loss.value(one, one.logits.data()))) <= 1024 << 20);
+      if (loss.gradient == nullptr) continue;
+      std::vector<int32_t> gradient(one.logits.size());
+      loss.gradient(one, one.logits.data(), gradient.data());
+      for (const int32_t value : gradient) CHECK(std::abs(static_cast<int64_t>(value)) <= 1024 << 20);
+    }
+  }
+}
+
+TEST_CASE("losses of literal logits") {
+  const float logits[] = {2.0f, 0.5f, 2.0f};
+  const int32_t one = 1 << 20;
+  CHECK(squared_error(logits, 3, {0}) == fixed_loss((1.0f + 0.25f + 4.0f) / 3.0f));
+  CHECK(huber(logits, 3, {0}, 1.0f) == fixed_loss((0.5f + 0.125f + 1.5f) / 3.0f));
+  CHECK(hinge(logits, 3, 0) == one);
+  CHECK(hinge(logits, 3, 1) == 5 * one / 2);
+  const float far[] = {4.0f, 0.5f, 2.0f};
+  CHECK(hinge(far, 3, 0) == 0);
+  CHECK(zero_one(logits, 3, 0, 1) == 0);
+  CHECK(zero_one(logits, 3, 2, 1) == one);  // of equals the first is right
+  CHECK(zero_one(logits, 3, 2, 2) == 0);
+  CHECK(zero_one(logits, 3, 1, 2) == one);
+  const float even[] = {0.0f, 0.0f};
+  CHECK(binary_cross_entropy(even, 2, {1}) == 726818);  // log 2
+  CHECK(ranking(even, 2, 1) == 726818);
+  CHECK(entropy(even, 2, {0.0f, nullptr}) == 726818);
+  const float surprisal[] = {1.0f, 3.0f};
+  CHECK(entropy(even, 2, {0.5f, surprisal}) == -321759);  // log 2 - 1, half away from zero
+  CHECK(smoothed_cross_entropy(even, 2, 0, 0.3f) == 726818);
+  int32_t gradient[3];
+  squared_error_gradient(logits, 3, {0}, gradient);
+  CHECK(gradient[0] == fixed_gradient(2.0f / 3.0f));
+  hinge_gradient(logits, 3, 1, gradient);
+  CHECK(gradient[0] == one);
+  CHECK(gradient[1] == -one);
+  CHECK(gradient[2] == 0);
+}
+
+TEST_CASE("one class alone ranks, and is never wrong") {
+  const float logits[] = {-3.0f};
+  int32_t gradient[1] = {1};
+  CHECK(hinge(logits, 1, 0) == 0);
+  CHECK(ranking(logits, 1, 0) == 0);
+  CHECK(zero_one(logits, 1, 0, 1) == 0);
+  hinge_gradient(logits, 1, 0, gradient);
+  CHECK(gradient[0] == 0);
+  ranking_gradient(logits, 1, 0, gradient);
+  CHECK(gradient[0] == 0);
+}

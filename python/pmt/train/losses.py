@@ -1,0 +1,98 @@
+"""Losses of a training run: the core's own by name, and Python callables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt.datasets import Dataset
+from pmt.train.option_fields import Words
+
+__all__ = [
+    "LossFunction",
+    "LossNames",
+    "check_labels",
+    "function_name",
+    "is_function",
+    "reads",
+    "reads_labels",
+]
+
+LossFunction: TypeAlias = Callable[[npt.NDArray[np.float32], Any], Any]
+
+_FUNCTION = "function"  # the core's word for a callable of the host's
+_PREFIX = "python:"  # of a callable's name, as options and config.toml hold it
+
+
+@dataclass(frozen=True)
+class LossNames(Words):
+    """The core's losses, or the name of a Python callable."""
+
+    def check(self, name: str, value: object) -> Any:
+        """Return the word; refuse any other one."""
+        if isinstance(value, str) and is_function(value):
+            return value
+        if callable(value):
+            raise TypeError(
+                f"{name}={value!r} is a callable, which options do not hold; pass it to the "
+                f"trainer: pmt.ZOTrainer(options, {name}=...)"
+            )
+        return super().check(name, value)
+
+    @classmethod
+    def of_core(cls) -> LossNames:
+        """Return the losses that the core computes by itself."""
+        return cls(tuple(word for word in _core.losses() if word != _FUNCTION))
+
+
+def is_function(loss: str) -> bool:
+    """Whether an option's loss is the name of a callable."""
+    return loss.startswith(_PREFIX) and len(loss) > len(_PREFIX)
+
+
+def function_name(function: LossFunction) -> str:
+    """Return the name by which options and ``config.toml`` hold a callable."""
+    return _PREFIX + str(getattr(function, "__name__", type(function).__name__))
+
+
+def core_word(loss: str) -> str:
+    """Return the core's word of a loss."""
+    return _FUNCTION if is_function(loss) else loss
+
+
+def reads(loss: str) -> _core.LossTraits:
+    """Return what a loss reads and has."""
+    return _core.losses()[core_word(loss)]
+
+
+def reads_labels(loss: str) -> bool:
+    """Whether a loss reads labels; a callable may, and so may a loss of a user's own trainer."""
+    traits = _core.losses().get(loss)
+    return traits is None or traits.needs_labels
+
+
+def check_labels(loss: str, data: Dataset, classes: int) -> None:
+    """Raise a ValueError if a data set has not the labels that a loss needs."""
+    traits = reads(loss)
+    if data.has_targets:
+        if not traits.takes_targets:
+            takers = ", ".join(name for name, one in _core.losses().items() if one.takes_targets)
+            raise ValueError(
+                f"data set {data.name!r} holds float targets, which loss={loss!r} does not take; "
+                f"use one of {takers.replace(_FUNCTION, 'a callable')}, or integer labels"
+            )
+        if data.labels.shape[1] != classes:
+            raise ValueError(
+                f"data set {data.name!r} holds {data.labels.shape[1]} targets an image, the model "
+                f"has {classes} outputs; give one target an output"
+            )
+    elif not data.is_labeled and traits.needs_labels:
+        raise ValueError(
+            f"data set {data.name!r} has no labels, which loss={loss!r} needs; use loss='entropy' "
+            "or a callable that needs none, or label the images"
+        )

@@ -1,0 +1,506 @@
+"""Losses by their option, of data without labels, of float targets, and of a user's own."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import labels, pixels, residual_network, smooth_network
+
+import pmt
+from pmt import _core
+from pmt.cli.output import EpochLines, Output
+from pmt.datasets import Dataset
+from pmt.train.keep_best import part
+from pmt.train.losses import LossNames
+from pmt.train.run_config import RunConfig
+
+NAMES = LossNames.of_core().words
+OPTIONS: dict[str, Any] = {"batch": 4, "epochs": 2, "queries": 6, "preparation": "none"}
+
+
+def dataset(model: pmt.Model, count: int = 12) -> Dataset:
+    names = tuple(str(c) for c in range(model.classes))
+    return Dataset(pixels(model, count), labels(model, count), names, "made")
+
+
+def fitted(data: Dataset | None = None, **changes: Any) -> pmt.Model:
+    model = residual_network()
+    trainer = pmt.ZOTrainer(**{**OPTIONS, **changes})
+    trainer.fit(model, data or dataset(model), progress=False)
+    return model
+
+
+def softmax(z: np.ndarray) -> np.ndarray:
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+# Losses of logits (N, classes) with integer labels (N,), in double.
+DEFINITIONS = {
+    "cross_entropy": lambda z, y: -np.log(softmax(z)[np.arange(len(y)), y]),
+    "squared_error": lambda z, y: ((z - np.eye(z.shape[1])[y]) ** 2).mean(axis=1),
+    "huber": lambda z, y: np.where(
+        abs(d := z - np.eye(z.shape[1])[y]) <= 1, d * d / 2, abs(d) - 0.5
+    ).mean(axis=1),
+    "binary_cross_entropy": lambda z, y: (np.logaddexp(0, z) - np.eye(z.shape[1])[y] * z).mean(
+        axis=1
+    ),
+    "hinge": lambda z, y: np.array(
+        [max(0, 1 + np.delete(one, c).max() - one[c]) for one, c in zip(z, y, strict=True)]
+    ),
+    "entropy": lambda z, y: -(softmax(z) * np.log(softmax(z))).sum(axis=1),
+    "zero_one": lambda z, y: (z.argmax(axis=1) != y).astype(float),
+    "ranking": lambda z, y: np.array(
+        [np.logaddexp(0, np.delete(one, c) - one[c]).mean() for one, c in zip(z, y, strict=True)]
+    ),
+}
+
+
+def test_the_losses_are_those_defined_here() -> None:
+    assert set(NAMES) == set(DEFINITIONS)
+    assert [n for n, t in _core.losses().items() if not t.has_gradient] == ["zero_one", "function"]
+    assert [n for n, t in _core.losses().items() if not t.needs_labels] == ["entropy", "function"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_reports_the_mean_of_its_loss(name: str) -> None:
+    model = smooth_network()
+    data = dataset(model, 8)
+    z = model.logits(data.images).astype(np.float64)
+    options = pmt.TrainingOptions(**{**OPTIONS, "loss": name, "batch": 8})
+    trainer = _core.Trainer(model.core, options.to_core(), model.select_layers("all"), 8)
+    step = trainer.step(model.prepare(data.images), data.labels, 0, 0.1)
+    assert step["loss"] == pytest.approx(DEFINITIONS[name](z, data.labels).mean(), abs=2e-5)
+    assert step["correct"] == (z.argmax(axis=1) == data.labels).sum()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "zero_one"])
+def test_the_head_s_gradient_is_exact(name: str) -> None:
+    model = smooth_network()
+    data = dataset(model, 8)
+    layers = model.select_layers("all")
+    options = pmt.TrainingOptions(**{**OPTIONS, "loss": name, "batch": 8})
+    trainer = _core.Trainer(model.core, options.to_core(), layers, 8)
+    assert [layer["estimator"] for layer in trainer.layers()][-1] == "closed_form"
+    images = model.prepare(data.images)
+    _, bias = trainer.estimate(images, data.labels, 0, len(layers) - 1)
+    head = layers[-1]
+
+    def mean_loss(channel: int, change: int) -> float:
+        moved = model.core.bias(head).copy()
+        moved[channel] += change
+        copy = model.copy()
+        copy.core.set_parameters(head, model.core.weights(head), moved)
+        z = copy.core.logits(images).astype(np.float64)
+        return float(DEFINITIONS[name](z, data.labels).mean())
+
+    for channel in range(model.classes):
+        slope = (mean_loss(channel, 1) - mean_loss(channel, -1)) / 2
+        assert bias[channel] == pytest.approx(slope, rel=0.02, abs=2e-7)
+
+
+def test_a_loss_without_a_gradient_perturbs_the_head() -> None:
+    model = residual_network()
+    options = pmt.TrainingOptions(loss="zero_one", rule="pooled").to_core()
+    trainer = _core.Trainer(model.core, options, model.select_layers("head"), 2)
+    assert trainer.layers()[0]["estimator"] == "pooled_perturbation"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_lowers_each_loss(name: str) -> None:
+    model = smooth_network()
+    data = dataset(model, 16)
+
+    def loss() -> float:
+        z = model.logits(data.images).astype(np.float64)
+        return float(DEFINITIONS[name](z, data.labels).mean())
+
+    before = loss()
+    # A loss of steps shows its slope to large perturbations alone.
+    large = {"mu_node": 8, "learning_rate": 0.3}
+    trainer = pmt.ZOTrainer(loss=name, epochs=60, batch=16, queries=32, preparation="none", **large)
+    trainer.fit(model, data, progress=False)
+    assert loss() < before
+
+
+def test_the_default_is_cross_entropy_to_the_byte() -> None:
+    assert fitted().image() == fitted(loss="cross_entropy").image()
+    assert fitted(loss="hinge").image() != fitted().image()
+
+
+def test_options_of_losses_are_checked() -> None:
+    expected = (
+        "loss='mse' is unknown; choose one of cross_entropy, squared_error, huber, "
+        "binary_cross_entropy, hinge, entropy, zero_one, ranking"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        pmt.ZOTrainer(loss="mse")
+    with pytest.raises(ValueError, match=r"^label_smoothing=1.0 must be 0 <= x < 1$"):
+        pmt.ZOTrainer(label_smoothing=1.0)
+    with pytest.raises(ValueError, match=r"^top_k=0 must be 1..1000$"):
+        pmt.ZOTrainer(top_k=0)
+    expected = "top_k=4 must be below the model's 4 classes, or every image is right"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(loss="zero_one", top_k=4)
+
+
+# Without labels.
+
+
+def test_entropy_needs_no_labels_and_reads_none() -> None:
+    data = dataset(residual_network())
+    bare = Dataset.unlabeled(data.images)
+    assert repr(bare) == "Dataset('images', 12 images 8x8x3, no labels)"
+    assert len(bare.subset([3, 1])) == 2
+    options = {"loss": "entropy", "diversity": 1.0, "preparation": "align+head"}
+    assert fitted(bare, **options).image() == fitted(data, **options).image()
+
+
+def test_images_without_labels_have_no_training_accuracy() -> None:
+    model = residual_network()
+    trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": "entropy"})
+    result = trainer.fit(model, Dataset.unlabeled(pixels(model, 12)), progress=False)
+    assert "train_accuracy" not in result.epochs[0]
+    assert "train acc" not in str(result)
+
+
+def test_a_loss_that_needs_labels_says_so() -> None:
+    model = residual_network()
+    bare = Dataset.unlabeled(pixels(model, 12), "camera")
+    expected = (
+        "data set 'camera' has no labels, which loss='hinge' needs; use loss='entropy' or a "
+        "callable that needs none, or label the images"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(bare, loss="hinge")
+    expected = "data set 'camera' has no labels: this takes an integer label for each image"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        model.evaluate(bare)
+
+
+def test_the_mean_prediction_is_kept_in_checkpoints(tmp_path: Path) -> None:
+    options = {**OPTIONS, "loss": "entropy", "diversity": 2.0}
+    data = Dataset.unlabeled(pixels(residual_network(), 12))
+    whole = fitted(data, **options)
+
+    def stop(step: int, _record: dict[str, Any]) -> None:
+        if step == 4:
+            raise KeyboardInterrupt
+
+    trainer = pmt.ZOTrainer(**options)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(residual_network(), data, out=tmp_path / "run", progress=stop)
+    model = residual_network()
+    trainer.fit(model, data, out=tmp_path / "run", progress=False)
+    assert model.image() == whole.image()
+
+
+def test_the_surprisal_is_the_last_batch_s() -> None:
+    model = smooth_network()
+    data = dataset(model, 8)
+    options = pmt.TrainingOptions(**{**OPTIONS, "loss": "entropy", "diversity": 1.0, "batch": 8})
+    trainer = _core.Trainer(model.core, options.to_core(), model.select_layers("all"), 8, 3)
+    mean = softmax(model.logits(data.images).astype(np.float64)).mean(axis=0)
+    assert trainer.optimizer_state().tolist() == [0.0] * 4
+    trainer.step(model.prepare(data.images), None, 0, 0.0)
+    assert trainer.optimizer_state()[1:] == pytest.approx(-np.log(mean), rel=1e-5)
+
+
+# Float targets.
+
+
+def test_one_hot_targets_are_the_labels() -> None:
+    model = residual_network()
+    data = dataset(model)
+    hot = Dataset(data.images, np.eye(4, dtype=np.float32)[data.labels], data.class_names, "hot")
+    for name in ("squared_error", "huber", "binary_cross_entropy"):
+        assert fitted(hot, loss=name).image() == fitted(data, loss=name).image()
+
+
+def test_targets_may_be_any_numbers() -> None:
+    model = smooth_network()
+    rng = np.random.default_rng(4)
+    targets = rng.normal(size=(8, model.classes)).astype(np.float32)
+    data = Dataset(pixels(model, 8), targets, ("a", "b", "c"), "regression")
+    result = pmt.ZOTrainer(
+        loss="squared_error", epochs=40, batch=8, queries=16, preparation="none"
+    ).fit(model, data, progress=False)
+    losses = [record["train_loss"] for record in result.epochs]
+    error = ((smooth_network().logits(data.images) - targets) ** 2).mean()
+    assert losses[0] == pytest.approx(error, rel=1e-4)
+    assert losses[-1] < losses[0]
+
+
+def test_targets_are_checked() -> None:
+    model = residual_network()
+    targets = np.zeros((12, 4), np.float32)
+    data = Dataset(pixels(model, 12), targets, tuple("abcd"), "tags")
+    expected = (
+        "data set 'tags' holds float targets, which loss='cross_entropy' does not take; use one of "
+        "squared_error, huber, binary_cross_entropy, a callable, or integer labels"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(data)
+    narrow = Dataset(data.images, targets[:, :3].copy(), tuple("abc"), "tags")
+    expected = (
+        "data set 'tags' holds 3 targets an image, the model has 4 outputs; give one target an "
+        "output"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(narrow, loss="huber")
+    expected = (
+        "preparation='align+head' trains the head on class labels, which data set 'tags' has not; "
+        "use preparation='align'"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        fitted(data, loss="huber", preparation="align+head")
+    targets[3, 1] = np.nan
+    expected = "labels holds targets that are not finite: each must be a number"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        Dataset(data.images, targets, tuple("abcd"), "tags")
+
+
+# A callable.
+
+
+def own_entropy(logits: np.ndarray, labels: Any) -> np.ndarray:
+    """Cross-entropy, in the core's fixed point."""
+    z = logits.astype(np.float64)
+    losses = -np.log(softmax(z)[:, np.arange(len(labels)), labels])
+    return np.round(losses * 2**20) / 2**20
+
+
+def test_a_callable_trains_as_the_built_in_does() -> None:
+    """Weight perturbation of all layers: no gradient is exact, whatever the loss."""
+    options = {"rule": "weight", "rounding": "nearest", "threads": 2}
+    own, built_in = fitted(loss=own_entropy, **options), fitted(**options)
+    apart = [
+        np.abs(own.core.weights(x.index).astype(int) - built_in.core.weights(x.index)).max()
+        for x in own.layers
+    ]
+    assert max(apart) <= 1
+    assert own.image() == fitted(loss=own_entropy, **{**options, "threads": 1}).image()
+
+
+def test_a_callable_gets_blocks_of_queries() -> None:
+    model = residual_network()
+    data = dataset(model)
+    seen = []
+
+    def loss(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        seen.append((logits.dtype, logits.shape, labels.dtype, labels.shape))
+        return np.zeros(logits.shape[:2])
+
+    pmt.ZOTrainer(loss=loss, **{**OPTIONS, "epochs": 1}, threads=1).fit(model, data, progress=False)
+    assert {(d, s[1:], t, u) for d, s, t, u in seen} == {
+        (np.dtype(np.float32), (1, 4), np.dtype(np.int64), (1,))
+    }
+    # Three steps of four images, six layers of six queries and the clean loss.
+    assert sum(s[0] for _, s, _, _ in seen) == 3 * 4 * (6 * 6 + 1)
+
+
+def test_a_callable_may_do_without_labels_or_take_targets() -> None:
+    model = residual_network()
+    seen = []
+
+    def loss(logits: np.ndarray, labels: Any) -> np.ndarray:
+        seen.append(labels)
+        return -logits.max(axis=2)
+
+    fitted(Dataset.unlabeled(pixels(model, 12)), loss=loss)
+    assert all(labels is None for labels in seen)
+    seen.clear()
+    targets = np.arange(48, dtype=np.float32).reshape(12, 4)
+    fitted(Dataset(pixels(model, 12), targets, tuple("abcd"), "tags"), loss=loss)
+    assert {one.shape for one in seen} == {(1, 4)}
+    assert all(b - a == 1 for one in seen for a, b in pairwise(one[0]))
+
+
+def _nan(logits: np.ndarray, labels: Any) -> np.ndarray:
+    losses = np.zeros(logits.shape[:2])
+    losses[-1] = np.nan
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind", "expected"),
+    [
+        (
+            _nan,
+            ValueError,
+            r"loss _nan returned nan; every loss must be a finite number, and counts as -1024 to "
+            r"1024",
+        ),
+        (
+            lambda z, y: z,
+            ValueError,
+            r"loss <lambda> must return a loss for each query and sample, shape \(\d, 1\) for "
+            r"logits \(\d, 1, 4\); got \(\d, 1, 4\)",
+        ),
+        (
+            lambda z, y: "no",
+            TypeError,
+            r"loss <lambda> must return an array of numbers; got str",
+        ),
+        (lambda z, y: 1 // 0, ZeroDivisionError, r"integer division or modulo by zero"),
+    ],
+    ids=["nan", "shape", "type", "exception"],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_callable_that_fails_changes_nothing(
+    loss: Any, kind: type[Exception], expected: str, threads: int
+) -> None:
+    model = residual_network()
+    image = model.image()
+    trainer = pmt.ZOTrainer(loss=loss, **OPTIONS, threads=threads)
+    with pytest.raises(kind, match=f"^{expected}$"):
+        trainer.fit(model, dataset(model), progress=False)
+    assert model.image() == image
+
+
+def test_a_run_holds_the_callable_s_name_and_needs_it_to_go_on(tmp_path: Path) -> None:
+    model = residual_network()
+    options = {**OPTIONS, "epochs": 1}
+    pmt.ZOTrainer(loss=own_entropy, **options).fit(
+        model, dataset(model), out=tmp_path / "run", progress=False
+    )
+    config = RunConfig.read(tmp_path / "run" / "config.toml")
+    assert config.options.loss == "python:own_entropy"
+    expected = (
+        "loss='python:own_entropy' is a Python callable, which no file holds; pass it: "
+        "pmt.ZOTrainer(..., loss=own_entropy)"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        pmt.ZOTrainer(config.options)
+    assert pmt.ZOTrainer(config.options, loss=own_entropy).options == config.options
+
+
+def test_options_hold_no_callable() -> None:
+    expected = "pass it to the trainer: pmt.ZOTrainer(options, loss=...)"
+    with pytest.raises(TypeError, match=re.escape(expected)):
+        pmt.TrainingOptions(loss=own_entropy)
+
+
+# The state that is kept, and the images that are watched.
+
+CHOICE = {**OPTIONS, "keep_best": True, "learning_rate": 0.3}
+
+
+def without_class_labels(kind: str, count: int = 24) -> Dataset:
+    model = residual_network()
+    if kind == "unlabeled":
+        return Dataset.unlabeled(pixels(model, count), "camera")
+    targets = np.eye(4, dtype=np.float32)[labels(model, count)]
+    return Dataset(pixels(model, count), targets, tuple("abcd"), "tags")
+
+
+NO_CHOICE = "no state is chosen: the training images have no class labels"
+
+
+@pytest.mark.parametrize(("loss", "kind"), [("entropy", "unlabeled"), ("huber", "targets")])
+def test_without_class_labels_nothing_is_held_out(loss: str, kind: str) -> None:
+    model, data = residual_network(), without_class_labels(kind)
+    trainer = pmt.ZOTrainer(**CHOICE, loss=loss)
+    assert trainer.held_out_images(data) == 0
+    result = trainer.fit(model, data, progress=False)
+    assert (result.held_out, result.kept, result.notes) == (0, {}, [NO_CHOICE])
+    assert str(result).endswith(NO_CHOICE)
+    assert model.image() == fitted(data, **{**CHOICE, "keep_best": False}, loss=loss).image()
+    plain = pmt.ZOTrainer(**{**CHOICE, "keep_best": False}, loss=loss)
+    assert plain.fit(residual_network(), data, progress=False).notes == []
+
+
+@pytest.mark.parametrize(("loss", "kind"), [("entropy", "unlabeled"), ("huber", "targets")])
+def test_images_with_class_labels_choose_among_states_of_training_without(
+    loss: str, kind: str
+) -> None:
+    model, data = residual_network(), without_class_labels(kind)
+    chosen_on = dataset(model, 8)
+    start = model.evaluate(chosen_on).loss
+    result = pmt.ZOTrainer(**CHOICE, loss=loss).fit(
+        model, data, held_out=chosen_on, valid=chosen_on, progress=False
+    )
+    assert result.notes == []
+    assert result.held_out == 8
+    assert result.phases[0]["held_out_loss"] == result.phases[0]["valid_loss"] == start
+    assert model.evaluate(chosen_on).loss == result.kept["held_out_loss"] <= start
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "hinge", "huber", "entropy", own_entropy])
+def test_with_class_labels_cross_entropy_chooses_whatever_the_loss(loss: Any) -> None:
+    model = residual_network()
+    trainer, data = pmt.ZOTrainer(**CHOICE, loss=loss), dataset(model, 24)
+    held_out = part(data, 5, trainer.options.seed)[1]
+    start = model.evaluate(held_out).loss
+    result = trainer.fit(model, data, progress=False)
+    assert (result.held_out, result.notes) == (5, [])
+    assert result.phases[0]["held_out_loss"] == start
+    assert model.evaluate(held_out).loss == result.kept["held_out_loss"]
+
+
+@pytest.mark.parametrize("argument", ["valid", "held_out"])
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [("unlabeled", "'camera' has no labels"), ("targets", "'tags' has float targets")],
+)
+def test_images_that_are_measured_have_class_labels(
+    argument: str, kind: str, found: str, tmp_path: Path
+) -> None:
+    data, given = without_class_labels("unlabeled"), {argument: without_class_labels(kind, 8)}
+    trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": "entropy"})
+    expected = (
+        f"{argument}: data set {found}, and what is measured is accuracy and cross-entropy; give "
+        f"images with class labels, or leave {argument} out"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        trainer.fit(residual_network(), data, out=tmp_path / "run", progress=False, **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_labels_that_does_harm_is_told_what_helps() -> None:
+    model = residual_network()
+    valid = dataset(model, 32)
+    # Classes as the model has them: every change of a prediction is an error.
+    valid = Dataset(valid.images, model.logits(valid.images).argmax(1), valid.class_names, "own")
+    trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": lambda z, y: -z[:, :, 3]}, learning_rate=5.0)
+    remedy = "learning_rate below 5 may help, and held_out=..., images with class labels, keeps"
+    with pytest.warns(UserWarning, match=re.escape(remedy)):
+        trainer.fit(model, without_class_labels("unlabeled"), valid=valid, progress=False)
+
+
+def test_the_head_is_left_alone_by_a_loss_that_reads_no_labels() -> None:
+    model = residual_network()
+    preparation = pmt.ZOTrainer(loss="entropy", preparation="head").preparation
+    assert preparation.phases(model, 8) == []
+    assert preparation.notes(model) == ["head not trained alone: loss='entropy' reads no labels"]
+    for loss in ("hinge", own_entropy):
+        preparation = pmt.ZOTrainer(loss=loss, preparation="head").preparation
+        assert [phase.name for phase in preparation.phases(model, 8)] == ["head"]
+        assert preparation.notes(model) == []
+
+
+def test_a_run_without_labels_shows_and_plots_what_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = residual_network(), without_class_labels("unlabeled")
+    trainer = pmt.ZOTrainer(**{**OPTIONS, "loss": "entropy", "epochs": 1})
+    out = tmp_path / "run"
+    lines = EpochLines(pmt.RunFolder(out), trainer.schedule(model, len(data)), Output(None))
+    result = trainer.fit(model, data, out=out, progress=lines.after_step)
+    lines.finish()
+    title, epoch = capsys.readouterr().out.splitlines()
+    assert "train acc" in title
+    loss = result.epochs[0]["train_loss"]
+    assert epoch.split()[:3] == ["1", f"{loss:.4f}", f"{result.epochs[0]['changed']:,}"]
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    ax = result.plot(Figure(layout="constrained").add_subplot())
+    assert [line.get_label() for line in ax.lines] == ["train loss"]
+    assert [len(axes.lines) for axes in ax.figure.axes] == [1, 0]
