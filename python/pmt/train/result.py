@@ -96,8 +96,8 @@ class RunResult:
         images = f"the {self.held_out:,} held-out images"
         if self.kept.get("phase") == "start":
             return (
-                f"kept the model as it was: on {images} no phase was better by more than one "
-                "standard error, no epoch by more than two"
+                f"kept the model as it was: on {images} no other state was better by more than "
+                "chance (see docs/reference/algorithm.md)"
             )
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
