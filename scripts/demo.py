@@ -66,8 +66,8 @@ def print_attribution(result: pmt.RunResult) -> None:
     states = [*result.phases, result.kept, result.refit]
     start, head, kept, refit = (100 * state["valid_accuracy"] for state in states)
     print(
-        f"\npoints of accuracy: {head - start:+.1f} by the exact head, {kept - head:+.1f} by perturbed "
-        f"forwards, {refit - kept:+.1f} by the head on all images"
+        f"\npoints of accuracy: {head - start:+.1f} by the exact head, {kept - head:+.1f} by "
+        f"perturbed forwards, {refit - kept:+.1f} by the head on all images"
     )
 
 

@@ -102,7 +102,7 @@ def test_train_as_json_is_what_the_run_and_python_say(files, tmp_path, capsys):
     figures = json.loads(capsys.readouterr().out)
     assert sorted(figures) == [
         "after", "before", "epochs", "forwards", "held_out", "kept", "layers", "macs", "model",
-        "notes", "options", "phases", "seconds", "source",
+        "notes", "options", "phases", "refit", "seconds", "source",
     ]  # fmt: skip
     train = pmt.corruptions.corrupt(pmt.datasets.load(files[1]), "gaussian_noise", 5, seed=0)
     test = pmt.corruptions.corrupt(

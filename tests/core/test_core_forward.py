@@ -138,8 +138,10 @@ def test_int8_logits_are_the_scaled_output():
 
 def test_wrong_arrays_are_refused_with_shape_and_dtype():
     model = residual_network()
-    with pytest.raises(TypeError, match="images must be a NumPy array of uint8"):
-        model.logits(np.zeros((1, 8, 8, 3), np.float32))
+    with pytest.raises(
+        TypeError, match="images is an array of float64: must be a NumPy array of uint8"
+    ):
+        model.logits(np.zeros((1, 8, 8, 3), np.float64))
     with pytest.raises(
         ValueError, match=r"shape \(N, 8, 8, 3\) for this model; got \(1, 9, 8, 3\)"
     ):

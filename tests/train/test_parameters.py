@@ -116,7 +116,8 @@ def test_clones_are_equal_and_independent(text):
 
 def test_parameters_are_the_options_and_the_threads():
     trainer = pmt.ZOTrainer(layers="B2", threads=3)
-    assert trainer.get_params() == {**dataclasses.asdict(trainer.options), "threads": 3}
+    own = {"threads": 3, "estimator": None}
+    assert trainer.get_params() == {**dataclasses.asdict(trainer.options), **own}
     assert trainer.get_params(deep=False) == trainer.get_params(deep=True)
     assert Momentum(momentum=0.5).get_params()["momentum"] == 0.5
 
@@ -134,7 +135,7 @@ def test_set_params_changes_the_trainer_and_returns_it():
     ("changes", "error", "message"),
     [
         ({"epochs": 3, "queries": 0}, ValueError, "queries=0 must be 2..4096"),
-        ({"epochs": 3, "rate": 0.1}, ValueError, "unknown option 'rate'"),
+        ({"epochs": 3, "rate": 0.1}, ValueError, "option 'rate' is unknown"),
         ({"epochs": 3, "threads": -1}, ValueError, "threads must be 0 (all) or more; got -1"),
     ],
 )

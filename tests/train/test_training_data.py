@@ -106,8 +106,8 @@ def test_classes_that_are_corruptions() -> None:
 
 def test_labels_outside_of_the_models_classes() -> None:
     message = (
-        "data set 'mine' has label 11, the model has 10 classes (0..9); import the model with "
-        "classes=12 or use another data set"
+        "data set 'mine' has label 11, the model has 10 classes (0..9); use another data set, or "
+        "a model of 12 classes"
     )
     for data, valid in ((of_labels([11]), None), (SOME, of_labels([11]))):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

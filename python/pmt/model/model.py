@@ -329,9 +329,12 @@ class Model(Classifier, LayerArrays):
 
         Warn where its named classes are fewer than the model's, or in another order.
         """
-        check_labels(dataset, self.classes, str(self.metadata.get("source", "")))
+        self._check_labels(dataset)
         names = self.metadata.get("class_names")
         warn_of_other_classes(dataset, self.classes, names, stacklevel=4)
+
+    def _check_labels(self, dataset: Dataset) -> None:
+        check_labels(dataset, self.classes, str(self.metadata.get("source", "")))
 
     def logits(
         self, images: npt.NDArray[Any], *, threads: int = 0, int8_logits: bool = False
@@ -359,13 +362,14 @@ class Model(Classifier, LayerArrays):
     def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``."""
         dataset = Dataset.of(dataset, "dataset")
+        self.check_classes(dataset)
         check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
     def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means."""
         dataset = Dataset.of(dataset, "dataset")
-        self.check_classes(dataset)
+        self._check_labels(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)
 
     def confusion(self, dataset: DataLike, *, threads: int = 0) -> Confusion:
