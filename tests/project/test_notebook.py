@@ -18,7 +18,7 @@ def cells(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
 
 
 def test_every_notebook_has_its_script():
-    assert [path.name for path in SCRIPTS] == ["01_first_steps.py"]
+    assert [path.name for path in SCRIPTS] == ["01_first_steps.py", "own_loss_and_estimator.py"]
     assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == [path.stem for path in SCRIPTS]
 
 
@@ -55,3 +55,16 @@ def test_first_steps_run_and_the_model_learns(tmp_path):
         float(text.split("% before, ")[1].split("%")[0]),
     )
     assert after > before + 10
+
+
+def test_a_score_without_a_gradient_is_learned(tmp_path):
+    notebook = nbformat.read(FOLDER / "own_loss_and_estimator.ipynb", as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    text = "".join(o.get("text", "") for o in outputs)
+    start, priced, ranked = (float(part.split()[0]) for part in text.split("an image costs ")[1:])
+    assert priced < 0.6 * start
+    assert ranked < 0.75 * start
+    assert len([o for o in outputs if "image/png" in o.get("data", {})]) == 1
