@@ -13,7 +13,7 @@ from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
 from pmt.research.sweep import GridError, plan, read_grid, run_all
-from pmt.train import training_run
+from pmt.train import run_loop
 
 AXIS = 'preparations = ["none", "align+head"]'
 COLUMNS = ("--rows", "corruption", "--columns", "method,preparation")
@@ -116,7 +116,7 @@ def test_the_start_alone_is_a_run_like_others(swept):
         assert result["after"][part]["loss"] == after[part].loss
         assert result["after"][part]["accuracy"] == after[part].accuracy
     assert result["after"]["clean"]["accuracy"] == model.evaluate(images.clean_test).accuracy
-    best = pmt.load(out / spec.hash / "best.pmt")
+    best = pmt.load(out / spec.hash)
     assert (best.logits(images.test.images) == model.logits(images.test.images)).all()
     assert result["macs"] == trainer.preparation.cost(model, 32).macs == spec.macs > 0
     assert (result["steps"], result["forwards"]) == (0, 0)
@@ -130,15 +130,15 @@ def test_the_start_alone_is_a_run_like_others(swept):
     }
 
 
-@pytest.mark.parametrize("where", ["_prepare", "_record_prepared", "_save", "_end_epoch"])
+@pytest.mark.parametrize("where", ["_prepare", "_end_phase", "_save", "_end_epoch"])
 def test_the_start_alone_goes_on_where_it_was_stopped(swept, tmp_path, monkeypatch, where):
     grid, out = swept
     spec = next(r for r in runs_of(grid) if r.method == "preparation_only")
 
-    def stop(self):
+    def stop(self, *arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training_run._Run, where, stop)
+    monkeypatch.setattr(run_loop.Run, where, stop)
     with pytest.raises(KeyboardInterrupt):
         run_all([spec], tmp_path / "out", jobs=1)
     monkeypatch.undo()

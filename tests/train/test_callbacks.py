@@ -109,6 +109,43 @@ def test_early_stopping_waits_for_a_lower_loss(tmp_path):
         fit(EarlyStopping(monitor="loss"))
 
 
+def test_early_stopping_waits_for_a_higher_accuracy():
+    losses = [(2.0, 0.1), (1.5, 0.2), (1.5, 0.3), (1.75, 0.3)]
+    result = fit(EarlyStopping(1, "held_out_accuracy"), losses=losses)
+    assert [epoch["held_out_accuracy"] for epoch in result.epochs] == [0.2, 0.3, 0.3]
+
+
+def test_an_ended_run_that_was_killed_ends_on_resuming(tmp_path, monkeypatch):
+    losses = iter([(2.0, 0.1), (1.0, 0.2), (1.5, 0.2)])
+    with monkeypatch.context() as patched:
+        patched.setattr(pmt.RunFolder, "finish", lambda self: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            fit(returns, losses=losses, out=tmp_path / "run")
+    result = fit(losses=[], out=tmp_path / "run")
+    assert [epoch["epoch"] for epoch in result.epochs] == [1, 1.3333]
+    kinds = [record["kind"] for record in pmt.RunFolder(tmp_path / "run").read_metrics()]
+    assert kinds.count("stop") == 1
+
+
+def test_phases_of_a_run_killed_in_its_preparation_are_told_again(tmp_path, monkeypatch):
+    told = []
+    noisy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(60), "fog", 5)
+    trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2)
+
+    def killed(event: Event) -> None:
+        told.append(event.record.get("phase"))
+        if told == ["start", "head"]:
+            raise Stop
+
+    for _ in range(2):
+        model = pmt.load("fashion_mnist_dscnn")
+        try:
+            trainer.fit(model, noisy, out=tmp_path / "run", progress=False, callbacks=[killed])
+        except Stop:
+            continue
+    assert told[:4] == ["start", "head", "start", "head"]
+
+
 def test_a_csv_log_has_a_line_for_each_state(tmp_path):
     path = tmp_path / "log.csv"
     with pytest.raises(Stop):

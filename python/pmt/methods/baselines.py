@@ -117,6 +117,11 @@ class NoAdaptation(Trainer):
     options: NoAdaptationOptions
     options_class = NoAdaptationOptions
 
+    @property
+    def chooses_state(self) -> bool:
+        """Whether a run may end in another state than its last; no, the preparation is asked."""
+        return False
+
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
         """Return a cost of nothing."""
         return Cost(forwards=0, macs=0)

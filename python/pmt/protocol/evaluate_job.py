@@ -80,6 +80,7 @@ def evaluate_model(job: EvaluateJob) -> EvaluationReport:
     """
     model, other = job.model, job.against
     data = job.source.load(job.split, model, limit=job.limit)
+    model.check_classes(data)
     scores = model.score_images(data, threads=job.threads)
     comparison = None
     if other is not None:

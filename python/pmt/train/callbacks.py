@@ -53,7 +53,8 @@ class Event:
 class PhaseEnd(Event):
     """The model as it came was measured, or was aligned, or its head was trained.
 
-    ``record["phase"]`` is ``"start"``, ``"aligned"`` or ``"head"``; losses and accuracies are those
+    ``record["phase"]`` is ``"start"``, ``"aligned"``, ``"head"`` or, after the last epoch,
+    ``"refit"``; losses and accuracies are those
     of :attr:`pmt.RunResult.phases`.
     """
 
@@ -73,14 +74,17 @@ Callback = Callable[[Event], bool | None]
 
 
 class EarlyStopping:
-    """Ends a run whose figure has not become less for some epochs.
+    """Ends a run whose figure has not become better for some epochs.
+
+    Nothing is kept over a resume: the epochs are counted from where the run goes on.
 
     Parameters
     ----------
     patience : int
-        Epochs in a row without a new least value, 1 or more.
+        Epochs in a row without a new best value, 1 or more.
     monitor : str
-        Figure of an epoch. By default the loss on the held-out images.
+        Figure of an epoch, an accuracy or one that should fall. By default the loss on the
+        held-out images.
     """
 
     def __init__(self, patience: int = 3, monitor: str = "held_out_loss") -> None:
@@ -93,14 +97,15 @@ class EarlyStopping:
 
     def __call__(self, event: Event) -> bool:
         """Count the epochs; return whether the run is to end."""
-        if isinstance(event, PhaseEnd) and event.record.get("phase") == "start":
+        if event.record.get("phase") == "start":
             self._least, self._waited = float("inf"), 0
         if not isinstance(event, EpochEnd):
             return False
         if self.monitor not in event.record:
             known = ", ".join(name for name in event.record if name.endswith(("loss", "accuracy")))
             raise ValueError(f"monitor={self.monitor!r} is no figure of an epoch; it has {known}")
-        value = float(event.record[self.monitor])
+        sign = -1.0 if self.monitor.endswith("accuracy") else 1.0
+        value = sign * float(event.record[self.monitor])
         self._waited = 0 if value < self._least else self._waited + 1
         self._least = min(self._least, value)
         return self._waited >= self.patience
@@ -108,6 +113,8 @@ class EarlyStopping:
 
 class CsvLog:
     """Writes a line of a .csv file for each phase and epoch, whole at any time.
+
+    A run that is resumed begins the file anew; its folder's metrics.jsonl has all lines.
 
     Parameters
     ----------
@@ -154,7 +161,11 @@ class ProgressBar:
 
     def __call__(self, event: Event) -> None:
         """Move the bar on."""
-        if self._bar is None or self._bar.total != event.steps:
+        if event.record.get("phase") == "refit":
+            return
+        if self._bar is None or event.step < self._bar.n:
+            if self._bar is not None:
+                self._bar.close()
             self._bar = self._tqdm(total=event.steps, initial=event.step, unit="step")
         self._bar.update(event.step - self._bar.n)
         losses = {n: f"{v:.4f}" for n, v in event.record.items() if n.endswith("loss")}

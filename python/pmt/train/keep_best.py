@@ -37,8 +37,6 @@ _FEWEST = 4
 # Standard errors by which a state must be better than the model as it came. Among many epochs the
 # best one is better by one of them by chance; phases are few.
 PHASE_ERRORS, EPOCH_ERRORS = 1, 2
-# With fewer held-out images it takes one more: a standard error of so few is itself uncertain.
-_FEW = 30
 # The factor of the learning rate after a step back.
 RATE_CUT = 1 / 3
 _STATE = ("held_out_losses", "held_out_correct")
@@ -111,15 +109,14 @@ class BestState:
     def is_better(self, scores: ImageScores, errors: int) -> bool:
         """Whether a state should be kept in place of the best so far.
 
-        Its mean loss must be less than the best state's and, by more than so many standard errors
-        (one more with few images), than the first one's, and its accuracy no lower.
+        Its mean loss must be less than the best state's and, by more than so many standard errors,
+        than the first one's, and its accuracy no lower than the first one's.
         """
         if self.start is None or self.best is None:
             return True
         less = int(_fixed(scores).sum()) < int(_fixed(self.best).sum())
         accurate = int(scores.correct.sum()) >= int(self.start.correct.sum())
-        few = len(scores.losses) < _FEW
-        return less and accurate and is_worse(self.start, scores, errors + few)
+        return less and accurate and is_worse(self.start, scores, errors)
 
     def is_worse(self, scores: ImageScores) -> bool:
         """Whether a state is worse than the best one by more than one standard error."""

@@ -96,8 +96,8 @@ class RunResult:
         images = f"the {self.held_out:,} held-out images"
         if self.kept.get("phase") == "start":
             return (
-                f"kept the model as it was: on {images} no other state was better by more than "
-                "chance (see docs/reference/algorithm.md)"
+                f"kept the model as it was: on {images} no phase was better by more than one "
+                "standard error, no epoch by more than two"
             )
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
@@ -113,7 +113,7 @@ class RunResult:
             If pandas is missing.
         """
         pandas = import_extra("pandas", "a data frame needs pandas", "callbacks")
-        records = [*self.phases, *self.epochs]
+        records = [*self.phases, *self.epochs, *filter(None, [self.refit])]
         states = [record.get("epoch", record.get("phase", "start")) for record in records]
         own = ("kind", "phase", "epoch", "layers")
         rows = [{k: v for k, v in record.items() if k not in own} for record in records]

@@ -1,7 +1,7 @@
 """A training run on disk: everything needed to read, repeat or resume it.
 
 ``config.toml`` (trainer, model, data, options), ``env.json`` (machine and versions),
-``metrics.jsonl`` (append-only, one line a step and one an epoch), ``checkpoint.pmt`` (the model so
+``metrics.jsonl`` (append-only, one line a step, phase and epoch), ``checkpoint.pmt`` (the model so
 far; its metadata says after which step), ``checkpoint-STEP.npz`` (what else that step left, if
 anything), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE``
 (written last).
@@ -183,7 +183,9 @@ class RunFolder:
         self._save_model(model, self.best, {"step": step, **({"refit": True} if refit else {})})
 
     def best_is_refit(self) -> bool:
-        """Whether the head of the best model was trained on all images."""
+        """Whether there is a best model, whose head was trained on all images."""
+        if not self.best.is_file():
+            return False
         training = Model(self.best.read_bytes()).metadata["training"]
         return bool(training.get("refit", False))
 
@@ -195,8 +197,10 @@ class RunFolder:
 
     def is_checkpoint(self, model: Model) -> bool:
         """Whether a model is the one that was saved last, whatever its metadata says of steps."""
-        saved, _ = self.load_checkpoint()
-        return _at_step(model, saved.metadata["training"]).image() == saved.image()
+        saved = [self.load_checkpoint()[0]]
+        if self.trained != self.checkpoint:
+            saved.append(Model(self.trained.read_bytes()))
+        return any(_at_step(model, s.metadata["training"]).image() == s.image() for s in saved)
 
     def _save_model(self, model: Model, path: Path, training: dict[str, Any]) -> None:
         _at_step(model, training).save(path)

@@ -97,7 +97,7 @@ class Run:
         model.prepare(self.data.images[:1])  # what does not fit is refused before a folder is made
         self.folder = folder
         self.progress = progress
-        self.keeps_best = images.held_out is not None and not trainer.trains_floats
+        self.keeps_best = images.held_out is not None and trainer.chooses_state
         self.step = 0
         self.prepared = False
         self.settled = True  # the model is a whole state, which may be saved
@@ -181,9 +181,12 @@ class Run:
 
     def _notes_on_choice(self) -> list[str]:
         wanted = bool(getattr(self.trainer.options, "keep_best", False))
-        if self.keeps_best or not wanted or self.data.has_class_labels:
+        if self.keeps_best or not wanted:
             return []
-        return ["no state is chosen: the training images have no class labels"]
+        why = "the training images have no class labels"
+        if self.data.has_class_labels:
+            why = f"{len(self.data)} training images are too few to hold some out"
+        return [f"no state is chosen: {why}"]
 
     def _warn_of_divergence(self) -> None:
         if self.keeps_best or len(self.watched) < 2:
@@ -192,14 +195,16 @@ class Run:
         before, after = first.evaluation, last.evaluation
         if not is_worse(last, first) or after.accuracy >= before.accuracy:
             return
-        remedy = "keep_best=True keeps the best state"
-        if not self.data.has_class_labels:
-            remedy = "held_out=..., images with class labels, keeps the best state"
+        remedy = ", and keep_best=True keeps the best state"
+        if getattr(self.trainer.options, "keep_best", False):
+            remedy = ", and held_out=..., images with class labels, keeps the best state"
+        elif not self.trainer.chooses_state:
+            remedy = ""
         warnings.warn(
             f"training has made the model worse: accuracy {before.accuracy:.4f} -> "
             f"{after.accuracy:.4f}, loss {before.loss:.4f} -> {after.loss:.4f} on the {after.n:,} "
             "images that are watched; a learning_rate below "
-            f"{self.trainer.options.learning_rate:g} may help, and {remedy}",
+            f"{self.trainer.options.learning_rate:g} may help{remedy}",
             stacklevel=5,
         )
 
@@ -223,6 +228,7 @@ class Run:
         _copy_parameters(saved, self.model)
         for record in self.folder.keep_metrics_before(self.step):
             self.history.add(record)
+        self.stopped = self.history.stopped
         return self.folder.load_state(saved)
 
     def _check_same_run(self, folder: RunFolder, config: RunConfig) -> None:
@@ -257,7 +263,8 @@ class Run:
             raise ValueError(f"{where}: {error}; the run cannot be resumed") from error
         # The best model is written after its checkpoint, which a crash may have come between.
         best = self.history.best
-        if best is not None and self.folder is not None and best["step"] + 1 == self.step > 0:
+        behind = best is not None and best["step"] + 1 == self.step > 0
+        if self.folder is not None and behind and not self.folder.best_is_refit():
             self.folder.save_best(self.model, step=self.step)
 
     def _make_stepper(self) -> None:
@@ -287,21 +294,20 @@ class Run:
         measured, scores = self._measure()
         worse = self._backtracks and self.best.is_worse(scores)
         better = self.keeps_best and self.best.take(scores, PHASE_ERRORS)
+        kind = "start" if name == "start" else "phase"
+        record = {"kind": kind, "phase": name, "step": -1, **measured}
+        if self.keeps_best:
+            record["best"] = better
+        record.update(self.history.totals(seconds, macs))
         known = [phase.get("phase") for phase in self.history.phases]
         if name not in known and (measured or name != "start"):
-            kind = "start" if name == "start" else "phase"
-            record = {"kind": kind, "phase": name, "step": -1, **measured}
-            if self.keeps_best:
-                record["best"] = better
-            self._record({**record, **self.history.totals(seconds, macs)})
+            self._record(record)
         if better:
             self._keep()
         elif worse:
             self._go_back()
             self._make_stepper()
-        last = self.history.last_state
-        if last is not None:
-            self._tell(PhaseEnd(0, self.schedule.steps, last))
+        self._tell(PhaseEnd(0, self.schedule.steps, record))
 
     def _tell(self, event: Event) -> None:
         """Tell the callbacks; one of them may end the run."""
@@ -313,7 +319,7 @@ class Run:
 
     def _end_early(self) -> None:
         """End a run before its last step, with an evaluation, so that nothing goes on from here."""
-        if self.step == self.schedule.steps:
+        if self.step == self.schedule.steps or self.history.stopped:
             return
         if self.step > 0 and self.history.recorded_to != self.step:
             self._finish_epoch()

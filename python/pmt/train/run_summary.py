@@ -32,8 +32,13 @@ def summary_rows(folder: RunFolder) -> list[list[str]]:
 
 
 def _evaluations(records: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the first and the last evaluation of the validation images."""
+    """Return the first evaluation of the validation images, and that of the folder's model."""
     found = [record for record in records if "valid_loss" in record]
     starts = [("before training", record) for record in found if record["kind"] == "start"]
-    epochs = [(f"epoch {record['epoch']}", record) for record in found if "epoch" in record]
-    return [*starts[:1], *epochs[-1:]]
+    states = [record for record in found if record["kind"] in ("start", "phase", "epoch")]
+    kept = [record for record in states if record.get("best")][-1:]
+    ends = [record for record in found if record["kind"] == "refit"] or kept or states[-1:]
+    names = [
+        f"epoch {end['epoch']}" if "epoch" in end else end.get("phase", "start") for end in ends
+    ]
+    return [*starts[:1], *zip(names, ends, strict=True)]

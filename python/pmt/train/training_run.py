@@ -83,6 +83,11 @@ class Trainer(Parameters, ABC):
         """Whether what is trained and measured is a float network, which no ``.pmt`` holds."""
         return False
 
+    @property
+    def chooses_state(self) -> bool:
+        """Whether a run may end in another state than its last."""
+        return not self.trains_floats
+
     def held_out_images(self, data: Dataset) -> int:
         """Return how many of its training images a run holds out to choose its best state.
 
@@ -133,9 +138,7 @@ class Trainer(Parameters, ABC):
         With the option ``keep_best``, the model ends in the state that is best on images held out
         of training. The states are the model as it came, aligned, with its head trained, and after
         each epoch; the best one has the least loss on the held-out images. It takes the place of
-        the first only if its loss is lower by more than one standard error (of the differences,
-        image by image) and its accuracy no lower.
-
+        the first only if it is clearly better: docs/reference/algorithm.md has the rule.
 
         Parameters
         ----------
