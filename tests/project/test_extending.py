@@ -14,7 +14,7 @@ from pmt.methods import plugins, registry
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "extending.md").read_text()
-OWN = ("own_estimator", "own_optimizer", "own_method")
+OWN = ("own_loss", "own_estimator", "own_optimizer", "own_method")
 NUMBERS = re.compile(r"(\d\.\d+) -> (\d\.\d+)")
 
 
@@ -36,6 +36,12 @@ def test_an_example_is_30_lines_at_most_and_stands_on_the_page(name):
     text = (ROOT / "examples" / f"{name}.py").read_text()
     assert len(text.splitlines()) <= 30
     assert f"```python\n{text}```" in PAGE
+
+
+def test_the_loss_becomes_what_the_page_says(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_loss.py"))
+    printed = capsys.readouterr().out.strip()
+    assert f"It prints `{printed}`." in PAGE
 
 
 def test_the_estimator_learns_what_the_page_says(capsys):
