@@ -28,7 +28,7 @@ py::dict option_values() {
   return values;
 }
 
-// What each loss reads and has, by its word.
+// The labels that each loss reads and the gradient that it has, by its word.
 py::dict losses(const py::object& traits) {
   py::dict found;
   const py::tuple names = split(words<Loss>);
@@ -39,7 +39,7 @@ py::dict losses(const py::object& traits) {
   return found;
 }
 
-// What does not fit stays out of every range.
+// A value that does not fit stays out of every range.
 int16_t narrowed(int32_t mu) { return static_cast<int16_t>(clamp(mu, INT16_MIN, INT16_MAX)); }
 
 }  // namespace

@@ -34,7 +34,7 @@ void PythonLoss::write(const host::LogitBlock& block, int32_t* losses) const {
   for (int32_t i = 0; i < block.rows; ++i) losses[i] = fixed(values.data()[i]);
 }
 
-// Of one sample: (1,), targets (1, classes), or None.
+// The label of one sample: (1,), targets (1, classes), or None.
 py::object PythonLoss::labels(const host::LogitBlock& block) const {
   const host::SampleArray& all = *block.samples;
   if (all.targets != nullptr) {

@@ -12,7 +12,7 @@ double binary_cross_entropy(const Vector<double>& logits, const Vector<double>& 
 
 // With (1 - smoothing) * one_hot(label) + smoothing / classes as the target.
 double smoothed_cross_entropy(const Vector<double>& logits, std::size_t label, double smoothing);
-// Of p = softmax(logits), less diversity * sum_c p_c * surprisal_c.
+// The entropy of p = softmax(logits), less diversity * sum_c p_c * surprisal_c.
 double entropy(const Vector<double>& logits, double diversity, const Vector<double>& surprisal);
 
 double hinge(const Vector<double>& logits, std::size_t label);

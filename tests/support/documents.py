@@ -32,7 +32,7 @@ _VARIES = re.compile(
 
 @dataclass(frozen=True)
 class Example:
-    """What is run, and where in its page the output stands."""
+    """Commands or a program to run, and where in its page the output stands."""
 
     source: str
     is_python: bool

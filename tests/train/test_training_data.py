@@ -1,4 +1,4 @@
-"""What fit and evaluate say of training images that do not go together with model or valid."""
+"""Warnings and errors of fit and evaluate about images that do not go with model or valid."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class LossTables {
   int32_t* row(int32_t table, int32_t index) const;
   CleanLoss& clean(int32_t sample) const { return clean_[sample]; }
 
-  // Of the samples' clean logits.
+  // The mean prediction of the samples' clean logits.
   MeanPrediction& prediction() { return prediction_; }
 
   void clear_sums();

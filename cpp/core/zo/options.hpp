@@ -60,7 +60,7 @@ PMT_WORDS(MuRule, fixed, calibrated);
 // `momentum`, or Adam.
 PMT_WORDS(Optimizer, sgd, momentum, adam);
 
-// What training lowers, see loss.hpp. function: a callable of the host's.
+// The score that training lowers, see loss.hpp. function: a callable of the host's.
 PMT_WORDS(Loss, cross_entropy, squared_error, huber, binary_cross_entropy, hinge, entropy, zero_one, ranking, function);
 
 struct TrainerOptions {

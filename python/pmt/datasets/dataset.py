@@ -387,7 +387,7 @@ class Dataset:
         return generator.permutation(len(self))
 
 
-# What stands for a data set where one is taken: itself, or a pair of arrays (x, y).
+# A data set where one is taken, or a pair of arrays (x, y) that stands for it.
 DataLike = Dataset | tuple[npt.ArrayLike, npt.ArrayLike]
 
 

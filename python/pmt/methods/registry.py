@@ -30,7 +30,7 @@ METHODS: dict[str, Method] = {
 KINDS = {method.kind.name: method.kind for method in METHODS.values()}
 for _kind in KINDS.values():
     register_options(_kind.name, _kind.options_class)
-# What no method of a user's own replaces.
+# Names that no method of a user's own replaces.
 _OWN = frozenset({*METHODS, *KINDS})
 
 

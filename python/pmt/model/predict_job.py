@@ -19,7 +19,7 @@ __all__ = ["FilePredictions", "PredictJob", "predict_files"]
 
 @dataclass(frozen=True)
 class PredictJob:
-    """What to predict.
+    """A model and the files to predict.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ __all__ = ["EvaluateJob", "EvaluationReport", "evaluate_model"]
 
 @dataclass(frozen=True)
 class EvaluateJob:
-    """What to evaluate.
+    """A model and the images to evaluate it on.
 
     Attributes
     ----------

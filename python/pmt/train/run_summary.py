@@ -21,7 +21,7 @@ def summary_rows(folder: RunFolder) -> list[list[str]]:
     except (ValueError, OSError) as error:
         return [["state", f"cannot be read: {error}"]]
     rows = {"trainer": trainer, **{name: value for name, value in source.items() if value}}
-    # What tells most runs apart; config.toml has all options. A budget of MACs replaces the epochs.
+    # These tell most runs apart; config.toml has all options. A budget of MACs replaces the epochs.
     for name in ("layers", "macs" if options.macs else "epochs", "seed"):
         rows[name] = getattr(options, name, "")
     steps = sum(record["kind"] == "step" for record in records)
