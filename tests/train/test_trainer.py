@@ -243,11 +243,12 @@ def test_the_text_of_a_result_is_a_table():
     result = pmt.ZOTrainer(**{**OPTIONS, "epochs": 1}).fit(
         model, data(), valid=data(5, 9), progress=False
     )
-    title, start, epoch, note = str(result).splitlines()
+    title, start, epoch, note, choice = str(result).splitlines()
     assert " ".join(title.split()) == (
         "epoch train loss train acc valid loss valid acc changed forwards GMAC seconds"
     )
     assert note.startswith("not aligned: the model holds no statistics of clean images; ")
+    assert choice == "no state is chosen: 12 training images are too few to hold some out"
     assert start.split()[:3] == ["start", "-", "-"]
     assert epoch.split()[0] == "1"
     assert len({len(title), len(start), len(epoch)}) == 1
