@@ -205,7 +205,7 @@ class Run:
             f"{after.accuracy:.4f}, loss {before.loss:.4f} -> {after.loss:.4f} on the {after.n:,} "
             "images that are watched; a learning_rate below "
             f"{self.trainer.options.learning_rate:g} may help{remedy}",
-            stacklevel=5,
+            stacklevel=4,
         )
 
     def _open_folder(self, source: dict[str, Any]) -> dict[str, npt.NDArray[Any]] | None:
