@@ -48,8 +48,7 @@ def fit(
     test: pmt.datasets.Dataset,
 ) -> pmt.RunResult:
     shutil.rmtree(FOLDER, ignore_errors=True)
-    samples = len(train) - trainer.held_out_images(train)
-    lines = EpochLines(pmt.RunFolder(FOLDER), trainer.schedule(model, samples), Output(None))
+    lines = EpochLines(pmt.RunFolder(FOLDER), trainer.schedule_on(model, train), Output(None))
     result = trainer.fit(model, train, valid=test, out=FOLDER, progress=lines.after_step)
     lines.finish()
     print(result.verdict())

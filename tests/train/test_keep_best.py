@@ -11,7 +11,7 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.keep_best import BestState, held_out_images, is_worse, part
+from pmt.train.keep_best import BestState, held_out_count, is_worse, part
 
 
 def scores(*losses: float, right: int = 0) -> ImageScores:
@@ -59,8 +59,8 @@ def test_a_state_must_be_clearly_better_than_the_first_and_no_less_accurate():
 )
 def test_few_images_are_all_trained_on(samples, share, count):
     options = pmt.TrainingOptions(held_out_share=share)
-    assert held_out_images(options, samples) == count
-    assert held_out_images(options.replace(keep_best=False), samples) == 0
+    assert held_out_count(options, samples) == count
+    assert held_out_count(options.replace(keep_best=False), samples) == 0
 
 
 def test_held_out_images_are_balanced_and_not_trained_on():

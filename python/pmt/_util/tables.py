@@ -30,13 +30,11 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
 
 
 def html_table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for ``_repr_html_``; titles are left out where all are empty."""
+    """Return a table for ``_repr_html_``; an empty caption and titles all empty are left out."""
+    title = f"<caption>{_html(caption)}</caption>" if caption else ""
     head = _html_row("th", titles) if any(titles) else ""
     body = "".join(_html_row("td", row) for row in rows)
-    return (
-        f"<table><caption>{_html(caption)}</caption>"
-        f"{f'<thead>{head}</thead>' if head else ''}<tbody>{body}</tbody></table>"
-    )
+    return f"<table>{title}{f'<thead>{head}</thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ class Adaptation:
     @property
     def schedule(self) -> Schedule:
         """Steps and epochs of the run."""
-        return self.trainer.schedule(self.model, len(self.data) - self.held_out)
+        return self.trainer.schedule_on(self.model, self.data)
 
     @property
     def held_out(self) -> int:

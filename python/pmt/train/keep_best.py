@@ -27,7 +27,7 @@ __all__ = [
     "PHASE_ERRORS",
     "RATE_CUT",
     "BestState",
-    "held_out_images",
+    "held_out_count",
     "is_worse",
     "part",
 ]
@@ -59,7 +59,7 @@ BACKTRACK = partial(
 )
 
 
-def held_out_images(options: object, samples: int) -> int:
+def held_out_count(options: object, samples: int) -> int:
     """Return how many of so many training images a run holds out."""
     if not getattr(options, "keep_best", False):
         return 0

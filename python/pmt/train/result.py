@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra, load_pyplot
+from pmt._util.tables import html_table, table
 from pmt.model import Model
 
 if TYPE_CHECKING:
@@ -131,26 +132,17 @@ class RunResult:
         rows = [[cell(record, key, form) for _, key, form in columns] for record in records]
         return [title for title, _, _ in columns], rows
 
+    def _remarks(self) -> list[str]:
+        return [*self.notes, *filter(None, [self.verdict()])]
+
     def __str__(self) -> str:
-        titles, rows = self._rows()
-        widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in [titles, *rows]
-        ]
-        return "\n".join([*lines, *self.notes, *filter(None, [self.verdict()])])
+        return "\n".join([table(*self._rows()), *self._remarks()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        titles, rows = self._rows()
-        head = "".join(f"<th>{title}</th>" for title in titles)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        lines = [*self.notes, *filter(None, [self.verdict()])]
-        return table + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        remarks = "".join(f"<p>{html.escape(line)}</p>" for line in self._remarks())
+        return html_table("", *self._rows()) + remarks
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot loss (left axis) and accuracy (right axis) over epochs.

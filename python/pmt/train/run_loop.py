@@ -157,10 +157,7 @@ class Run:
         macs = self.trainer.preparation.head.macs(self.model, len(self.images.data))
         totals = self.history.totals(seconds, macs)
         refit = {"kind": "refit", "phase": "refit", "step": self.step - 1, **measured, **totals}
-        if self.folder is not None:
-            self.folder.save_best(self.model, step=self.step, refit=True)
-        else:
-            self.best_image = self.model.image()
+        self._keep(refit=True)
         self._record(refit)
         self._tell(PhaseEnd(self.step, self.schedule.steps, refit))
 
@@ -342,10 +339,10 @@ class Run:
                 self.watched = [*self.watched[:1], scores]
         return measured, scores
 
-    def _keep(self) -> None:
-        """Keep the model, the best so far."""
+    def _keep(self, refit: bool = False) -> None:
+        """Keep the model, the best so far, or that with its head trained on all images."""
         if self.folder is not None:
-            self.folder.save_best(self.model, step=self.step)
+            self.folder.save_best(self.model, step=self.step, refit=refit)
         else:
             self.best_image = self.model.image()
 

@@ -15,7 +15,7 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
-from pmt.train.keep_best import held_out_images
+from pmt.train.keep_best import held_out_count
 from pmt.train.parameters import Parameters
 from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
@@ -98,10 +98,10 @@ class Trainer(Parameters, ABC):
         ValueError
             If the others do not fill a batch.
         """
-        if self.trains_floats or not data.has_class_labels:
+        if not self.chooses_state or not data.has_class_labels:
             return 0
         samples = len(data)
-        count = held_out_images(self.options, samples)
+        count = held_out_count(self.options, samples)
         batch = self.options.batch
         if count > 0 and samples - count < batch <= samples:
             raise ValueError(
@@ -120,6 +120,10 @@ class Trainer(Parameters, ABC):
         """Return the schedule of a run that trains on so many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
         return Schedule(self.options, samples, macs, self.preparation.cost(model, samples).macs)
+
+    def schedule_on(self, model: Model, data: Dataset) -> Schedule:
+        """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""
+        return self.schedule(model, len(data) - self.held_out_images(data))
 
     def fit(
         self,
