@@ -1,4 +1,4 @@
-# make help shows the targets. Both `demo` and `test` set the machine up by themselves.
+# make help shows the targets. `demo`, `test` and `docs` set the machine up by themselves.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
 export CCACHE_BASEDIR := $(CURDIR)/cpp
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test fuzz clean
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
@@ -30,10 +30,11 @@ help:
 	@echo 'make aarch64-test  C++ tests for 64-bit Arm, under emulation'
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'
+	@echo 'make docs       the documentation site, in build/docs/index.html'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
-	@echo 'demo and test install what is missing with apt (as root or with sudo) and pip.'
+	@echo 'demo, test and docs install what is missing with apt (as root or with sudo) and pip.'
 
 demo: $(VENV)/ready-for-demo
 	@$(VENV)/bin/python scripts/demo.py
@@ -72,18 +73,27 @@ python-test: $(VENV)/ready-for-test
 	  PATH="/usr/lib/ccache:$$PATH" $(if $(ARGS),,OMP_NUM_THREADS=1) \
 	  $(VENV)/bin/python -m pytest $(or $(ARGS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
+docs: $(VENV)/ready-for-docs
+	rm -rf build/docs
+	$(VENV)/bin/python -m sphinx -b html -j auto -q -W --keep-going docs build/docs
+	@echo 'The site is build/docs/index.html.'
+
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
 	scripts/fuzz.sh $(or $(MINUTES),10)
 
-# Either stamp says that the sources as they are now are installed; `test` needs more packages.
+# A stamp says that the sources as they are now are installed; `test` needs the most packages.
 $(VENV)/ready-for-demo: $(SOURCES)
 	@scripts/setup.sh demo
 	@touch $@
 
+$(VENV)/ready-for-docs: $(SOURCES)
+	@scripts/setup.sh docs
+	@touch $@
+
 $(VENV)/ready-for-test: $(SOURCES)
 	@scripts/setup.sh test
-	@touch $@ $(VENV)/ready-for-demo
+	@touch $@ $(VENV)/ready-for-demo $(VENV)/ready-for-docs
 
 clean:
-	rm -rf build dist runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/notebooks docs/reference/api runs/demo $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

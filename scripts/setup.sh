@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sets this machine up: scripts/setup.sh demo|test
+# Sets this machine up: scripts/setup.sh demo|docs|test
 #
 # Installs what is missing with apt where it may (as root, or with sudo that asks nothing), makes a
 # virtual environment in .venv, and installs the package there, not editable: what runs is what a
@@ -10,9 +10,10 @@ cd "$(dirname "$0")/.."
 purpose=${1:-}
 case $purpose in
   demo) extras=plot ;;
-  test) extras=plot,data,tflite,tflm,onnx,notebook,test,dev ;;
+  docs) extras=docs ;;
+  test) extras=plot,data,tflite,tflm,onnx,notebook,docs,test,dev ;;
   *)
-    echo "usage: scripts/setup.sh demo|test" >&2
+    echo "usage: scripts/setup.sh demo|docs|test" >&2
     exit 2
     ;;
 esac

@@ -42,7 +42,7 @@ _KNOWN_START = re.compile(r"(?:model|train|resume|step \d+|checkpoint \d+|arena|
 
 @dataclass
 class TrainingLog:
-    """A log so far; :meth:`read` takes its next line.
+    """A log so far; ``read`` takes its next line.
 
     Attributes
     ----------

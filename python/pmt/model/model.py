@@ -173,8 +173,8 @@ class Model(Classifier, LayerArrays):
         Parameters
         ----------
         path : str or pathlib.Path
-            ``.pmt``, or another format of :func:`pmt.formats.write`: ``.tflite``, ``.onnx``,
-            ``.npz``, ``.h``, ``.c``.
+            ``.pmt``, or another format of :func:`pmt.formats.writing.write`: ``.tflite``,
+            ``.onnx``, ``.npz``, ``.h``, ``.c``.
         into : str or pathlib.Path, optional
             The ``.tflite`` file that the model was imported from: ``path`` becomes a copy of it
             with the model's weights.

@@ -95,7 +95,7 @@ class BaseOp:
 
 @dataclass
 class Op(BaseOp):
-    """One operation. Tensors are indices into :attr:`Graph.tensors`.
+    """One operation. Tensors are indices into ``Graph.tensors``.
 
     ``weights`` are int8: ``(out, kernel_h, kernel_w, in)`` for ``conv2d``,
     ``(kernel_h, kernel_w, out)`` for ``depthwise_conv2d``, ``(out, in)`` for ``fully_connected``.

@@ -102,7 +102,7 @@ def store_statistics(job: StatisticsJob, *, progress: LayerProgress | None = Non
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :meth:`DataSource.load`.
+        As :meth:`pmt.protocol.DataSource.load`.
     """
     data = job.data.load(job.split, job.model, limit=job.images)
     found = measure_statistics(job.model, data.images, threads=job.threads, progress=progress)
@@ -127,7 +127,7 @@ def align_model(job: AlignJob, *, progress: LayerProgress | None = None) -> Alig
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :meth:`DataSource.load` and :func:`pmt.train.alignment.align`.
+        As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.train.alignment.align`.
     """
     data = job.data.load(job.split, job.model, limit=job.images)
     return align(

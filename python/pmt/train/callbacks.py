@@ -55,7 +55,7 @@ class PhaseEnd(Event):
 
     ``record["phase"]`` is ``"start"``, ``"aligned"``, ``"head"`` or, after the last epoch,
     ``"refit"``; losses and accuracies are those
-    of :attr:`pmt.RunResult.phases`.
+    of ``RunResult.phases``.
     """
 
 
@@ -66,7 +66,7 @@ class StepEnd(Event):
 
 @dataclass(frozen=True)
 class EpochEnd(Event):
-    """An epoch has ended and was measured, see :attr:`pmt.RunResult.epochs`."""
+    """An epoch has ended and was measured, see ``RunResult.epochs``."""
 
 
 # Returns True to end the run, as StopTraining does.

@@ -180,12 +180,12 @@ class Engine:
             Classes.
         layer : str, optional
             Name of the layer that is perturbed; without it the model runs as it is.
-        weights : ndarray of int8, shape (queries, *weights) or (queries, samples, *weights)
+        weights : ndarray of int8, shape ``(queries, [samples,] *weights)``
             Added to the layer's weights, the sum clipped to -127..127: the same for all images, or
             for each its own.
         bias : ndarray of int32, shape (queries, channels) or (queries, samples, channels)
             Added to its biases, alone or together with ``weights``.
-        nodes : ndarray of int8, shape (queries, samples, channels) or (queries, samples, *output)
+        nodes : ndarray of int8, shape ``(queries, samples, channels)`` or ``(..., *output)``
             Added to its output, clipped as the layer clips it: one value for a channel's whole
             plane, or one for each node. ``samples`` may be 1: the same for all images.
 

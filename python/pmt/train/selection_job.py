@@ -106,7 +106,8 @@ def select_block(
     Raises
     ------
     ValueError, FileNotFoundError
-        As :meth:`SplitChoice.of` and :func:`pmt.train.selection.select`; or if no image is held
+        As :meth:`pmt.protocol.SplitChoice.of` and :func:`pmt.train.selection.select`; or if no
+        image is held
         out.
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call goes on from there.

@@ -30,7 +30,7 @@ __all__ = ["Progress", "Trainer"]
 
 
 class Trainer(Parameters, ABC):
-    """Base of trainers: options, a cost, and :meth:`fit`.
+    """Base of trainers: options, a cost, and ``fit``.
 
     Parameters
     ----------

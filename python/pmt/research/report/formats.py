@@ -212,7 +212,7 @@ def to_markdown(tables: Sequence[TableText]) -> str:
 
 
 def to_tex(tables: Sequence[TableText]) -> str:
-    """Write tables as LaTeX ``tabular``s for the package booktabs; the notes are comments."""
+    """Write tables as LaTeX tables for the package booktabs; the notes are comments."""
     parts = []
     for table in tables:
         lines = [f"% {table.title}", *(f"% {note}" for note in table.notes)]

@@ -39,7 +39,7 @@ class Plan:
     ----------
     runs : tuple of RunSpec
         Runs of the tables, by corruption and severity, so that a worker makes its images once.
-        Those whose learning rates trials choose await them, see :attr:`RunSpec.awaits_rate`.
+        Those whose learning rates trials choose await them, see ``RunSpec.awaits_rate``.
     model : Model
         The untrained model.
     held_out, test : int

@@ -1,0 +1,62 @@
+"""The documentation site: `make docs` builds it, offline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pmt
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+from public_names import public_names
+
+project = "pmt"
+author = "the pmt authors"
+version = release = pmt.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_argparse_cli",
+    "sphinx_copybutton",
+    "outside_docs",
+]
+exclude_patterns = ["_ext", "_templates"]
+templates_path = ["_templates"]
+nitpicky = True
+
+# Pages. Notebooks are shown with the outputs that they were committed with.
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+nb_execution_mode = "off"
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+copybutton_line_continuation_character = "\\"
+
+# The Python reference, from docstrings; types stand there, so signatures do without.
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+autosummary_context = {"public_names": public_names}
+# The two modules that have other names in the tree are documented by those that users write.
+sys.modules |= {"pmt.backprop": pmt.backprop, "pmt.callbacks": pmt.callbacks}
+# Docstrings also name internal functions and the standard library, which have no page here.
+nitpick_ignore_regex = [
+    ("py:class", r"collections\.abc\..*"),
+    ("py:.*", r"pmt\._core\..*"),
+    ("py:.*", r"pmt\.(datasets|firmware|protocol|research)\.[a-z_.]+\.[A-Za-z_]+"),
+    ("py:.*", r"pmt\.baselines\.[a-z_.]+\.[A-Za-z_]+"),
+    ("py:.*", r"pmt\.train\.(costs|clean_statistics)\..*"),
+]
+# The context of the templates holds a function, which cannot be cached.
+suppress_warnings = ["config.cache"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pmt"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {"show_nav_level": 1, "show_prev_next": False, "footer_end": []}

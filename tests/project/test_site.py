@@ -1,0 +1,71 @@
+"""The documentation site: it builds without a warning, offline, and has every page and name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pmt
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    for package in ("sphinx", "myst_nb", "numpydoc", "sphinx_argparse_cli", "sphinx_copybutton"):
+        pytest.importorskip(package)
+    out = tmp_path_factory.mktemp("site")
+    (command,) = re.findall(
+        r"-m (sphinx .*) docs build/docs$", (ROOT / "Makefile").read_text(), re.M
+    )
+    build = [sys.executable, "-m", *command.split(), str(DOCS), str(out)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return out
+
+
+def words(page: Path) -> str:
+    return re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8"))
+
+
+def test_every_page_is_in_the_site_and_found_by_its_search(site: Path) -> None:
+    # A page outside of every toctree is a warning, and so an error.
+    pages = [path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")]
+    assert len(pages) > 30
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    for page in pages:
+        assert (site / f"{page}.html").is_file()
+        assert f'"{page.as_posix()}"' in index
+
+
+def test_every_public_name_has_its_reference(site: Path) -> None:
+    folder = site / "reference" / "api"
+    made = {path.stem for path in folder.glob("*.html")}
+    assert {name for name in dir(pmt) if f"pmt.{name}" not in made} == {"__version__"}
+    text = words(folder / "pmt.ZOTrainer.html")
+    assert "Trains layers of an int8 model with forward passes alone." in text
+    assert "Where options is not given." in text
+
+
+def test_every_command_has_its_options(site: Path) -> None:
+    text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    for anchor in ("pmt-train", "pmt-train---learning-rate", "pmt-eval---data", "pmt-download"):
+        assert f'id="{anchor}"' in text, anchor
+
+
+def test_notebooks_are_pages(site: Path) -> None:
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        assert (site / "notebooks" / f"{notebook.stem}.html").is_file()
+
+
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    for page in ("index", "reference/commands", "reference/api/pmt.Model"):
+        text = (site / f"{page}.html").read_text(encoding="utf-8")
+        assert re.findall(r'(?:<script[^>]* src|<link[^>]* href)="(https?:[^"]*)"', text) == []
