@@ -20,6 +20,7 @@ from pmt.datasets import Dataset
 from pmt.firmware.export import ExportReport, export, targets
 from pmt.firmware.export.target import parse_size
 from pmt.firmware.export.task import make_task
+from pmt.train.keep_best import part
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 
@@ -83,6 +84,29 @@ def test_a_run_by_an_estimator_of_ones_own_is_a_model_to_begin_with(tmp_path: Pa
     task = make_task(tmp_path / "run", dataset=data, options=None, steps=2, **nothing_else)
     assert [step.step for step in task.steps] == [0, 1]
     assert task.options.queries == pmt.TrainingOptions().queries
+
+
+@pytest.mark.parametrize(("images", "trained"), [(20, 16), (17, 17)])
+def test_a_run_goes_on_with_the_images_that_it_trains_on(
+    tmp_path: Path, images: int, trained: int
+) -> None:
+    model = residual_network()
+    data = random_dataset(model, images)
+    trainer = pmt.ZOTrainer(OPTIONS, epochs=1, batch=1, keep_best=True)
+    trainer.fit(model, data, out=tmp_path / "run", progress=False)
+    others = {"options": None, "layers": None, "learning_rates": None, "inferences": None}
+    task = make_task(tmp_path / "run", dataset=data, steps=trained, batch=1, **others)
+    assert len(task.dataset) == trained
+    steps = trainer.schedule_on(model, data)
+    kept = part(data, images - trained, seed=1)[0] if trained < images else data
+    for step in task.steps:
+        (sample,) = step.samples
+        (index,) = steps.indices(step.step)
+        assert (task.images[sample] == model.prepare(kept.images[[index]])[0]).all()
+    # Of images that are not the run's none are left out.
+    other = data.shuffled(7)
+    task = make_task(tmp_path / "run", dataset=other, steps=2, batch=1, **others)
+    assert len(task.dataset) == images
 
 
 def test_budgets_reach_the_linker_script(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options
+from pmt.train.keep_best import held_out_count, part
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
@@ -134,6 +136,7 @@ def make_task(
     """
     check_steps("steps", steps)
     model, run_options, first, prepared, state = _read_source(source)
+    dataset = _trained_images(source, dataset)
     image = model.image()
     chosen = options or run_options or TrainingOptions()
     if batch is not None:
@@ -226,6 +229,20 @@ def _read_source(
     if folder.trained != folder.checkpoint:  # the best state: what the optimizer kept is not its
         model, state = Model(folder.trained.read_bytes()), None
     return model, config.options, step, prepared, state
+
+
+def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:
+    """Return the images of a run less those that it holds out; of what is no run's, all."""
+    folder = None if isinstance(source, Model) else RunFolder.of(source)
+    if folder is None or not folder.exists() or not dataset.has_class_labels:
+        return dataset
+    config = folder.config()
+    given = dict(zip(("train_images_crc32", "train_labels_crc32"), checksums(dataset), strict=True))
+    of_run = given.items() <= config.contents.items()
+    count = held_out_count(config.options, len(dataset))
+    if not of_run or count == 0 or "held_out_images_crc32" in config.contents:
+        return dataset
+    return part(dataset, count, config.options.seed)[0]
 
 
 def _learning_rates(
