@@ -102,6 +102,53 @@ def test_every_run_begins_with_the_objects_as_they_were_given():
     assert own.estimator.count == 0
 
 
+class HalfMomentum(Momentum):
+    def state_without_momentum(self):
+        return {layer: sums / 2 for layer, sums in self.sums.items()}
+
+
+class Recount(Signs):
+    def state_without_momentum(self):
+        return {"count": 100}
+
+
+def test_after_a_step_back_the_optimizer_begins_anew_and_the_estimator_goes_on():
+    def kept(estimator, optimizer):
+        model, given = residual_network(), data()
+        stepper = trainer(estimator=estimator, optimizer=optimizer).stepper(model, len(given))
+        images, classes = model.prepare(given.images[:4]), given.labels[:4]
+        for step in range(2):
+            stepper.step(images, classes, step, 0.1)
+        state = stepper.state_without_momentum()
+        again = trainer(estimator=estimator, optimizer=optimizer).stepper(model, len(given))
+        again.load_state(state)
+        return again, stepper
+
+    layers = len(residual_network().select_layers("B1,head"))
+    again, stepper = kept(Signs(), Momentum())
+    assert (again.estimator.count, again.optimizer.sums) == (2 * layers, {})
+    assert len(stepper.optimizer.sums) == layers
+    again, stepper = kept(Recount(), HalfMomentum())
+    assert again.estimator.count == 100
+    for layer, sums in stepper.optimizer.sums.items():
+        np.testing.assert_array_equal(again.optimizer.sums[layer], sums / 2)
+
+
+def test_a_step_back_of_a_run_gives_the_optimizer_no_sums(tmp_path):
+    sizes = []
+
+    class Watched(Momentum):
+        def __call__(self, layer, gradient, learning_rate):
+            sizes.append(len(self.sums))
+            return 0 * super().__call__(layer, gradient, learning_rate) + 40
+
+    model, given = residual_network(), data(12)
+    own = trainer(optimizer=Watched(), keep_best=True, layers="head", train_bias=False)
+    result = own.fit(model, given, held_out=data(40, 5), progress=False)
+    assert [epoch.get("taken_back", False) for epoch in result.epochs] == [True] * 3
+    assert sizes[1:] == [0, 1, 1] * 3  # the first step counts the work, on a copy
+
+
 def test_the_optimizer_gets_the_cores_gradients():
     seen = {}
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
-from pmt.train.extensions import BIAS, Estimator, Optimizer, state_of
+from pmt.train.extensions import BIAS, Estimator, Optimizer, arrays_of, state_of
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
@@ -47,6 +47,7 @@ class ExtendedStepper(Stepper):
         self.optimizer: Any = copy.deepcopy(optimizer)
         self._update = _CoreUpdate(engine, options)
         self._state = self._kept()
+        self._first_optimizer_state = state_of("optimizer", self.optimizer)
 
     def step(
         self,
@@ -90,6 +91,18 @@ class ExtendedStepper(Stepper):
             elif own:
                 raise ValueError(f"state of the {name} ({', '.join(own)}), which takes none")
         self._state = self._kept()
+
+    def state_without_momentum(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the estimator's state, and the optimizer's as it was given.
+
+        Either says otherwise by a method of this name: it knows what of its state is momentum.
+        """
+        state = {**state_of("estimator", self.estimator), **self._first_optimizer_state}
+        for name, one in (("estimator", self.estimator), ("optimizer", self.optimizer)):
+            if hasattr(one, "state_without_momentum"):
+                state = {k: v for k, v in state.items() if not k.startswith(f"{name}.")}
+                state |= arrays_of(name, one, one.state_without_momentum())
+        return state
 
     def _kept(self) -> dict[str, npt.NDArray[Any]]:
         return {**state_of("estimator", self.estimator), **state_of("optimizer", self.optimizer)}

@@ -11,7 +11,15 @@ import numpy.typing as npt
 from pmt.train.engine import Engine
 from pmt.train.options import TrainingOptions
 
-__all__ = ["BIAS", "Estimator", "Optimizer", "check_extensions", "extension_names", "state_of"]
+__all__ = [
+    "BIAS",
+    "Estimator",
+    "Optimizer",
+    "arrays_of",
+    "check_extensions",
+    "extension_names",
+    "state_of",
+]
 
 # Behind a layer's name: its biases. The name alone stands for its weights.
 BIAS = ".bias"
@@ -142,9 +150,14 @@ def _check_one(name: str, extension: object) -> None:
 
 def state_of(name: str, extension: object) -> dict[str, npt.NDArray[Any]]:
     """Return copies of what an extension keeps, by ``name.key``."""
-    if not hasattr(extension, "state"):
-        return {}
-    kept = {f"{name}.{key}": np.array(value) for key, value in extension.state().items()}
+    return arrays_of(name, extension, extension.state()) if hasattr(extension, "state") else {}
+
+
+def arrays_of(
+    name: str, extension: object, state: Mapping[str, Any]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return copies of an extension's state, by ``name.key``."""
+    kept = {f"{name}.{key}": np.array(value) for key, value in state.items()}
     for key, array in kept.items():
         if array.dtype.hasobject:
             raise TypeError(
