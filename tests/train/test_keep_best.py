@@ -190,6 +190,37 @@ def test_a_run_that_ends_worse_than_it_began_says_so_where_nothing_is_kept():
         Toy(losses=losses).fit(residual_network(), data(), valid=data(5), progress=False)
 
 
+def test_the_warning_outlives_an_interruption(tmp_path):
+    losses = [(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.3)]
+    message = "worse: accuracy 0.5000 -> 0.3000, loss 1.0000 -> 1.5000 on the 10 images that are"
+    run = iter(losses)
+    for stop in (2, 7):
+        with pytest.raises(Stop):
+            Toy(losses=run).fit(
+                residual_network(), data(), valid=data(5), out=tmp_path, progress=stop_at(stop)
+            )
+    with pytest.warns(UserWarning, match=message):
+        Toy(losses=run).fit(residual_network(), data(), valid=data(5), out=tmp_path, progress=False)
+
+
+def test_the_warning_outlives_a_kill_behind_the_last_epoch(tmp_path, monkeypatch):
+    losses = iter([(1.0, 0.5), (1.5, 0.4), (1.5, 0.4), (1.5, 0.3), (1.5, 0.3)])
+
+    def killed(self):
+        raise Stop
+
+    monkeypatch.setattr(pmt.RunFolder, "finish", killed)
+    with pytest.raises(Stop):
+        Toy(losses=losses).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path, progress=False
+        )
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match=r"accuracy 0\.5000 -> 0\.3000"):
+        Toy(losses=losses).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path, progress=False
+        )
+
+
 def test_the_phases_are_states_of_their_own():
     model = pmt.load("fashion_mnist_dscnn")
     noisy = pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(200), "gaussian_noise", 5)

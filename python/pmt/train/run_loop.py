@@ -20,12 +20,12 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
+from pmt.train.divergence import Divergence
 from pmt.train.keep_best import (
     EPOCH_ERRORS,
     PHASE_ERRORS,
     RATE_CUT,
     BestState,
-    is_worse,
     part,
 )
 from pmt.train.preparation import Phase
@@ -104,7 +104,7 @@ class Run:
         self.history = RunHistory(trainer.cost(model))
         self.best = BestState()
         self.best_image: bytes | None = None
-        self.watched: list[ImageScores] = []  # first and last scores on the images to watch
+        self.watched = Divergence()
 
     def execute(self, source: dict[str, Any]) -> RunResult:
         """Train to the end, or return the result of a run that is finished."""
@@ -186,11 +186,12 @@ class Run:
         return [f"no state is chosen: {why}"]
 
     def _warn_of_divergence(self) -> None:
-        if self.keeps_best or len(self.watched) < 2:
+        if self.keeps_best:
             return
-        first, last = self.watched
-        before, after = first.evaluation, last.evaluation
-        if not is_worse(last, first) or after.accuracy >= before.accuracy:
+        if self.watched.last is None:  # a run that was killed behind its last epoch
+            self._measure(with_held_out=False)
+        found = self.watched.found()
+        if not found:
             return
         remedy = ", and keep_best=True keeps the best state"
         if getattr(self.trainer.options, "keep_best", False):
@@ -198,9 +199,7 @@ class Run:
         elif not self.trainer.chooses_state:
             remedy = ""
         warnings.warn(
-            f"training has made the model worse: accuracy {before.accuracy:.4f} -> "
-            f"{after.accuracy:.4f}, loss {before.loss:.4f} -> {after.loss:.4f} on the {after.n:,} "
-            "images that are watched; a learning_rate below "
+            f"training has made the model worse: {found}; a learning_rate below "
             f"{self.trainer.options.learning_rate:g} may help{remedy}",
             stacklevel=4,
         )
@@ -252,7 +251,7 @@ class Run:
     def _load_state(self, state: dict[str, npt.NDArray[Any]] | None) -> None:
         if state is None or not self.prepared:
             return
-        rest = self.best.load_state(state)
+        rest = self.watched.load_state(self.best.load_state(state))
         try:
             self.stepper.load_state(rest)
         except ValueError as error:
@@ -336,7 +335,7 @@ class Run:
             found = scores.evaluation
             measured.update({f"{name}_loss": found.loss, f"{name}_accuracy": found.accuracy})
             if name == "valid":
-                self.watched = [*self.watched[:1], scores]
+                self.watched.add(scores)
         return measured, scores
 
     def _keep(self, refit: bool = False) -> None:
@@ -428,7 +427,8 @@ class Run:
         # Until it is prepared, the folder holds the model as it came.
         if self.folder is not None and whole and self.prepared:
             self.folder.lock.check()
-            state = {**self.stepper.state(), **self.best.state()}
+            chosen = self.best.state() if self.keeps_best else self.watched.state()
+            state = {**self.stepper.state(), **chosen}
             self.folder.save_checkpoint(self.model, step=self.step, state=state)
 
 
