@@ -22,6 +22,7 @@ from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
 from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.task import MOST_STEPS
+from pmt.train.keep_best import CHOICE
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
@@ -120,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "choose from at most N training images, always the same ones",
         otherwise="all",
     )
-    add_training_options(parser)
+    add_training_options(parser, without=CHOICE)  # a board holds no images out
     add_json(parser)
     parser.set_defaults(default_of=parser.get_default)
 

@@ -24,10 +24,11 @@ from pmt.cli.arguments import (
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.protocol import Split
 from pmt.research.plots import plot_selection
+from pmt.train.keep_best import CHOICE
 from pmt.train.selection import CRITERIA, Candidate, Selection
 from pmt.train.selection_job import SelectJob, select_block
 
-_NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate")
+_NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
 
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"

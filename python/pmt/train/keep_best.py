@@ -21,6 +21,7 @@ from pmt.train.option_fields import Range, option
 
 __all__ = [
     "BACKTRACK",
+    "CHOICE",
     "EPOCH_ERRORS",
     "HELD_OUT_SHARE",
     "KEEP_BEST",
@@ -39,6 +40,8 @@ _FEWEST = 4
 PHASE_ERRORS, EPOCH_ERRORS = 1, 2
 # The factor of the learning rate after a step back.
 RATE_CUT = 1 / 3
+# The options of it.
+CHOICE = ("keep_best", "held_out_share", "backtrack")
 _STATE = ("held_out_losses", "held_out_correct")
 
 KEEP_BEST = partial(

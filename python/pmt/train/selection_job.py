@@ -30,8 +30,8 @@ class SelectJob:
     split : SplitChoice
         Which of them train and choose.
     options : TrainingOptions
-        Of each test training; ``layers`` are those of the candidate, ``macs`` and ``head_epochs``
-        are not used.
+        Of each test training; ``layers`` are those of the candidate; ``macs``, ``head_epochs`` and
+        ``keep_best`` are not used.
     candidates : tuple of str, optional
         Blocks or layers, several joined by ``+``; by default the blocks ``B1``, ``B2``, ...
     criterion : {"loss", "accuracy"}
