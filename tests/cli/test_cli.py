@@ -112,7 +112,7 @@ def test_info_as_json(model, capsys):
     figures = json.loads(printed.out)
     assert sorted(figures) == [
         "biases", "blocks", "classes", "image_bytes", "input_mean", "input_shape", "input_std",
-        "layers", "macs", "memory", "metadata", "weights",
+        "layers", "macs", "memory", "metadata", "output_shape", "weights",
     ]  # fmt: skip
     assert figures["weights"] == 216 + 128 + 144 + 128 + 576 + 32
     assert figures["macs"] == 64 * (216 + 128 + 144 + 128) + 16 * 576 + 32

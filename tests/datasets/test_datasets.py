@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,3 +213,39 @@ def test_float_targets_are_kept_as_they_are():
     assert checksum(data) != checksum(Dataset(IMAGES, 1 - targets, ("wet", "warm"), "weather"))
     with pytest.raises(ValueError, match=r"^labels has shape \(\d+, 2\): float targets must be"):
         Dataset(IMAGES, targets, ("wet",), "weather")
+
+
+def test_targets_are_float_rows_whatever_their_shape() -> None:
+    images = np.zeros((3, 4, 4), np.uint8)
+    data = Dataset.with_targets(images, np.arange(24).reshape(3, 2, 2, 2))
+    assert repr(data) == "Dataset('targets', 3 images 4x4x1, 8 targets)"
+    assert data.labels.dtype == np.float32
+    assert data.labels.tolist() == np.arange(24).reshape(3, 8).tolist()
+    assert Dataset.with_targets(images, [0.5, 1.0, 2.0], name="one").labels.shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (["a", "b"], TypeError, "y is <U1: targets must be real numbers; use .astype(float)"),
+        (
+            np.zeros((2, 0)),
+            ValueError,
+            "y has shape (2, 0): targets must be (N,) or (N, ...), and nothing empty",
+        ),
+        (
+            [[1.0], [2.0], [3.0]],
+            ValueError,
+            "labels has shape (3, 1): float targets must be (2, 1), one for each image and class "
+            "name",
+        ),
+        (
+            [1.0, np.nan],
+            ValueError,
+            "labels holds targets that are not finite: each must be a number",
+        ),
+    ],
+)
+def test_what_is_no_target_is_refused(y: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        Dataset.with_targets(np.zeros((2, 4, 4), np.uint8), y)

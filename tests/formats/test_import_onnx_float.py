@@ -10,7 +10,8 @@ import pytest
 from onnx_networks import Network, run
 
 from pmt.formats.onnx import float_importer as onnx_float
-from pmt.quantization import FloatGraph, float_activations
+from pmt.model import Model
+from pmt.quantization import FloatGraph, float_activations, quantize
 
 Builder = Callable[[Network], str]
 
@@ -228,6 +229,19 @@ def test_a_softmax_at_the_end_is_left_out_and_named(tmp_path: Path) -> None:
     assert kinds(graph) == ["conv2d", "max_pool", "fully_connected", "fully_connected"]
     assert graph.ops[2].activation == "relu"
     assert graph.blocks == {"B1": [0], "B2": [2], "head": [3], "all": [0, 2, 3]}
+
+
+def test_a_feature_map_stays_one_through_quantization(tmp_path: Path) -> None:
+    net = Network()
+    hidden = net.add("Relu", [net.conv("x", 3, 6, pads=[1, 1, 1, 1])])
+    path = net.save(tmp_path / "net.onnx", net.conv(hidden, 6, 5, strides=[2, 2]))
+    images = np.random.default_rng(1).integers(0, 256, (50, 8, 8, 3)).astype(np.uint8)
+    model = Model.from_graph(quantize(onnx_float.read(path), images))
+    assert model.output_text == "3x3x5 features"
+    expected = run(path, (images / np.float32(255)).transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+    found = model.outputs(images)
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).mean() < 0.02 * expected.std()
 
 
 def keras(net: Network) -> str:

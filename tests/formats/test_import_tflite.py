@@ -11,6 +11,7 @@ from tflite_networks import generated
 
 from pmt.formats.tflite import importer as tflite
 from pmt.formats.tflite.network import short_name
+from pmt.model import Model
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
 
@@ -161,6 +162,18 @@ def test_float_and_uint8_ends_are_dropped(tmp_path: Path) -> None:
     assert (graph.input_mean, graph.input_std) == ((100.0,) * 3, (4.0,) * 3)
     values = np.arange(256, dtype=np.uint8).repeat(3)[: 5 * 48].reshape(5, 4, 4, 3)
     np.testing.assert_array_equal(emulator.quantize_pixels(graph, values), values.astype(int) - 128)
+
+
+def test_a_network_that_normalizes_its_output_gives_features(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    x = b.activation(1, 4, 4, 3, scale=0.25)
+    y, z = b.activation(1, 6, scale=0.5), b.activation(1, 6, scale=1 / 128)
+    w = b.constant(ramp(6, 48), scales=[0.01], name="embedding/MatMul")
+    b.op("FULLY_CONNECTED", [x, w, -1], [y])
+    b.op("L2_NORMALIZATION", [y], [z])
+    graph = imported(tmp_path, b.bytes([x], [z]))
+    assert graph.metadata["dropped_operators"] == ["op 1 L2_NORMALIZATION"]
+    assert Model.from_graph(graph).output_text == "6 features"
 
 
 def test_channels_first_input_is_read_channels_last(tmp_path: Path) -> None:

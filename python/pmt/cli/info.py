@@ -109,7 +109,7 @@ def _summary(found: ModelInfo) -> str:
     lines = [
         f"{len(layers)} layers, {sum(layer.weights for layer in layers):,} int8 weights, "
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
-        f"{model.classes} classes",
+        f"{model.output_text}",
         f"input     {height}x{width}x{channels}: int8 = (pixel - {_list(model.core.input_mean)}) / "
         f"{_list(model.core.input_std)} / {tensor['scale']:.6g} {sign} {abs(tensor['zero_point'])}",
         f"image     {len(model.image()):,} bytes as .pmt",

@@ -126,6 +126,18 @@ def label_array(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
+def target_array(y: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Return `y` as float32 of shape (N, K), by the rules of `Dataset.with_targets`."""
+    array = np.asarray(y)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"y is {array.dtype}: targets must be real numbers; use .astype(float)")
+    if array.ndim == 0 or 0 in array.shape:
+        raise ValueError(
+            f"y has shape {array.shape}: targets must be (N,) or (N, ...), and nothing empty"
+        )
+    return array.reshape(len(array), -1).astype(np.float32)
+
+
 def has_labels(labels: npt.NDArray[Any]) -> bool:
     """Whether there are labels or targets among those of some images of a data set."""
     return labels.ndim == 2 or bool(np.any(labels != NO_LABEL))

@@ -23,6 +23,7 @@ from pmt.datasets.array_checks import (
     checked_labels,
     input_array,
     label_array,
+    target_array,
 )
 from pmt.datasets.class_names import names_for
 from pmt.datasets.picture import Fit, resized
@@ -181,6 +182,35 @@ class Dataset:
         """
         return cls(images, np.full(len(checked_images(images)), NO_LABEL, np.int64), (), name)
 
+    @classmethod
+    def with_targets(cls, x: npt.ArrayLike, y: npt.ArrayLike, *, name: str = "targets") -> Dataset:
+        """Make a data set of inputs and float targets, for a loss that takes them.
+
+        Parameters
+        ----------
+        x
+            Images or other inputs, as :meth:`from_arrays` takes them.
+        y
+            Real numbers, shape (N,) or (N, ...): targets for each output of a model. Those of a
+            feature map, (N, H, W, C), become (N, H x W x C), the order of a model's logits.
+        name
+            Short name for reports.
+
+        Returns
+        -------
+        Dataset
+            With targets of float32, named "0", "1", ...
+
+        Raises
+        ------
+        TypeError
+            Another dtype of `x`, or targets that are not real numbers.
+        ValueError
+            Another shape, targets for more or fewer images, or a value that is not finite.
+        """
+        targets = target_array(y)
+        return cls(input_array(x), targets, tuple(map(str, range(targets.shape[1]))), name)
+
     @property
     def has_pixels(self) -> bool:
         """Whether the inputs are images of 0..255, and not int8 or float32."""
@@ -216,7 +246,8 @@ class Dataset:
         """Return one line: name, number and shape of the images, number of classes."""
         shape = "x".join(map(str, self.images.shape[1:]))
         kind = "images" if self.has_pixels else f"{self.images.dtype} inputs"
-        classes = f"{len(self.class_names)} classes" if self.is_labeled else "no labels"
+        kind_of_labels = "targets" if self.has_targets else "classes"
+        classes = f"{len(self.class_names)} {kind_of_labels}" if self.is_labeled else "no labels"
         return f"Dataset({self.name!r}, {len(self)} {kind} {shape}, {classes})"
 
     def __iter__(self) -> Iterator[tuple[npt.NDArray[Any], Any]]:

@@ -30,6 +30,10 @@ class Classifier(ABC):
     def logits(self, images: npt.NDArray[np.uint8], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network; one row an image."""
 
+    @abstractmethod
+    def check_gives_classes(self) -> None:
+        """Raise ValueError if what it gives are no logits of classes."""
+
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """Name of every class, as the metadata has them; None where it has not one for each.
@@ -64,8 +68,9 @@ class Classifier(ABC):
         Raises
         ------
         TypeError, ValueError
-            As :meth:`prepare`, or if ``top`` is out of range.
+            As :meth:`prepare`, or if ``top`` is out of range, or the model gives features.
         """
+        self.check_gives_classes()
         check_top(1 if top is None else top, self.classes)
         logits = self.logits(images, threads=threads)
         if top is not None:
@@ -93,8 +98,9 @@ class Classifier(ABC):
         Raises
         ------
         TypeError, ValueError
-            As :meth:`prepare`.
+            As :meth:`prepare`, or if the model gives features.
         """
+        self.check_gives_classes()
         return probabilities(self.logits(images, threads=threads))
 
 

@@ -24,6 +24,12 @@ from pmt.model.argument_checks import kind_of
 from pmt.model.class_checks import check_labels, warn_of_other_classes
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
+from pmt.model.features import (
+    check_classes_are_given,
+    ends_in_features,
+    features_graph,
+    output_text,
+)
 from pmt.model.input_conversion import check_range, prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
@@ -123,6 +129,7 @@ class Model(Classifier, LayerArrays):
             )
         self.core = _core.Model(image)
         self._check_texts()
+        self._is_classifier = not ends_in_features(self.output_shape, self.metadata)
 
     def _check_texts(self) -> None:
         """Raise ValueError if names or metadata, which the core does not look at, are unusable."""
@@ -209,8 +216,27 @@ class Model(Classifier, LayerArrays):
         return self.core.input_shape
 
     @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """Height, width and channels of the output; (1, 1, classes) of a classifier."""
+        tensor = self.core.tensors()[self.core.output_tensor]
+        return tensor["height"], tensor["width"], tensor["channels"]
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the output is a logit for each class, and not features.
+
+        Features have a height or width above 1, or the model was made by :meth:`features`.
+        """
+        return self._is_classifier
+
+    @property
+    def output_text(self) -> str:
+        """What the model gives, in a few words: "10 classes", "8x8x16 features"."""
+        return output_text(self.output_shape, is_classifier=self.is_classifier)
+
+    @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Number of classes; of a model of features, the number of values in its output."""
         return self.core.classes
 
     @property
@@ -298,6 +324,38 @@ class Model(Classifier, LayerArrays):
             "the layers"
         )
 
+    def features(self, layer: str | int | None = None) -> Model:
+        """Return a model that ends in the output of a layer: a feature map or an embedding.
+
+        It has copies of the layers up to there, with their present weights, and no classes.
+
+        Parameters
+        ----------
+        layer : str or int, optional
+            Name or op index of a layer or another op, as `pmt info` lists them; by default the one
+            whose output the last layer reads.
+
+        Returns
+        -------
+        Model
+            Its :attr:`blocks` are those of this model, less the layers that were cut off.
+
+        Raises
+        ------
+        ValueError
+            If there is no such op, or no layer with weights comes before its output.
+
+        Examples
+        --------
+        >>> import pmt
+        >>> model = pmt.load("fashion_mnist_dscnn")
+        >>> model.features().output_text
+        '128 features'
+        >>> model.features("conv1").output_shape
+        (14, 14, 16)
+        """
+        return Model.from_graph(features_graph(self.to_graph(), layer))
+
     def prepare(self, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
         """Turn pixels or other inputs into the network's int8 input.
 
@@ -327,13 +385,19 @@ class Model(Classifier, LayerArrays):
     def check_classes(self, dataset: Dataset) -> None:
         """Raise ValueError if the data set has labels that the model has no class for, or none.
 
-        Warn where its named classes are fewer than the model's, or in another order.
+        Or if the model gives features and no classes. Warn where its named classes are fewer than
+        the model's, or in another order.
         """
         self._check_labels(dataset)
         names = self.metadata.get("class_names")
         warn_of_other_classes(dataset, self.classes, names, stacklevel=4)
 
+    def check_gives_classes(self) -> None:
+        """Raise ValueError if the model gives features and not logits of classes."""
+        check_classes_are_given(self.output_text, is_classifier=self.is_classifier)
+
     def _check_labels(self, dataset: Dataset) -> None:
+        self.check_gives_classes()
         check_labels(dataset, self.classes, str(self.metadata.get("source", "")))
 
     def logits(
@@ -354,10 +418,27 @@ class Model(Classifier, LayerArrays):
         Returns
         -------
         ndarray of float32, shape (N, classes)
-            Logits.
+            Logits; of a model of features its output, in the order height, width, channels.
         """
         prepared = self.prepare(images)
         return self.core.logits(prepared, threads=thread_count(threads), int8_logits=int8_logits)
+
+    def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
+        """Run the network, and return the output in its own shape.
+
+        Parameters
+        ----------
+        images, threads
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        ndarray of float32, shape (N, channels), or (N, height, width, channels)
+            The second for a feature map, whose height or width is above 1.
+        """
+        height, width, channels = self.output_shape
+        shape = (height, width, channels) if height * width > 1 else (channels,)
+        return self.logits(images, threads=threads).reshape(len(images), *shape)
 
     def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``."""
@@ -401,7 +482,7 @@ class Model(Classifier, LayerArrays):
         height, width, channels = self.input_shape
         weights = sum(layer.weights for layer in self.layers)
         return (
-            f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.classes} classes, "
+            f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.output_text}, "
             f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
         )
 

@@ -107,11 +107,12 @@ def predict_files(job: PredictJob) -> FilePredictions:
     ------
     FileNotFoundError, ValueError, TypeError
         If a file is missing or damaged, an image has more channels than the model takes, ``top`` is
-        out of range, or there are not as many names as classes.
+        out of range, there are not as many names as classes, or the model gives features.
     ImportError
         If Pillow is needed and not installed.
     """
     model = job.model
+    model.check_gives_classes()
     check_top(job.top, model.classes)
     names = _class_names(job)
     height, width, channels = model.input_shape

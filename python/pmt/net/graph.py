@@ -33,6 +33,10 @@ _WINDOW_KINDS = ("conv2d", "depthwise_conv2d", *_POOL_KINDS)
 _WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
 # These only move, compare or average int8 values: input and output share one quantization.
 KEEPING_KINDS: tuple[OpKind, ...] = (*_POOL_KINDS, "pad", "reshape")
+# In the metadata of a network whose output is features and no logit for each class.
+FEATURES_ENTRY = {"output": "features"}
+# Its entry with statistics of layers on clean images.
+STATISTICS_KEY = "channel_statistics"
 _INT32_MAX = 2**31 - 1
 _MAX_TERMS = 65535  # of 255 * 128 each
 

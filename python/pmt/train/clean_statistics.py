@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.net.graph import STATISTICS_KEY
 
 __all__ = [
     "CleanStatistics",
@@ -30,7 +31,6 @@ __all__ = [
     "without_statistics",
 ]
 
-METADATA_KEY = "channel_statistics"
 _ROUNDS = 3  # each looks closer
 
 FloatArray = npt.NDArray[np.float32]
@@ -116,7 +116,7 @@ def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
     graph = model.to_graph()
     graph.metadata = {
         **graph.metadata,
-        METADATA_KEY: {
+        STATISTICS_KEY: {
             "images": statistics.images,
             "layers": {name: _packed(values) for name, values in statistics.channels.items()},
             "windows": {
@@ -131,7 +131,7 @@ def with_statistics(model: Model, statistics: CleanStatistics) -> Model:
 def without_statistics(model: Model) -> Model:
     """Return a copy of a model that holds no statistics: a device has no use for them."""
     graph = model.to_graph()
-    graph.metadata = {k: v for k, v in graph.metadata.items() if k != METADATA_KEY}
+    graph.metadata = {k: v for k, v in graph.metadata.items() if k != STATISTICS_KEY}
     return Model.from_graph(graph)
 
 
@@ -143,7 +143,7 @@ def stored_statistics(model: Model) -> CleanStatistics | None:
     ValueError
         If they are damaged, or are not of this model's layers.
     """
-    stored: dict[str, Any] | None = model.metadata.get(METADATA_KEY)
+    stored: dict[str, Any] | None = model.metadata.get(STATISTICS_KEY)
     if stored is None:
         return None
     names = aligned_layers(model)
@@ -158,7 +158,7 @@ def stored_statistics(model: Model) -> CleanStatistics | None:
             _unpacked_windows(stored.get("windows", {}), shapes),
         )
     except (KeyError, TypeError, AttributeError, ValueError, binascii.Error) as error:
-        raise ValueError(f"the model's {METADATA_KEY} are damaged: {error}") from None
+        raise ValueError(f"the model's {STATISTICS_KEY} are damaged: {error}") from None
 
 
 def aligned_layers(model: Model) -> dict[int, str]:

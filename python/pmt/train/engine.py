@@ -197,10 +197,16 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's, a shape does not fit, or a label is no class.
+            If the layer is none of the engine's, a shape does not fit, a label is no class, or the
+            model gives features.
         TypeError
             If a dtype is another.
         """
+        if not self.model.is_classifier:
+            raise ValueError(
+                f"the model gives {self.model.output_text}, which have no cross-entropy; "
+                "engine.logits returns them for a score of your own"
+            )
         logits = self.logits(images, layer, weights, bias=bias, nodes=nodes)
         given = np.asarray(labels)
         if given.shape != (len(images),) or given.dtype.kind not in "iu":
@@ -230,7 +236,7 @@ class Engine:
         Returns
         -------
         ndarray of float32, shape (queries, samples, classes); (samples, classes) without a layer
-            Logits.
+            Logits; of a model of features its output, in the order height, width, channels.
         """
         prepared = images if images.dtype == np.int8 else self.model.prepare(images)
         core, samples = self.model.core, len(images)

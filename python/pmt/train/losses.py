@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
+from pmt.model import Model
 from pmt.train.option_fields import Words
 
 __all__ = [
     "LossFunction",
     "LossNames",
     "check_labels",
+    "check_output",
     "function_name",
     "is_function",
     "reads",
@@ -76,15 +78,31 @@ def reads_labels(loss: str) -> bool:
     return traits is None or traits.needs_labels
 
 
+def check_output(loss: str, data: Dataset, model: Model) -> None:
+    """Raise a ValueError if a model of features cannot be trained by a loss, or on class labels."""
+    if model.is_classifier:
+        return
+    if not reads(loss).takes_targets:
+        raise ValueError(
+            f"loss={loss!r} reads logits of classes, and the model gives {model.output_text}; use "
+            f"one of {_takers()}"
+        )
+    if data.has_class_labels:
+        raise ValueError(
+            f"data set {data.name!r} has class labels, and the model gives {model.output_text}; "
+            "give float targets, Dataset.with_targets(x, y), or a callable loss that needs no "
+            "labels, and Dataset.unlabeled(x)"
+        )
+
+
 def check_labels(loss: str, data: Dataset, classes: int) -> None:
     """Raise a ValueError if a data set has not the labels that a loss needs."""
     traits = reads(loss)
     if data.has_targets:
         if not traits.takes_targets:
-            takers = ", ".join(name for name, one in _core.losses().items() if one.takes_targets)
             raise ValueError(
                 f"data set {data.name!r} holds float targets, which loss={loss!r} does not take; "
-                f"use one of {takers.replace(_FUNCTION, 'a callable')}, or integer labels"
+                f"use one of {_takers()}, or integer labels"
             )
         if data.labels.shape[1] != classes:
             raise ValueError(
@@ -96,3 +114,9 @@ def check_labels(loss: str, data: Dataset, classes: int) -> None:
             f"data set {data.name!r} has no labels, which loss={loss!r} needs; use loss='entropy' "
             "or a callable that needs none, or label the images"
         )
+
+
+def _takers() -> str:
+    """Return the losses that take float targets, for an error."""
+    takers = ", ".join(name for name, one in _core.losses().items() if one.takes_targets)
+    return takers.replace(_FUNCTION, "a callable")

@@ -135,7 +135,7 @@ class CoreStepper(Stepper):
         work = self._measure(images, labels, step) if self.options.is_measured else {}
         try:
             figures = self.core.step(images, labels, step, learning_rate)
-            if not has_labels(labels):
+            if not (has_labels(labels) and self.model.is_classifier):
                 del figures["correct"]
             return {**figures, **work}
         finally:

@@ -17,7 +17,7 @@ from pmt.train.engine import Engine
 from pmt.train.extended_stepper import ExtendedStepper
 from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
 from pmt.train.layer_settings import settings_in_force
-from pmt.train.losses import LossFunction, check_labels, function_name, is_function
+from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
@@ -185,6 +185,7 @@ class ZOTrainer(Trainer):
     def check_data(self, model: Model, data: Dataset) -> None:
         """Refuse labels that the model or the loss cannot use."""
         loss = self.options.loss
+        check_output(loss, data, model)
         if loss == "zero_one" and self.options.top_k >= model.classes:
             raise ValueError(
                 f"top_k={self.options.top_k} must be below the model's {model.classes} classes, "

@@ -78,9 +78,14 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     TypeError
         They are neither a data set nor a pair of arrays.
     ValueError
-        They have no class labels, or some outside the model's classes.
+        They have no class labels, or some outside the model's classes; or it gives features.
     """
     images = Dataset.of(data, argument)
+    if not model.is_classifier:
+        raise ValueError(
+            f"{argument}: what is measured is accuracy and cross-entropy, and the model gives "
+            f"{model.output_text}; leave {argument} out, and measure model.outputs(images)"
+        )
     if not images.has_class_labels:
         found = "float targets" if images.has_targets else "no labels"
         raise ValueError(

@@ -42,7 +42,7 @@ def read(
     Parameters
     ----------
     path : str or pathlib.Path
-        The file, opset 9 or later, with one image as input and the class scores as output.
+        The file, opset 9 or later, with one image as input and class scores or features as output.
         External data must lie inside its folder.
     input_mean, input_std : float or sequence of float, optional
         What the *file's* input is, in units of a 0..255 pixel: (pixel - mean) / std, one number or

@@ -305,7 +305,7 @@ class _Lowering:
         if len(value.axes) < 4 and not value.in_memory_order:
             raise Unsupported(
                 f"the output is a flattened map of {value.size} (height, width, channels)",
-                "end the network with a pool or a dense layer, one value a class",
+                "end the network with a pool or a dense layer, or with the map itself",
             )
         return value.tensor
 

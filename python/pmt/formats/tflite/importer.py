@@ -20,7 +20,7 @@ from pmt.formats.tflite import elementwise, layers, shapes, windows
 from pmt.formats.tflite.file import FileModel, Problems, Unsupported, read_file
 from pmt.formats.tflite.network import Network, Step, StoredLayer, check_types, is_shape_value
 from pmt.formats.tflite.rewrites import Rewritten, readers_of, rewrite
-from pmt.net.graph import Graph, check_graph, is_layer
+from pmt.net.graph import FEATURES_ENTRY, Graph, check_graph, is_layer
 
 __all__ = ["Lowered", "lower", "read"]
 
@@ -52,7 +52,7 @@ _CONVERTERS: dict[str, Callable[[Step], None]] = {
 
 _USE_RELU = "use RELU or RELU6 in its place and train again"
 _USE_ADD = "join branches with ADD"
-_CLASSIFIERS = "only networks that classify images are trained here; cut it off"
+_CUT = "end the network before it: a feature map is trained as it is"
 _AT_THE_ENDS = "it is dropped at the ends of the network only; convert all of it to int8"
 _REMEDIES = {
     **dict.fromkeys(
@@ -60,9 +60,9 @@ _REMEDIES = {
     ),
     **dict.fromkeys(("CONCATENATION", "SPLIT", "SPLIT_V", "PACK", "UNPACK"), _USE_ADD),
     **dict.fromkeys(
-        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV", "ARG_MAX"), _CLASSIFIERS
+        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "TRANSPOSE_CONV", "ARG_MAX"), _CUT
     ),
-    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "DEQUANTIZE"), _AT_THE_ENDS),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "DEQUANTIZE"), _AT_THE_ENDS),
     **dict.fromkeys(
         ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"),
         "only one convolution, VALID and of stride 1, may stand between the two",
@@ -107,8 +107,9 @@ def read(
     Returns
     -------
     Graph
-        QUANTIZE at the start and DEQUANTIZE, QUANTIZE and SOFTMAX at the end are dropped (listed
-        under ``dropped_operators`` of the metadata): the output is the logits. Layers are named
+        QUANTIZE at the start and DEQUANTIZE, QUANTIZE, SOFTMAX and L2_NORMALIZATION at the end are
+        dropped (listed under ``dropped_operators`` of the metadata): the output is the logits, or
+        the features before they are normalized. Layers are named
         after their weights where those names are short and unique, else ``conv0``, ``depthwise0``,
         ``dense0``. Blocks: ``B1`` to ``B4`` (layers before the head in four consecutive groups),
         ``head`` (the last layer) and ``all``. Layers that the file has no weights for, such as a
@@ -200,7 +201,7 @@ class _Lowering:
                 Unsupported(
                     f"has {len(model.inputs)} inputs and {len(model.outputs)} outputs, one of "
                     "each is supported",
-                    "convert a model from one image to one vector of logits",
+                    "convert a model from one image to one vector of logits or one feature map",
                 )
             )
         elif min(*model.inputs, *model.outputs) < 0:
@@ -289,6 +290,8 @@ class _Lowering:
             metadata["helper_layers"] = [
                 op.name for op in network.ops if op.name in network.helpers
             ]
+        if any(self._model.ops[number].kind == "L2_NORMALIZATION" for number in parts.dropped):
+            metadata.update(FEATURES_ENTRY)  # an embedding
         graph = Graph(
             tensors=network.tensors,
             ops=network.ops,

@@ -13,6 +13,7 @@ from pmt.formats.tflite.windows import VALID
 Numbered = list[tuple[int, FileOp]]
 
 _MOST_ENDS = 16  # operators dropped at either end
+_ENDS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "DEQUANTIZE", "QUANTIZE")
 _RENAMING = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _CHANNELS_LAST = [0, 2, 3, 1]
 
@@ -85,15 +86,14 @@ def _order(model: FileModel, op: FileOp) -> list[int]:
 
 
 def _drop_end(model: FileModel, result: Rewritten) -> None:
-    """SOFTMAX and DEQUANTIZE, and QUANTIZE to what the user wants to read."""
+    """Operators after the logits or the embedding, and QUANTIZE to what the user wants to read."""
     writers = {op.outputs[0]: (number, op) for number, op in result.ops if len(op.outputs) == 1}
     readers = readers_of(result.ops, result.last)
     for _ in range(_MOST_ENDS):
         if result.last not in writers:
             return
         number, op = writers.pop(result.last)
-        ends = op.kind in ("SOFTMAX", "LOG_SOFTMAX", "DEQUANTIZE", "QUANTIZE")
-        if not ends or len(op.inputs) != 1 or len(readers.get(op.inputs[0], ())) != 1:
+        if op.kind not in _ENDS or len(op.inputs) != 1 or len(readers.get(op.inputs[0], ())) != 1:
             return
         result.last = op.inputs[0]
         _drop(result, number)
