@@ -87,7 +87,7 @@ def print_cost(trainer: pmt.ZOTrainer, model: pmt.Model, result: pmt.RunResult) 
 
 def curves(result: pmt.RunResult) -> str:
     try:
-        ax = result.plot()
+        ax = result.plot(valid="test images")
     except ImportError:
         return ""
     ax.figure.savefig(FOLDER / "curves.png", dpi=150)

@@ -502,5 +502,5 @@ def test_a_run_without_labels_shows_and_plots_what_it_has(
     from matplotlib.figure import Figure
 
     ax = result.plot(Figure(layout="constrained").add_subplot())
-    assert [line.get_label() for line in ax.lines] == ["train loss"]
+    assert [line.get_label() for line in ax.lines] == ["loss, training images"]
     assert [len(axes.lines) for axes in ax.figure.axes] == [1, 0]

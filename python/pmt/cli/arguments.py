@@ -233,6 +233,15 @@ def data_source(arguments: argparse.Namespace) -> DataSource:
     return DataSource(data_path(arguments.data), name, severity, seed, labels, constants)
 
 
+def add_plot(parser: argparse._ActionsContainer, drawn: str) -> None:
+    """Add the file of a plot; :func:`pmt.cli.output.check_plot` checks it before the work."""
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help=f"draw {drawn}: .png, .svg or .pdf; needs matplotlib",
+    )
+
+
 def add_split(parser: argparse.ArgumentParser, default: str = "test") -> None:
     """Add the split to read."""
     parser.add_argument(

@@ -12,6 +12,7 @@ from pmt.cli.arguments import (
     add_json,
     add_layers,
     add_model,
+    add_plot,
     integer,
     job_of,
     load_model,
@@ -25,7 +26,7 @@ from pmt.research.benchmark.bench_job import BenchJob, BenchResult, run_benchmar
 from pmt.research.benchmark.forward import ForwardTime, OpTimes, StepTime, totals
 from pmt.research.benchmark.rivals import RIVALS
 from pmt.research.benchmark.timing import Machine
-from pmt.research.plots import plot_speed
+from pmt.research.plots import plot_speed, save_plot
 
 USAGE = "pmt bench [MODEL] [--images N,N] [--threads T,T] [--against NAMES] [options]"
 SUMMARY = "speed of a model: forward, layers, training step; and of other engines"
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(),
         help=f"engines to compare with, in the same process: {', '.join(RIVALS)} (default: none)",
     )
-    parser.add_argument("--plot", metavar="PATH", help="draw the layers' speed, as .png, .svg, ...")
+    add_plot(parser, "the layers' speed")
     add_json(parser)
 
 
@@ -124,7 +125,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     def measured(name: str, result: BenchResult) -> None:
         output.text(_TEXTS[name](result))
         if name == "ops" and arguments.plot is not None:
-            plot_speed(job.model, result.machine, result.ops, arguments.plot)
+            save_plot(plot_speed(job.model, result.machine, result.ops), arguments.plot)
             output.text(f"\nplot {arguments.plot}")
 
     output.figures(run_benchmark(job, measured=measured).to_json())

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from pmt._util import atomic_file
 from pmt._util.extras import load_pyplot
+from pmt._util.plot_file import plot_suffix
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
@@ -99,6 +100,7 @@ def check_folder(argument: str, path: str) -> Path:
 def check_plot(path: str | None) -> None:
     """Find out before the work whether a plot, if any, can be drawn and written."""
     if path is not None:
+        plot_suffix(path, "--plot")
         load_pyplot()
         check_folder("--plot", path)
 

@@ -13,11 +13,12 @@ from pmt.cli.arguments import (
     add_json,
     add_layers,
     add_model,
+    add_plot,
     job_of,
     load_model,
     parts,
 )
-from pmt.cli.output import Output, table
+from pmt.cli.output import Output, check_plot, table
 from pmt.firmware.board.instructions import KERNELS, Instructions
 from pmt.firmware.board.linked import LinkedSizes
 from pmt.firmware.board.memory import Backend, BoardMemory
@@ -34,7 +35,7 @@ from pmt.firmware.export.latency import Latency
 from pmt.firmware.export.memory import PlannedSizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
-from pmt.research.plots import plot_memory
+from pmt.research.plots import plot_memory, save_plot
 from pmt.research.profile import METHODS, Profile
 from pmt.train.costs.memory import PARTS, PlanMoment, peak_moment
 
@@ -77,9 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what mcutrain or tinytrain updates: a published scheme of MCUNet (49KB, 74KB, 99KB, "
         "124KB, 148KB) or a JSON file (default: 99KB for mcutrain)",
     )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw the memory by part (.png, .svg or .pdf)"
-    )
+    add_plot(parser, "the memory by part")
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"
     )
@@ -137,6 +136,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run_instructions(arguments, layers, output)
     if arguments.method is None:
         raise ValueError("--method is missing: name a method, or count with --instructions")
+    check_plot(arguments.plot)
     found = profile_methods(
         job_of(
             ProfileJob,
@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     for name, reason in found.left_out.items():
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
-        plot_memory(found.profiles, arguments.plot)
+        save_plot(plot_memory(found.profiles), arguments.plot)
     output.figures(found.to_json())
     return 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pmt._util import atomic_file
-from pmt.cli.arguments import add_json, job_of, parts
-from pmt.cli.output import Output
-from pmt.research.report import FORMATS, METRICS, ReportJob, make_report, plot_curves
+from pmt.cli.arguments import add_json, add_plot, job_of, parts
+from pmt.cli.output import Output, check_plot
+from pmt.research.plots import plot_report, save_plot
+from pmt.research.report import FORMATS, METRICS, ReportJob, make_report
 
 USAGE = "pmt report DIR [DIR ...] [--rows FIELDS] [--columns FIELDS] [options]"
 SUMMARY = "tables and curves of a sweep: mean, spread over seeds, intervals"
@@ -81,17 +81,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="write the tables to this file (default: standard output)"
     )
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw the held-out loss over multiply-accumulates, a panel for each column, a line "
-        "for each row, with its range over seeds: .png, .svg or .pdf",
+    add_plot(
+        parser,
+        "the loss on the held-out images over multiply-accumulates, a panel for each column, a "
+        "line for each row, with its range over seeds",
     )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
+    check_plot(arguments.plot)
     report = make_report(
         job_of(
             ReportJob,
@@ -109,16 +109,10 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         table = report.table
         output.text(f"{len(table.rows)} x {len(table.columns)} cells in {arguments.out}")
     if arguments.plot is not None:
-        _check_suffix(arguments.plot)
-        plot_curves(report.table, arguments.plot)
+        save_plot(plot_report(report.table), arguments.plot)
         output.text(f"curves in {arguments.plot}")
     output.figures(report.to_json())
     return 0
-
-
-def _check_suffix(path: str) -> None:
-    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot {path}: the suffix must be .png, .svg or .pdf")
 
 
 def _names(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from pmt.cli.arguments import (
     add_integer,
     add_json,
     add_model,
+    add_plot,
     add_protocol,
     add_threads,
     add_training_options,
@@ -23,7 +24,7 @@ from pmt.cli.arguments import (
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.protocol import Split
-from pmt.research.plots import plot_selection
+from pmt.research.plots import plot_selection, save_plot
 from pmt.train.keep_best import CHOICE
 from pmt.train.selection import CRITERIA, Candidate, Selection
 from pmt.train.selection_job import SelectJob, select_block
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder for a run folder of each test training, which the same command resumes "
         "(default: nothing is kept)",
     )
-    parser.add_argument("--plot", metavar="PATH", help="draw the result; needs matplotlib")
+    add_plot(parser, "loss and accuracy of the candidates")
     add_data(parser, required=True)
     add_protocol(parser)
     add_training_options(parser, without=_NOT_HERE)
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         raise
     _report(result.selection, output)
     if arguments.plot is not None:
-        plot_selection(result.selection, arguments.plot)
+        save_plot(plot_selection(result.selection), arguments.plot)
         output.text(f"plot    {arguments.plot}")
     output.figures(result.to_json())
     return 0

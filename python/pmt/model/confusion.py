@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.extras import load_pyplot
+from pmt._util.plot_style import new_axes
 from pmt._util.tables import html_table, table
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
@@ -140,6 +140,11 @@ class Confusion:
     def _repr_html_(self) -> str:
         return html_table(self._caption, *self._rows())
 
+    @property
+    def plot_inches(self) -> float:
+        """Side of a plot on which the names of the classes are legible, in inches."""
+        return 2.0 + 0.4 * min(len(self.class_names), _NUMBERED_CLASSES)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the matrix: a field's shade is its share of the row's images.
 
@@ -158,11 +163,9 @@ class Confusion:
         ImportError
             If matplotlib is missing.
         """
-        plt = load_pyplot()
         classes = len(self.class_names)
         if ax is None:
-            side = 2.0 + 0.4 * min(classes, _NUMBERED_CLASSES)
-            _, ax = plt.subplots(figsize=(side, side), layout="constrained")
+            ax = new_axes(self.plot_inches, self.plot_inches)
         shares = self.matrix / np.maximum(self.images, 1)[:, None]
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         ax.set_xlabel("predicted class")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.extras import import_extra, load_pyplot
+from pmt._util.extras import import_extra
 from pmt._util.tables import html_table, table
 from pmt.model import Model
+from pmt.train.result_plot import plot_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,13 +145,15 @@ class RunResult:
         remarks = "".join(f"<p>{html.escape(line)}</p>" for line in self._remarks())
         return html_table("", *self._rows()) + remarks
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, valid: str = "validation images") -> Axes:
         """Plot loss (left axis) and accuracy (right axis) over epochs.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Axes to draw on; new ones by default.
+            Axes to draw on, also of a grid: nothing lies right of them. New ones by default.
+        valid : str
+            Name of the images given as ``valid``, such as ``"test images"``.
 
         Returns
         -------
@@ -162,45 +165,7 @@ class RunResult:
         ImportError
             If matplotlib is missing.
         """
-        plt = load_pyplot()
-        ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-        right = ax.twinx()
-        records = [*self.phases, *self.epochs]
-        first = 1 - len(self.phases)
-        places = [*range(first, 1), *(epoch["epoch"] for epoch in self.epochs)]
-        for name, style in (("train", "--"), ("held_out", ":"), ("valid", "-")):
-            for axes, what, color in ((ax, "loss", "tab:blue"), (right, "accuracy", "tab:orange")):
-                key = f"{name}_{what}"
-                chosen = [(x, r[key]) for x, r in zip(places, records, strict=True) if key in r]
-                if not chosen:
-                    continue
-                label = f"{name.replace('_', '-')} {what}"
-                axes.plot(*zip(*chosen, strict=True), style, color=color, marker=".", label=label)
-        ax.set_xlabel("epoch")
-        ax.set_ylabel("loss", color="tab:blue")
-        ax.set_ylim(bottom=min(0.0, ax.dataLim.y0))
-        right.set_ylabel("accuracy", color="tab:orange")
-        right.set_ylim(0, 1)
-        handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-        ax.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.16),
-            ncols=3,
-            fontsize="small",
-            frameon=False,
-        )
-        names = [phase.get("phase", "start") for phase in self.phases]
-
-        def tick(x: float, _: int) -> str:
-            state = round(x) - first
-            return names[state] if 0 <= state < len(names) else f"{x:g}"
-
-        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-        ax.xaxis.set_major_formatter(ticker.FuncFormatter(tick))
-        return ax
+        return plot_records(self.phases, self.epochs, ax, valid)
 
 
 def shown(record: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.research.report.curves import plot_curves
+from pmt.research.report.curves import Curve, mean_curve, results_curve
 from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen, read_runs
 from pmt.research.report.formats import (
     FORMATS,
@@ -23,6 +23,7 @@ __all__ = [
     "Cell",
     "ChosenRate",
     "Comparison",
+    "Curve",
     "Difference",
     "Figures",
     "FinishedRun",
@@ -33,10 +34,11 @@ __all__ = [
     "compare",
     "comparison_text",
     "make_report",
+    "mean_curve",
     "pivot",
     "pivot_text",
-    "plot_curves",
     "read_runs",
+    "results_curve",
     "to_csv",
     "to_markdown",
     "to_tex",

@@ -86,16 +86,16 @@ class FinishedRun:
         found, what = self._measured(metric) if metric not in self.result else (None, "")
         return int(found["n"]) if found is not None and what == "accuracy" else 0
 
-    def curve(self) -> list[tuple[int, float]]:
-        """Return MACs and loss on the held-out images after every epoch, 0 MACs first."""
+    def curve(self, measure: str = "loss") -> list[tuple[int, float]]:
+        """Return MACs and loss or accuracy on the held-out images after every epoch, 0 first."""
         points = []
         for record in RunFolder(self.folder).read_metrics():
             if record["kind"] not in ("start", "phase", "epoch"):
                 continue
             # Runs of earlier versions have the held-out images as those to watch.
-            loss = record.get("held_out_loss", record.get("valid_loss"))
-            if loss is not None:
-                points.append((int(record.get("macs", 0)), float(loss)))
+            value = record.get(f"held_out_{measure}", record.get(f"valid_{measure}"))
+            if value is not None:
+                points.append((int(record.get("macs", 0)), float(value)))
         return points
 
     def _measured(self, metric: str) -> tuple[Mapping[str, Any] | None, str]:

@@ -1,0 +1,102 @@
+"""How plots look: colors that the color-blind can tell apart, and what tells them apart in gray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.extras import load_pyplot
+
+__all__ = [
+    "COLORS",
+    "FAINT",
+    "SMALL",
+    "add_legend",
+    "bar_style",
+    "line_style",
+    "new_axes",
+    "panels",
+]
+
+# Okabe and Ito's palette.
+COLORS = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "yellow": "#F0E442",
+}
+FAINT = "0.6"
+# Relative to the user's font.
+SMALL = "small"
+
+# Yellow is too light for a line.
+_LINE_COLORS = tuple(color for name, color in COLORS.items() if name != "yellow")
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_BAR_COLORS = tuple(color for name, color in COLORS.items() if name != "black")
+_HATCHES = ("", "///", "...", "xxx")
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """Return color, dashes and marker of the line at a place; 28 differ."""
+    color = place % len(_LINE_COLORS)
+    dash = (color + place // len(_LINE_COLORS)) % len(_DASHES)
+    return {
+        "color": _LINE_COLORS[color],
+        "linestyle": _DASHES[dash],
+        "marker": _MARKERS[color],
+        "markersize": 4,
+        "linewidth": 1.4,
+    }
+
+
+def bar_style(place: int) -> dict[str, Any]:
+    """Return color and hatch of the bars at a place; 28 differ."""
+    color = place % len(_BAR_COLORS)
+    hatch = (color + place // len(_BAR_COLORS)) % len(_HATCHES)
+    return {
+        "facecolor": _BAR_COLORS[color],
+        "hatch": _HATCHES[hatch],
+        "edgecolor": "black",
+        "linewidth": 0.5,
+    }
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Return the axes of a new figure of so many inches."""
+    return load_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def panels(
+    ax: Sequence[Any] | None, rows: int, columns: int, size: tuple[float, float], **options: Any
+) -> npt.NDArray[np.object_]:
+    """Return ``rows`` times ``columns`` axes: the user's, or those of a new figure.
+
+    ``size`` is the whole figure's in inches; options are those of ``matplotlib.pyplot.subplots``.
+    """
+    count = rows * columns
+    if ax is not None:
+        given = np.ravel(np.asarray(ax, object))
+        if len(given) != count:
+            raise ValueError(
+                f"ax has {len(given)} axes and the plot {count} panels: give as many, or none"
+            )
+        return given.reshape(rows, columns)
+    pyplot = load_pyplot()
+    _, made = pyplot.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, **options
+    )
+    return np.asarray(made, object)
+
+
+def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:
+    """Add a legend: right of the axes, where the figure is ours, or within those of the user."""
+    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if beside else {"loc": "best"}
+    return ax.legend(**{"fontsize": SMALL, "frameon": not beside, **place, **options})

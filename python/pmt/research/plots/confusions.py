@@ -1,0 +1,62 @@
+"""Two confusion matrices side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.plot_style import panels
+from pmt.model import Confusion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_confusions"]
+
+
+def plot_confusions(
+    before: Confusion,
+    after: Confusion,
+    *,
+    names: tuple[str, str] = ("before", "after"),
+    ax: Sequence[Axes] | None = None,
+) -> npt.NDArray[np.object_]:
+    """Draw the confusion matrices of two models, with the accuracy of each.
+
+    Parameters
+    ----------
+    before, after : Confusion
+        Two matrices of the same classes, for instance of a model before and after training.
+    names : tuple of two str
+        What they are called.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Two axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, shape (2,)
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the classes differ, or ``ax`` is not two.
+    """
+    if before.class_names != after.class_names:
+        raise ValueError(
+            f"before has the classes {', '.join(before.class_names)} and after "
+            f"{', '.join(after.class_names)}: compare models on the same data"
+        )
+    side = before.plot_inches
+    axes = panels(ax, 1, 2, (2 * side, side + 0.3)).ravel()
+    for each, name, confusion in zip(axes, names, (before, after), strict=True):
+        confusion.plot(each)
+        each.set_title(f"{name}: accuracy {confusion.accuracy:.3f}")
+    if ax is None:
+        axes[1].set_ylabel("")
+    return axes

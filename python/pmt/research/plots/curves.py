@@ -1,0 +1,179 @@
+"""Loss or accuracy over multiply-accumulates: a line a method, with a band over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.plot_style import FAINT, SMALL, line_style, new_axes, panels
+from pmt.research.report.curves import Curve, mean_curve
+from pmt.research.report.formats import name
+from pmt.research.report.pivot import Pivot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_curves", "plot_report"]
+
+Band = Literal["interval", "range"]
+_MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
+_PANELS_ACROSS = 4
+# Rows of a legend beside the panels.
+_LEGEND_ROWS = 12
+# Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
+_HIGHEST = 1.25
+
+
+def plot_curves(
+    curves: Mapping[str, Curve],
+    *,
+    measure: Literal["loss", "accuracy"] = "loss",
+    images: str = "held-out images",
+    band: Band = "interval",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the mean over seeds of each curve, and a band over them.
+
+    Losses end a quarter above the untrained one, the dotted line: what diverges leaves the plot.
+
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        The curves by the name of their line.
+    measure : {"loss", "accuracy"}
+        What they hold: nats, or shares 0..1.
+    images : str
+        What it was measured on: ``"held-out images"``, ``"test images"``, ...
+    band : {"interval", "range"}
+        The mean's 95 % interval (Student's t), or the least and the largest seed.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If there is no curve, or ``measure`` or ``band`` is unknown.
+    """
+    _check(measure, band)
+    if not curves:
+        raise ValueError("curves is empty: there is nothing to draw")
+    if ax is None:
+        ax = new_axes(5.6, 4.2)
+    for place, (label, curve) in enumerate(curves.items()):
+        _draw(ax, curve, place, label, band)
+    _frame(ax, list(curves.values()), measure)
+    ax.set_ylabel(_MEASURES[measure].format(images))
+    ax.legend(fontsize=SMALL)
+    return ax
+
+
+def plot_report(
+    table: Pivot,
+    *,
+    measure: Literal["loss", "accuracy"] = "loss",
+    band: Band = "range",
+    ax: Sequence[Axes] | None = None,
+) -> npt.NDArray[np.object_]:
+    """Draw the held-out curves of a report: a panel for each column, a line for each row.
+
+    Parameters
+    ----------
+    table : Pivot
+        See :func:`pmt.research.report.pivot`.
+    measure, band : str
+        As in :func:`plot_curves`.
+    ax : sequence of matplotlib.axes.Axes, optional
+        As many axes as columns with a run that was trained; those of a new figure by default.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, shape (columns,)
+        The axes of the columns.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If no run has a curve, ``ax`` is of another number, or ``measure`` or ``band`` is unknown.
+    """
+    _check(measure, band)
+    found = {key: mean_curve(cell, measure) for key, cell in table.cells.items()}
+    curves = {key: curve for key, curve in found.items() if curve is not None}
+    columns = [c for c in table.columns if any((row, c) in curves for row in table.rows)]
+    if not columns:
+        raise ValueError("no run here was trained, so there is no curve to draw")
+    rows = [row for row in table.rows if any((row, column) in curves for column in columns)]
+    legend_columns = -(-len(rows) // _LEGEND_ROWS)
+    axes = _report_axes(ax, len(columns), legend_columns)
+    for each, column in zip(axes, columns, strict=True):
+        for place, row in enumerate(rows):
+            if (row, column) in curves:
+                _draw(each, curves[row, column], place, name(row), band)
+        _frame(each, [curves[row, column] for row in rows if (row, column) in curves], measure)
+        each.set_title(name(column))
+    axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
+    _share_legend(axes, legend_columns, beside=ax is None)
+    return axes
+
+
+def _check(measure: str, band: str) -> None:
+    for argument, value, known in (
+        ("measure", measure, tuple(_MEASURES)),
+        ("band", band, ("interval", "range")),
+    ):
+        if value not in known:
+            raise ValueError(f"{argument}={value!r} is unknown; choose one of {', '.join(known)}")
+
+
+def _report_axes(
+    ax: Sequence[Any] | None, columns: int, legend_columns: int
+) -> npt.NDArray[np.object_]:
+    if ax is not None:
+        return panels(ax, 1, columns, (0, 0)).ravel()
+    across = min(_PANELS_ACROSS, columns)
+    down = -(-columns // across)
+    width, height = (5.6, 4.2) if columns == 1 else (3.2 * across, 2.6 * down)
+    made = panels(None, down, across, (width + 2.2 * legend_columns, max(height, 3.2))).ravel()
+    for spare in made[columns:]:
+        spare.remove()
+    return made[:columns]
+
+
+def _draw(ax: Any, curve: Curve, place: int, label: str, band: Band) -> None:
+    style = line_style(place)
+    ax.plot(curve.gmacs, curve.mean, label=label, **style)
+    ends = (curve.low, curve.high) if band == "range" else curve.interval()
+    if ends is not None:
+        ax.fill_between(curve.gmacs, *ends, color=style["color"], alpha=0.2, linewidth=0)
+    if curve.before is not None:
+        ax.axhline(curve.before, color=FAINT, linestyle=":", linewidth=1)
+
+
+def _frame(ax: Any, curves: Sequence[Curve], measure: str) -> None:
+    ax.set(xscale="log", xlabel="GMAC")
+    if measure == "loss":
+        before = [curve.before for curve in curves if curve.before]
+        ax.set_ylim(0, min([ax.get_ylim()[1], *(_HIGHEST * loss for loss in before)]))
+
+
+def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:
+    """Say once what the lines of all panels are: beside them, or in the user's first."""
+    lines = [line for each in axes for line in each.get_lines()]
+    handles = {line.get_label(): line for line in lines if line.get_label()[0] != "_"}
+    if not beside:
+        axes[0].legend(handles.values(), handles.keys(), fontsize=SMALL)
+        return
+    axes[0].figure.legend(
+        handles.values(), handles.keys(), loc="outside right upper", ncols=columns, fontsize=SMALL
+    )

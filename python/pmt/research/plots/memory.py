@@ -1,0 +1,57 @@
+"""Peak memory of methods as stacked bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pmt._util.plot_style import add_legend, bar_style, new_axes
+from pmt.research.profile import Profile
+from pmt.train.costs.memory import PARTS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_memory"]
+
+
+def plot_memory(
+    profiles: Sequence[Profile], *, limits: Sequence[int] = (256, 1024), ax: Axes | None = None
+) -> Axes:
+    """Draw the peak memory of methods: a bar each, stacked by part, the first on top.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        The methods, see :func:`pmt.research.profile.profile_method`.
+    limits : sequence of int
+        Sizes of SRAM in KB (1,024 bytes), each marked by a dotted line.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
+    own = ax is None
+    if ax is None:
+        ax = new_axes(9, 0.4 * len(profiles) + 1.6)
+    names = [profile.method for profile in profiles]
+    start = [0.0] * len(profiles)
+    for place, (part, title) in enumerate(PARTS.items()):
+        sizes = [getattr(profile.memory, part) / 1024 for profile in profiles]
+        if any(sizes):
+            ax.barh(names, sizes, left=start, label=title, **bar_style(place))
+            start = [a + b for a, b in zip(start, sizes, strict=True)]
+    for limit in limits:
+        ax.axvline(limit, color="black", linewidth=0.8, linestyle="dotted")
+    ax.invert_yaxis()
+    ax.set_xlabel("peak memory (KB)")
+    add_legend(ax, beside=own)
+    return ax

@@ -1,0 +1,92 @@
+"""Block selection as bars with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.plot_style import COLORS, SMALL, panels
+from pmt.train.selection import Candidate, Selection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_selection"]
+
+_LABELS = {
+    "loss": "loss on the held-out images (nats)",
+    "accuracy": "accuracy on the held-out images",
+}
+# What came of a candidate: its legend, color and hatch.
+_VERDICTS = {
+    "best": ("chosen", COLORS["blue"], ""),
+    "rival": ("cannot be told apart", COLORS["sky"], "///"),
+    "worse": ("worse (95 %)", "0.8", ""),
+}
+
+
+def plot_selection(
+    selection: Selection, *, ax: Sequence[Axes] | None = None
+) -> npt.NDArray[np.object_]:
+    """Draw loss and accuracy after the test training as bars, and lines at what was before it.
+
+    Error bars are 95 % intervals of the difference to the chosen candidate, in the panel of the
+    criterion: a bar whose end does not reach the chosen one's is worse for certain.
+
+    Parameters
+    ----------
+    selection : Selection
+        See :func:`pmt.train.selection.select`.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Two axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, shape (2,)
+        The axes of loss and accuracy.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If ``ax`` is not two.
+    """
+    axes = panels(ax, 1, 2, (9, 3.5)).ravel()
+    for each, key in zip(axes, ("loss", "accuracy"), strict=True):
+        _draw_candidates(each, selection, key)
+    if ax is None:
+        images = f"{selection.held_out:,} held-out images"
+        seeds = f", {selection.seeds} seeds" if selection.seeds > 1 else ""
+        axes[0].figure.suptitle(
+            f"after the test training, {images}{seeds}; chosen: {selection.best.name}"
+        )
+    return axes
+
+
+def _draw_candidates(ax: Any, selection: Selection, key: str) -> None:
+    candidates = selection.candidates
+    heights = [getattr(candidate, key) for candidate in candidates]
+    verdicts = [_verdict(selection, candidate) for candidate in candidates]
+    for verdict, (label, color, hatch) in _VERDICTS.items():
+        places = [i for i, found in enumerate(verdicts) if found == verdict]
+        if places:
+            tall = [heights[i] for i in places]
+            ax.bar(places, tall, color=color, hatch=hatch, edgecolor="black", label=label)
+    if key == selection.criterion:
+        spread = [c.margin.interval[1] - c.margin.mean for c in candidates]
+        ax.errorbar(range(len(candidates)), heights, spread, fmt="none", ecolor="black", capsize=3)
+    ax.set_xticks(range(len(candidates)), [candidate.name for candidate in candidates])
+    before = getattr(selection, key)
+    ax.axhline(before, color=COLORS["vermilion"], linestyle="--", linewidth=1.4, label="before")
+    ax.set_ylabel(_LABELS[key])
+    ax.legend(loc="lower right", framealpha=1, fontsize=SMALL)
+
+
+def _verdict(selection: Selection, candidate: Candidate) -> str:
+    if candidate is selection.best:
+        return "best"
+    return "worse" if candidate.margin.significant else "rival"

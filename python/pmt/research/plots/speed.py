@@ -1,0 +1,109 @@
+"""Speed of a network's layers: bars under the peak, and over the memory that a layer moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt._util.plot_style import SMALL, bar_style, line_style, panels
+from pmt.model import Model
+from pmt.research.benchmark.forward import OpTimes
+from pmt.research.benchmark.timing import Machine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_speed"]
+
+
+def plot_speed(
+    model: Model, machine: Machine, ops: Sequence[OpTimes], *, ax: Sequence[Axes] | None = None
+) -> npt.NDArray[np.object_]:
+    """Draw the layers' GMAC/s on one thread.
+
+    Left: one bar a layer for every number of images, with the peak. Right: the same over the
+    layer's MACs a byte of weights, inputs and outputs, which says how much memory it moves.
+
+    Parameters
+    ----------
+    model : Model
+        The network.
+    machine : Machine
+        What it ran on.
+    ops : sequence of OpTimes
+        Times of its ops, see :func:`pmt.research.benchmark.bench_job.run_benchmark`.
+    ax : sequence of matplotlib.axes.Axes, optional
+        Two axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, shape (2,)
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If ``ax`` is not two.
+    """
+    layers = [(i, op) for i, op in enumerate(ops) if op.macs]
+    counts = list(ops[0].microseconds)
+    peak = machine.one_thread_gmacs
+    size = (13, max(3.5, 0.22 * len(layers)))
+    axes = panels(ax, 1, 2, size, width_ratios=(3, 2)).ravel()
+    bars, roof = axes
+    _draw_bars(bars, layers, counts)
+    _draw_roofline(roof, _intensities(model), layers, counts[-1])
+    bars.axvline(peak, color="black", linewidth=1)
+    roof.axhline(peak, color="black", linewidth=1)
+    title = f" peak of {machine.peak_instruction}: {peak:.0f} GMAC/s"
+    roof.annotate(title, (0.02, peak), xycoords=("axes fraction", "data"), va="top")
+    if ax is None:
+        bars.figure.suptitle(f"{machine.processor}, kernels {machine.kernels}, 1 thread")
+    return axes
+
+
+def _draw_bars(ax: Any, layers: list[tuple[int, OpTimes]], counts: list[int]) -> None:
+    height = 0.8 / len(counts)
+    rows = list(range(len(layers)))
+    for k, count in enumerate(counts):
+        places = [row + (k - (len(counts) - 1) / 2) * height for row in rows]
+        speeds = [op.gmacs(count) for _, op in layers]
+        ax.barh(places, speeds, height, label=_images(count), **bar_style(k))
+    ax.set_yticks(rows, [f"{op.name} {op.window}".strip() for _, op in layers], fontsize=7)
+    ax.invert_yaxis()
+    ax.set_xlabel("GMAC/s")
+    ax.legend(fontsize=SMALL)
+
+
+def _draw_roofline(
+    ax: Any, intensities: dict[int, float], layers: list[tuple[int, OpTimes]], count: int
+) -> None:
+    for k, group in enumerate(dict.fromkeys(op.group for _, op in layers)):
+        members = [(i, op) for i, op in layers if op.group == group]
+        x = [intensities[i] for i, _ in members]
+        style = {**line_style(k), "linestyle": "none"}
+        ax.plot(x, [op.gmacs(count) for _, op in members], label=group, **style)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("MACs a byte of weights, input and output")
+    ax.set_ylabel(f"GMAC/s, {_images(count)}")
+    ax.legend(fontsize=SMALL)
+
+
+def _images(count: int) -> str:
+    return "1 image" if count == 1 else f"{count} images"
+
+
+def _intensities(model: Model) -> dict[int, float]:
+    tensors = model.core.tensors()
+    sizes = [t["height"] * t["width"] * t["channels"] for t in tensors]
+    return {
+        op["index"]: op["macs"] / (op["weights"] + sizes[op["inputs"][0]] + sizes[op["output"]])
+        for op in model.core.ops()
+        if op["macs"]
+    }

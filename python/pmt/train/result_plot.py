@@ -1,0 +1,120 @@
+"""Loss and accuracy of a run over its epochs, in one plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pmt._util.extras import import_extra
+from pmt._util.plot_style import COLORS, SMALL, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_records"]
+
+Record = dict[str, Any]
+
+_LOSS, _ACCURACY = COLORS["blue"], COLORS["vermilion"]
+# By the prefix of their figures: how lines look, loss and accuracy alike.
+_LINES: dict[str, dict[str, Any]] = {
+    "train": {"linestyle": "--", "marker": "o"},
+    "held_out": {"linestyle": ":", "marker": "s"},
+    "valid": {"linestyle": "-", "marker": "^"},
+}
+# Room right of the last epoch, for the ticks of the accuracy.
+_ROOM = 0.14
+_TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
+# Names of phases stand aslant where a state has less.
+_INCHES_OF_A_STATE = 0.5
+
+
+def plot_records(
+    phases: Sequence[Record], epochs: Sequence[Record], ax: Axes | None, valid: str
+) -> Axes:
+    """Draw loss (left axis) and accuracy (right axis); ``valid`` is what those images are called.
+
+    Nothing lies right of the axes, where a neighbor's label would be.
+    """
+    own = ax is None
+    if ax is None:
+        ax = new_axes(6, 3.5)
+    right = ax.twinx()
+    first = 1 - len(phases)
+    places = [*range(first, 1), *(epoch["epoch"] for epoch in epochs)]
+    records = list(zip(places, [*phases, *epochs], strict=True))
+    names = {"train": "training images", "held_out": "held-out images", "valid": valid}
+    drawn = [split for split in _LINES if _draw_split(ax, right, records, split, names[split])]
+    _scale(ax, right, places)
+    _label_axes(ax, right)
+    _name_states(ax, [phase.get("phase", "start") for phase in phases], places)
+    _add_legend(ax, right, {split: names[split] for split in drawn}, own)
+    return ax
+
+
+def _style(split: str) -> dict[str, Any]:
+    return {"markersize": 4, "linewidth": 1.4, **_LINES[split]}
+
+
+def _draw_split(
+    ax: Any, right: Any, records: Sequence[tuple[float, Record]], split: str, name: str
+) -> bool:
+    """Draw the lines of a split, and tell whether there is one."""
+    drawn = False
+    for axes, measure, color in ((ax, "loss", _LOSS), (right, "accuracy", _ACCURACY)):
+        key = f"{split}_{measure}"
+        points = [(x, record[key]) for x, record in records if key in record]
+        if points:
+            label = f"{measure}, {name}"
+            axes.plot(*zip(*points, strict=True), color=color, label=label, **_style(split))
+            drawn = True
+    return drawn
+
+
+def _scale(ax: Any, right: Any, places: Sequence[float]) -> None:
+    ax.set_ylim(bottom=min(0.0, ax.dataLim.y0))
+    right.set_ylim(0, 1)
+    width = max(places[-1] - places[0], 1) if places else 1
+    ax.set_xlim(right=ax.get_xlim()[1] + _ROOM * width)
+
+
+def _label_axes(ax: Any, right: Any) -> None:
+    """Write the labels above the axes' ends, and the ticks of the right one within it."""
+    ax.set_xlabel("epoch")
+    ax.set_title("loss (nats)", loc="left", color=_LOSS, fontsize="medium")
+    right.set_title("accuracy", loc="right", color=_ACCURACY, fontsize="medium")
+    ax.tick_params("y", colors=_LOSS)
+    right.tick_params("y", colors=_ACCURACY, direction="in", pad=-6)
+    right.set_yticks(_TICKS, ["", *(f"{tick:g}" for tick in _TICKS[1:-1]), ""], ha="right")
+
+
+def _name_states(ax: Any, phases: Sequence[str], places: Sequence[float]) -> None:
+    ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
+    first = 1 - len(phases)
+    last = max(places, default=0)
+
+    def tick(x: float, _: int) -> str:
+        state = round(x) - first
+        if 0 <= state < len(phases):
+            return phases[state]
+        return f"{x:g}" if x <= last else ""
+
+    ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    ax.xaxis.set_major_formatter(ticker.FuncFormatter(tick))
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    if phases and inches < _INCHES_OF_A_STATE * len(places):
+        ax.tick_params("x", rotation=45)
+
+
+def _add_legend(ax: Any, right: Any, names: Mapping[str, str], own: bool) -> None:
+    """Name the splits, below a plot of our own and where lines leave room on the user's axes."""
+    lines = import_extra("matplotlib.lines", "plots need matplotlib", "plot")
+    handles = [lines.Line2D([], [], color="black", **_style(split)) for split in names]
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 3}
+    if not own:
+        place = {"loc": "best"}
+        patches = import_extra("matplotlib.patches", "plots need matplotlib", "plot")
+        for line in ax.lines:  # "best" sees what is on its own axes alone
+            path = line.get_path()
+            right.add_artist(patches.PathPatch(path, transform=ax.transData, visible=False))
+    right.legend(handles, list(names.values()), fontsize=SMALL, **place)
