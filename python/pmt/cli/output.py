@@ -97,12 +97,12 @@ def check_folder(argument: str, path: str) -> Path:
     return Path(path)
 
 
-def check_plot(path: str | None) -> None:
+def check_plot(path: str | None, argument: str = "--plot") -> None:
     """Find out before the work whether a plot, if any, can be drawn and written."""
     if path is not None:
-        plot_suffix(path, "--plot")
+        plot_suffix(path, argument)
         load_pyplot()
-        check_folder("--plot", path)
+        check_folder(argument, path)
 
 
 def stage(name: str) -> Callable[[int, int], None]:

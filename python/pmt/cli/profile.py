@@ -35,8 +35,9 @@ from pmt.firmware.export.latency import Latency
 from pmt.firmware.export.memory import PlannedSizes
 from pmt.firmware.export.target import Target
 from pmt.model import Model
-from pmt.research.plots import plot_memory, save_plot
+from pmt.research.plots import plot_memory, plot_step_memory, save_plot
 from pmt.research.profile import METHODS, Profile
+from pmt.research.step_memory import step_memory
 from pmt.train.costs.memory import PARTS, PlanMoment, peak_moment
 
 USAGE = """\
@@ -79,6 +80,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "124KB, 148KB) or a JSON file (default: 99KB for mcutrain)",
     )
     add_plot(parser, "the memory by part")
+    parser.add_argument(
+        "--plot-step",
+        metavar="FILE",
+        help="draw what lies in the method's memory, operation by operation of a step, likewise",
+    )
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"
     )
@@ -137,6 +143,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.method is None:
         raise ValueError("--method is missing: name a method, or count with --instructions")
     check_plot(arguments.plot)
+    check_plot(arguments.plot_step, "--plot-step")
     found = profile_methods(
         job_of(
             ProfileJob,
@@ -151,6 +158,16 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"{name} is left out: {reason}")
     if arguments.plot is not None:
         save_plot(plot_memory(found.profiles), arguments.plot)
+    if arguments.plot_step is not None:
+        step = step_memory(
+            found.model,
+            arguments.method,
+            scheme=arguments.scheme,
+            layers=layers,
+            batch=arguments.batch,
+            queries=arguments.queries,
+        )
+        save_plot(plot_step_memory(step), arguments.plot_step)
     output.figures(found.to_json())
     return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
+from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
@@ -23,6 +24,8 @@ __all__ = [
     "OWN_LAYERS",
     "OWN_QUERIES",
     "Profile",
+    "backward_arithmetic",
+    "method_trainer",
     "profile",
     "profile_method",
     "zeroth_order_options",
@@ -115,7 +118,7 @@ def profile_method(
         If the method, a layer or the scheme is unknown, a number is out of range, or the scheme
         cannot be read.
     """
-    return profile(model, method, _trainer(model, method, scheme, _without_none(changes)))
+    return profile(model, method, method_trainer(model, method, scheme, changes))
 
 
 def profile(model: Model, method: str, trainer: Trainer) -> Profile:
@@ -163,7 +166,11 @@ def _without_none(changes: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in changes.items() if value is not None}
 
 
-def _trainer(model: Model, method: str, scheme: str | None, changes: dict[str, Any]) -> Trainer:
+def method_trainer(
+    model: Model, method: str, scheme: str | None, changes: dict[str, Any]
+) -> Trainer:
+    """Return the trainer of :func:`profile_method`; errors as there."""
+    changes = _without_none(changes)
     if method not in METHODS:
         raise ValueError(f"method={method!r} is unknown{did_you_mean(method, METHODS)}")
     if method in BACKPROP:
@@ -206,14 +213,19 @@ def _zeroth_order(model: Model, method: str, options: TrainingOptions) -> Profil
     )
 
 
-def _backward(model: Model, method: str, trainer: BackpropTrainer) -> Profile:
-    options, scheme = trainer.options, trainer.scheme(model)
+def backward_arithmetic(options: BackpropOptions) -> Arithmetic:
+    """Return the bytes of numbers that options of back-propagation ask for."""
     floats = options.arithmetic == "float32"
-    arithmetic = Arithmetic(
+    return Arithmetic(
         value=4 if floats else 1,
         state=4 if options.momentum > 0.0 else 0,
         shadow=4 if options.rounding == "shadow" and not floats else 0,
     )
+
+
+def _backward(model: Model, method: str, trainer: BackpropTrainer) -> Profile:
+    options, scheme = trainer.options, trainer.scheme(model)
+    arithmetic = backward_arithmetic(options)
     names = {layer.index: layer.name for layer in model.layers}
     return Profile(
         method=method,

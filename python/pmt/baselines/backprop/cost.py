@@ -16,7 +16,14 @@ from pmt.model import Model
 from pmt.train.costs.memory import Memory, Moment
 from pmt.train.costs.work import Work
 
-__all__ = ["Arithmetic", "BackwardGraph", "backward_memory", "backward_work", "inference_moments"]
+__all__ = [
+    "Arithmetic",
+    "BackwardGraph",
+    "backward_memory",
+    "backward_moments",
+    "backward_work",
+    "inference_moments",
+]
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "fully_connected")
 _ELEMENTWISE = ("add", "reshape")  # their backward pass can work in place
@@ -148,10 +155,8 @@ def backward_memory(
     With one image each layer is updated as soon as its gradient is there; with more, gradients of
     all trained parameters add up.
     """
-    if batch < 1:
-        raise ValueError(f"batch={batch!r} must be 1 or more")
-    graph = BackwardGraph.of(model, scheme)
-    peak = max(_moments(model, graph, arithmetic, batch), key=lambda moment: moment.total)
+    moments = backward_moments(model, scheme, arithmetic, batch=batch)
+    peak = max(moments, key=lambda moment: moment.total)
     weights, biases = scheme.weights(model), scheme.biases(model)
     all_weights = sum(layer.weights for layer in model.layers)
     all_biases = sum(layer.biases for layer in model.layers)
@@ -167,6 +172,15 @@ def backward_memory(
         weight_gradients=peak.weight_gradients,
         optimizer=(weights + biases) * arithmetic.state + weights * arithmetic.shadow,
     )
+
+
+def backward_moments(
+    model: Model, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
+) -> list[Moment]:
+    """Return what is alive at each op forward, then, from the last on, at each op backward."""
+    if batch < 1:
+        raise ValueError(f"batch={batch!r} must be 1 or more")
+    return list(_moments(model, BackwardGraph.of(model, scheme), arithmetic, batch))
 
 
 def inference_moments(model: Model, value: int = 1) -> list[Moment]:

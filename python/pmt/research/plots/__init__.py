@@ -13,6 +13,7 @@ from pmt.research.plots.memory import plot_memory
 from pmt.research.plots.selection import plot_selection
 from pmt.research.plots.sheets import plot_sheet
 from pmt.research.plots.speed import plot_speed
+from pmt.research.plots.step_memory import plot_step_memory
 
 __all__ = [
     "plot_confusions",
@@ -24,5 +25,6 @@ __all__ = [
     "plot_selection",
     "plot_sheet",
     "plot_speed",
+    "plot_step_memory",
     "save_plot",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pmt._util.plot_style import add_legend, bar_style, new_axes
 from pmt.research.profile import Profile
@@ -12,7 +12,15 @@ from pmt.train.costs.memory import PARTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_memory"]
+__all__ = ["part_style", "plot_memory"]
+
+# A plan tells some of the activations apart.
+_PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")
+
+
+def part_style(part: str) -> dict[str, Any]:
+    """Return the color and hatch of a part of memory, the same in every plot."""
+    return bar_style(_PLACES.index(part))
 
 
 def plot_memory(
@@ -44,14 +52,15 @@ def plot_memory(
         ax = new_axes(9, 0.4 * len(profiles) + 1.6)
     names = [profile.method for profile in profiles]
     start = [0.0] * len(profiles)
-    for place, (part, title) in enumerate(PARTS.items()):
+    for part, title in PARTS.items():
         sizes = [getattr(profile.memory, part) / 1024 for profile in profiles]
         if any(sizes):
-            ax.barh(names, sizes, left=start, label=title, **bar_style(place))
+            ax.barh(names, sizes, left=start, label=title, **part_style(part))
             start = [a + b for a, b in zip(start, sizes, strict=True)]
     for limit in limits:
         ax.axvline(limit, color="black", linewidth=0.8, linestyle="dotted")
     ax.invert_yaxis()
+    ax.margins(x=0.02)
     ax.set_xlabel("peak memory (KB)")
     add_legend(ax, beside=own)
     return ax
