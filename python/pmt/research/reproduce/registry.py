@@ -1,0 +1,19 @@
+"""All studies by name, in the paper's order."""
+
+from __future__ import annotations
+
+from pmt._util.did_you_mean import did_you_mean
+from pmt.research.reproduce.study import Study
+
+__all__ = ["STUDIES", "study"]
+
+# As the figures and tables follow each other in the paper.
+_STUDIES: tuple[Study, ...] = ()
+STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
+
+
+def study(name: str) -> Study:
+    """Return a study by its name; a ValueError says which there are."""
+    if name not in STUDIES:
+        raise ValueError(f"{name!r} is no study{did_you_mean(name, STUDIES)}")
+    return STUDIES[name]
