@@ -18,11 +18,13 @@ __all__ = [
     "MEMORY",
     "TIME",
     "Context",
+    "Forecast",
     "Quantity",
     "Row",
     "Scale",
     "Study",
     "Verdict",
+    "beside",
     "claim",
     "compared",
     "not_run",
@@ -30,7 +32,8 @@ __all__ = [
 ]
 
 Scale = Literal["small", "full"]
-Verdict = Literal["reproduced", "better", "not reproduced", "not run"]
+# The last one is that of a figure which the paper does not have.
+Verdict = Literal["reproduced", "better", "not reproduced", "not run", "not published"]
 Interval = tuple[float, float]
 
 
@@ -85,8 +88,8 @@ class Row:
         The published figure, or in words what a figure shows; None where there is neither.
     unit : str
         Unit of both.
-    verdict : {"reproduced", "better", "not reproduced", "not run"}
-        See :func:`verdict`.
+    verdict : {"reproduced", "better", "not reproduced", "not run", "not published"}
+        See :func:`verdict`; the last one is that of a figure which the paper does not have.
     interval : (float, float) or None
         95 % interval of ours.
     why : str
@@ -167,6 +170,22 @@ def not_run(what: str, theirs: float | str | None, unit: str, why: str) -> Row:
     return Row(what, None, theirs, unit, "not run", None, why)
 
 
+def beside(
+    what: str, ours: float, unit: str, *, interval: Interval | None = None, why: str = ""
+) -> Row:
+    """Return the row of a figure that the paper does not have."""
+    return Row(what, ours, None, unit, "not published", interval, why)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The work that is left of a study: ``runs`` of ``of``, and ``hours`` on this machine."""
+
+    runs: int
+    of: int
+    hours: float
+
+
 def _silent(text: str) -> None:
     """Tell nobody."""
 
@@ -193,6 +212,8 @@ class Context:
         Address of a Dask scheduler.
     tell : callable
         Gets lines of progress.
+    collect : bool
+        Do no run: take what is finished.
     """
 
     folder: Path
@@ -203,6 +224,12 @@ class Context:
     shard: tuple[int, int] = (1, 1)
     dask: str | None = None
     tell: Callable[[str], None] = _silent
+    collect: bool = False
+
+    @property
+    def runs(self) -> Path:
+        """Folder of the sweeps' folders, which studies share."""
+        return self.folder.parent
 
     def need_cifar10(self) -> Path:
         """Return the folder of CIFAR-10; a FileNotFoundError says how to get it."""
@@ -244,6 +271,9 @@ class Study:
         study's table of ``published.toml``.
     plot : callable or None
         ``plot(data, ax=None)`` draws what was measured and returns the Axes.
+    forecast : callable or None
+        ``forecast(scale, context)`` says what is left, and does none of it; None for a study of
+        minutes.
     """
 
     name: str
@@ -252,3 +282,4 @@ class Study:
     measure: Callable[[Scale, Context], dict[str, Any]]
     compare: Callable[[Mapping[str, Any], Mapping[str, Any]], Sequence[Row]]
     plot: Callable[..., Any] | None = None
+    forecast: Callable[[Scale, Context], Forecast] | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import OptionError, checked_integer
-from pmt.research.sweep.grid_file import Problems, read_grid
+from pmt.research.sweep.grid_file import Grid, Problems, read_grid
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
@@ -25,8 +25,8 @@ class SweepJob:
 
     Parameters
     ----------
-    grid : str or pathlib.Path
-        TOML file of the grid.
+    grid : str, pathlib.Path or Grid
+        TOML file of the grid, or one that was read.
     out : str or pathlib.Path
         Folder of the runs; made if it is missing.
     jobs : int
@@ -38,7 +38,7 @@ class SweepJob:
         Address of a Dask scheduler, whose workers do the runs.
     """
 
-    grid: str | Path
+    grid: str | Path | Grid
     out: str | Path
     jobs: int = 0
     shard: tuple[int, int] = (1, 1)
@@ -203,6 +203,8 @@ def _rates(sweep: Sweep) -> dict[str, Any]:
 def open_sweep(job: SweepJob) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished; errors as of `run_sweep`."""
     _check(job)
+    if isinstance(job.grid, Grid):
+        return _opened(job, plan(job.grid))
     problems = Problems(str(job.grid))
     return _opened(job, plan(read_grid(job.grid, problems), problems))
 
