@@ -1,0 +1,106 @@
+"""The sweeps of a study: done, or taken as far as they are finished, as compact JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pmt._util.progress import duration
+from pmt.research.report import FinishedRun
+from pmt.research.reproduce.run_record import run_record
+from pmt.research.reproduce.study import Context, Forecast
+from pmt.research.sweep import (
+    Grid,
+    RunSpec,
+    Sweep,
+    SweepJob,
+    estimate,
+    finished_results,
+    open_sweep,
+)
+
+__all__ = ["forecast_grids", "measure_grids"]
+
+
+def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]:
+    """Do the runs of some grids that are not finished, and return what all came to.
+
+    Parameters
+    ----------
+    grids : dict of str to Grid
+        Grids by name; a grid's runs are in the folder of that name in ``context.runs``.
+    context : Context
+        With ``collect`` no run is done.
+
+    Returns
+    -------
+    dict
+        ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
+        (:func:`pmt.research.reproduce.run_record.run_record`), ``missing`` (axes of the runs that
+        are not there, and the ``seconds`` each takes here) and ``failed`` (titles and errors).
+        ``seconds``: of all finished runs.
+    """
+    found = {name: _measure(name, grid, context) for name, grid in grids.items()}
+    seconds = sum(run["train_seconds"] for grid in found.values() for run in grid["runs"])
+    return {"grids": found, "seconds": round(seconds, 1)}
+
+
+def forecast_grids(grids: Mapping[str, Grid], context: Context) -> Forecast:
+    """Estimate the work that is left of some grids."""
+    runs, of, hours = 0, 0, 0.0
+    for name, grid in grids.items():
+        sweep = open_sweep(_job(name, grid, context))
+        expected = sweep.forecast().expected
+        runs, of, hours = runs + expected.runs, of + len(sweep.all_runs), hours + expected.hours
+    return Forecast(runs, of, hours)
+
+
+def _job(name: str, grid: Grid, context: Context) -> SweepJob:
+    folder = context.runs / name
+    return SweepJob(grid, folder, jobs=context.jobs, shard=context.shard, dask=context.dask)
+
+
+def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
+    sweep = open_sweep(_job(name, grid, context))
+    failed: dict[str, str] = {}
+    if sweep.left and not context.collect:
+        took = duration(sweep.forecast().expected.hours * 3600)
+        context.tell(f"{name}: {len(sweep.left)} of {len(sweep.all_runs)} runs left, about {took}")
+        done = sweep.run(context.tell)
+        sweep = done.sweep
+        titles = {run.hash: run.title for run in sweep.all_runs if not run.awaits_rate}
+        failed = {titles[run]: error for run, error in done.summary.failed.items()}
+    everything = dataclasses.replace(sweep.job, shard=(1, 1))
+    whole = sweep if sweep.job == everything else open_sweep(everything)
+    known = finished_results((run for run in whole.runs if not run.awaits_rate), whole.job.out)
+    runs = [run for run in whole.runs if not run.awaits_rate and run.hash in known]
+    folder = context.runs / name
+    return {
+        "model": whole.plan.model.name,
+        "protocol": dict(grid.protocol),
+        "macs": grid.macs,
+        "runs": [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs],
+        "missing": list(_missing(whole, known)),
+        "failed": failed,
+    }
+
+
+def _missing(sweep: Sweep, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the axes of the runs that are not finished, and the time of each on one thread."""
+    seconds: dict[tuple[str, str, str], float] = {}
+    for run in sweep.runs:
+        if not run.awaits_rate and run.hash in known:
+            continue
+        alike = (run.method, run.options.get("layers", ""), run.preparation)
+        if alike not in seconds:
+            seconds[alike] = _seconds(run, sweep, known)
+        yield {**run.axes, "macs": run.macs, "seconds": round(seconds[alike])}
+
+
+def _seconds(run: RunSpec, sweep: Sweep, known: Mapping[str, Any]) -> float:
+    plan = sweep.plan
+    one = estimate(
+        [run], known.values(), plan.model, held_out=plan.held_out, test=plan.test, jobs=2
+    )
+    return one.hours * 3600

@@ -1,0 +1,143 @@
+"""What a study measured, as one JSON file that is versioned with the code."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pmt import _core
+from pmt._util import atomic_file
+from pmt._util.parsing import parse_json
+from pmt.research.benchmark.timing import processor
+
+__all__ = ["checkout_folder", "load", "path_of", "record", "save"]
+
+_REMEDY = "remove the file, and `pmt reproduce` makes it again"
+_KEYS = ("study", "scale", "pmt", "commit", "date", "machine", "seconds", "data")
+# Levels of the JSON that are spread over lines: down to one line a run.
+_SPREAD = 5
+
+
+def record(study: str, scale: str, data: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Return a study's result: what was measured, by which version, when, where and how long.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study.
+    scale : {"small", "full"}
+        Its budget.
+    data : dict
+        What its ``measure`` returned. ``seconds`` in it, the time of its runs, goes before the
+        argument of that name.
+    seconds : float
+        How long it took.
+    """
+    return {
+        "study": study,
+        "scale": scale,
+        "pmt": _core.__version__,
+        "commit": _commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "machine": processor(),
+        "seconds": round(data.get("seconds", seconds), 1),
+        "data": {name: value for name, value in data.items() if name != "seconds"},
+    }
+
+
+def save(result: Mapping[str, Any], folder: str | Path) -> Path:
+    """Write a result into a folder, which is made if it is missing; the file is whole or absent."""
+    path = path_of(result["study"], folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.write_text(path, _text(result) + "\n")
+    return path
+
+
+def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
+    """Read a study's result.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study, such as ``"cifar10c-accuracy"``.
+    folder : str or pathlib.Path, optional
+        Folder of results; by default ``docs/lab/results`` of the checkout.
+
+    Returns
+    -------
+    dict
+        As :func:`record` makes it; the study's own figures are in ``data``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If the file is damaged.
+    """
+    path = path_of(study, checkout_folder() if folder is None else folder)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path}: no result of {study}; `pmt reproduce {study}` makes it"
+        ) from None
+    result = parse_json(text, path, _REMEDY)
+    if not isinstance(result, dict) or not all(key in result for key in _KEYS):
+        raise ValueError(f"{path}: is no result of a study; {_REMEDY}")
+    return result
+
+
+def path_of(study: str, folder: str | Path) -> Path:
+    """Return the file of a study's result."""
+    return Path(folder) / f"{study}.json"
+
+
+def checkout_folder() -> Path:
+    """Return ``docs/lab/results`` of the checkout that holds the package or the working directory.
+
+    Raises
+    ------
+    FileNotFoundError
+        If neither is in a checkout.
+    """
+    for start in (Path(__file__), Path.cwd() / "file"):
+        for parent in start.absolute().parents:
+            if (parent / "docs" / "lab" / "results").is_dir():
+                return parent / "docs" / "lab" / "results"
+    raise FileNotFoundError(
+        "docs/lab/results is not found; run in a checkout of pmt, or give the folder of results"
+    )
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that holds the package; None outside of one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _text(value: Any, level: int = 0) -> str:
+    """Return JSON with a line for each run, so that two versions can be compared."""
+    if level < _SPREAD and isinstance(value, dict) and value and not _is_flat(value):
+        items = [f"{json.dumps(key)}: {_text(one, level + 1)}" for key, one in value.items()]
+        return _lines("{", items, "}", level)
+    if level < _SPREAD and isinstance(value, list) and value and not _is_flat(value):
+        return _lines("[", [_text(one, level + 1) for one in value], "]", level)
+    return json.dumps(value, separators=(", ", ": "), allow_nan=False)
+
+
+def _is_flat(value: Any) -> bool:
+    members = value.values() if isinstance(value, dict) else value
+    return not any(isinstance(one, dict | list) for one in members)
+
+
+def _lines(first: str, items: list[str], last: str, level: int) -> str:
+    inner = "\n" + " " * (level + 1)
+    return first + inner + f",{inner}".join(items) + "\n" + " " * level + last

@@ -1,0 +1,98 @@
+"""A finished run of a sweep as compact JSON, without weights, and back as a report reads runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pmt import methods
+from pmt.research.report import FinishedRun
+from pmt.research.sweep.run_spec import NO_ADAPTATION
+
+__all__ = ["CURVE_POINTS", "finished_run", "run_record", "thinned"]
+
+CURVE_POINTS = 40
+_FIGURES = ("macs", "forwards", "steps", "epochs", "train_seconds", "threads")
+_AXES = ("layers", "preparation", "seed")
+
+
+def run_record(run: FinishedRun) -> dict[str, Any]:
+    """Return what a study keeps of a run.
+
+    Parameters
+    ----------
+    run : FinishedRun
+        The run; its folder holds the curve.
+
+    Returns
+    -------
+    dict
+        ``axes``, ``base``, ``trainer``; ``options`` that differ from the method's defaults,
+        ``tuning``; ``macs``, ``forwards``, ``steps``, ``epochs``, ``train_seconds``, ``threads``;
+        ``chosen_state``, ``chosen_epoch``; ``before`` and ``after`` as in ``result.json``, with the
+        test images that are right after training alone; ``curve``, at most 40 pairs of MACs and held-out
+        loss. Numbers that are not finite are None.
+    """
+    result = run.result
+    return {
+        "axes": dict(result["axes"]),
+        "base": result["base"],
+        "trainer": result["trainer"],
+        "options": _changed(result["base"], result["options"]),
+        **({"tuning": _tuning(result["tuning"])} if "tuning" in result else {}),
+        **{name: result[name] for name in _FIGURES if name in result},
+        **{name: result[name] for name in ("chosen_state", "chosen_epoch") if name in result},
+        "before": {name: _measured(one) for name, one in result["before"].items()},
+        "after": {
+            name: _measured(one, right=name != "held_out") for name, one in result["after"].items()
+        },
+        "curve": thinned([(macs, _rounded(loss)) for macs, loss in run.curve()]),
+    }
+
+
+def finished_run(record: Mapping[str, Any]) -> FinishedRun:
+    """Return a run that was kept as a record, for the tables and intervals of reports."""
+    return FinishedRun(Path(), {"contents": {}, "protocol": {}, **record})
+
+
+def thinned(curve: Sequence[Any], points: int = CURVE_POINTS) -> list[Any]:
+    """Return so many points of a curve, the first and the last among them, evenly."""
+    if len(curve) <= points:
+        return [list(point) for point in curve]
+    last = len(curve) - 1
+    return [list(curve[round(i * last / (points - 1))]) for i in range(points)]
+
+
+def _changed(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from the method's own, but those of the axes."""
+    if base == NO_ADAPTATION:
+        return {}
+    own = dataclasses.asdict(methods.trainer(base, threads=1).options)
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _AXES and (name not in own or own[name] != value)
+    }
+
+
+def _tuning(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how trials chose the learning rate, without the names of their folders."""
+    trials = [
+        {name: trial[name] for name in ("factor", "learning_rate", "held_out_loss")}
+        for trial in tuning["trials"]
+    ]
+    return {**tuning, "trials": trials}
+
+
+def _measured(one: Mapping[str, Any], *, right: bool = False) -> dict[str, Any]:
+    kept = {"accuracy": _rounded(one["accuracy"]), "loss": _rounded(one["loss"])}
+    kept |= {name: one[name] for name in ("n", "crc32")}
+    return {**kept, "right": one["right"]} if right and "right" in one else kept
+
+
+def _rounded(value: float | None) -> float | None:
+    """Return six digits; None for what JSON has no number for."""
+    return float(f"{value:.6g}") if value is not None and math.isfinite(value) else None
