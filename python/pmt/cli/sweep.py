@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shard",
         metavar="I/N",
-        type=_shard,
+        type=shard,
         default=(1, 1),
         help="do the I-th of N equal parts of the runs, for N machines with one folder, or with "
         "folders that are copied together; all trials belong to every part (default: 1/1)",
@@ -106,7 +106,8 @@ def _report_left(forecast: SweepForecast, output: Output) -> None:
     output.figures(forecast.to_json())
 
 
-def _shard(text: str) -> tuple[int, int]:
+def shard(text: str) -> tuple[int, int]:
+    """Read the part of a sweep, I/N; the type of an argument."""
     number, slash, count = text.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} must be I/N, for example 2/4")

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from pmt._util.did_you_mean import did_you_mean
+from pmt.research.reproduce import (
+    bp_free_methods,
+    bp_free_methods_same_layers,
+    cifar10c_accuracy,
+    estimators,
+    fgvc_accuracy,
+    fixed_or_adaptive_blocks,
+    learning_rate_scaling,
+)
 from pmt.research.reproduce.study import Study
 
 __all__ = ["STUDIES", "study"]
 
 # As the figures and tables follow each other in the paper.
-_STUDIES: tuple[Study, ...] = ()
+_STUDIES: tuple[Study, ...] = (
+    learning_rate_scaling.STUDY,
+    estimators.STUDY,
+    fixed_or_adaptive_blocks.STUDY,
+    bp_free_methods.STUDY,
+    bp_free_methods_same_layers.STUDY,
+    cifar10c_accuracy.STUDY,
+    fgvc_accuracy.STUDY,
+)
 STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
 
 

@@ -13,12 +13,12 @@ from pmt.research.reproduce.study import Context, Scale
 from pmt.research.sweep import Grid, read_grid
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 
-__all__ = ["GRIDS", "cifar10_grid", "read_study_grid", "small"]
+__all__ = ["GRIDS", "SMALL_MODEL", "cifar10_grid", "read_study_grid", "small"]
 
 GRIDS = Path(__file__).parent / "grids"
 
 _SMALL_MACS = 5 * 10**8
-_SMALL_MODEL = "fashion_mnist_dscnn"
+SMALL_MODEL = "fashion_mnist_dscnn"
 _SMALL_PROTOCOL = {"images": 30, "held_out": 10, "test_images": 20}
 # Of every method that has them; deepzero's step is a query for each of its weights.
 _SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20, "head_epochs": 2}
@@ -58,7 +58,7 @@ def small(grid: Grid) -> Grid:
     options = {**grid.options, **_SMALL_OPTIONS, **length}
     return dataclasses.replace(
         grid,
-        model={"path": _SMALL_MODEL},
+        model={"path": SMALL_MODEL},
         data={**grid.data, "path": BUNDLED},
         protocol={**grid.protocol, **_SMALL_PROTOCOL},
         macs=_SMALL_MACS if grid.macs else 0,

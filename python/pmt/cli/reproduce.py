@@ -1,0 +1,174 @@
+"""``pmt reproduce``: the paper's tables and figures, measured again."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from pmt._util.progress import duration
+from pmt.cli.arguments import add_integer, add_json, job_of
+from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.cli.sweep import EXIT_FAILED_RUNS, shard
+from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
+from pmt.research.reproduce.registry import STUDIES, study
+from pmt.research.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
+
+USAGE = "pmt reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
+SUMMARY = "the paper's tables and figures, measured again and compared"
+DESCRIPTION = """\
+Measure a table or figure of the paper and put it beside the published numbers, with difference,
+95 % interval and verdict. Ctrl-C, and the same command goes on. --scale small shows in seconds that
+all works, on what comes with pmt; its figures are not comparable. Full scale takes minutes for the
+studies without training and many hours for the others: see --dry-run."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("studies", metavar="NAME", nargs="*", help="studies, see --list")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--list", action="store_true", help="list the studies, and do none")
+    which.add_argument("--all", action="store_true", help="do all studies, in the paper's order")
+    which.add_argument(
+        "--page", metavar="DIR", help="print the tables of the results in DIR as Markdown"
+    )
+    parser.add_argument(
+        "--write", metavar="FILE", help="with --page, write them between the marks of FILE"
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("small", "full"),
+        default=ReproduceJob.scale,
+        help="full: the paper's budget, or the share that the study states; small: seconds "
+        "(default: full)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        default=ReproduceJob.out,
+        help=f"folder of the runs (default: {ReproduceJob.out})",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of cifar-10-batches-bin, mcunet-5fps.pkl and the fine-grained data sets, as "
+        "far as there (default: the working directory, and what was downloaded)",
+    )
+    _add_work(parser)
+    parser.add_argument("--results", metavar="DIR", help="write the results to DIR/NAME.json")
+    parser.add_argument("--plot", metavar="FILE", help="draw the study to this image")
+    add_json(parser)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Declare how much is done, and by whom."""
+    add_integer(parser, "--jobs N", "processes, 0 = one for each CPU", default=0, within=(0, 4096))
+    parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        type=shard,
+        default=(1, 1),
+        help="do the I-th of N equal parts of each sweep, as of `pmt sweep` (default: 1/1)",
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="do the runs on the Dask cluster of this scheduler"
+    )
+    done = parser.add_mutually_exclusive_group()
+    done.add_argument("--dry-run", action="store_true", help="say what is left, and do none of it")
+    done.add_argument(
+        "--collect", action="store_true", help="do no run: compare what is finished so far"
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the command."""
+    if arguments.list:
+        rows = [[one.name, one.item, one.title] for one in STUDIES.values()]
+        output.text(table(["study", "of the paper", "subject"], rows, left=_LEFT))
+        output.figures({"studies": [dict(zip(_KEYS, row, strict=True)) for row in rows]})
+        return 0
+    if arguments.page is not None:
+        return _page(arguments, output)
+    names = _names(arguments)
+    check_plot(arguments.plot)
+    jobs = [job_of(ReproduceJob, arguments, study=name) for name in names]
+    if arguments.dry_run:
+        return _forecast(jobs, output)
+    try:
+        done = [_done(job, output) for job in jobs]
+    except KeyboardInterrupt:
+        complain("interrupted; the same command goes on")
+        return EXIT_INTERRUPTED
+    if arguments.plot is not None:
+        _draw(done[0], arguments.plot)
+        output.text(f"plot in {arguments.plot}")
+    output.figures({"studies": [_figures(one) for one in done]})
+    failed = sum(len(one.failed) for one in done)
+    if failed:
+        complain(f"error: {failed} runs failed; the same command tries them again")
+        return EXIT_FAILED_RUNS
+    return 0
+
+
+_KEYS = ("name", "item", "title")
+_LEFT = ("study", "of the paper", "subject")
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    if arguments.write is not None:
+        raise ValueError(f"--write {arguments.write}: goes with --page alone")
+    if bool(arguments.studies) == arguments.all:
+        raise ValueError("give one or more studies, or --all; --list shows which there are")
+    names = [study(name).name for name in arguments.studies] or list(STUDIES)
+    if arguments.plot is not None:
+        if len(names) > 1:
+            raise ValueError(f"--plot {arguments.plot}: give one study to draw")
+        if study(names[0]).plot is None:
+            raise ValueError(f"--plot {arguments.plot}: {names[0]} has no plot; leave it out")
+    return names
+
+
+def _page(arguments: argparse.Namespace, output: Output) -> int:
+    if arguments.studies:
+        raise ValueError(f"--page {arguments.page}: shows all studies; give no name")
+    if arguments.write is None:
+        output.text(page(arguments.page).rstrip("\n"))
+    else:
+        write_page(arguments.page, arguments.write)
+        output.text(f"tables in {arguments.write}")
+    return 0
+
+
+def _forecast(jobs: list[ReproduceJob], output: Output) -> int:
+    figures = []
+    for job in jobs:
+        left = forecast(job)
+        entry: dict[str, Any] = {"study": job.study, "scale": job.scale}
+        if left is None:
+            output.text(f"{job.study}: minutes")
+        else:
+            took = duration(left.hours * 3600)
+            output.text(f"{job.study}: {left.runs} of {left.of} runs left, {took}")
+            entry |= asdict(left)
+        figures.append(entry)
+    output.figures({"studies": figures})
+    return 0
+
+
+def _done(job: ReproduceJob, output: Output) -> Reproduction:
+    found = study(job.study)
+    output.text(f"{found.item}: {found.title}")
+    done = reproduce(job, tell=output.text)
+    rows = [row_cells(row) for row in done.rows]
+    output.text(table(TITLES, rows, left=[*TITLES[:1], *TITLES[3:4], *TITLES[5:]]))
+    output.text(f"{job.study}: {summary(done.rows)}")
+    return done
+
+
+def _draw(done: Reproduction, path: str) -> None:
+    assert done.study.plot is not None
+    done.study.plot(done.result["data"]).figure.savefig(path, dpi=120)
+
+
+def _figures(done: Reproduction) -> dict[str, Any]:
+    return {**done.result, "rows": [asdict(row) for row in done.rows], "failed": dict(done.failed)}

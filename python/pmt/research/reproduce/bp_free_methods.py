@@ -1,0 +1,19 @@
+"""Table 5: MeZO and DeepZero on the whole network, beside the paper's method."""
+
+from __future__ import annotations
+
+from pmt.research.reproduce.bp_free_rows import bp_free_rows, plot_bp_free
+from pmt.research.reproduce.grid_study import grid_study
+
+__all__ = ["STUDY"]
+
+_GRID = "bp_free_methods"
+
+STUDY = grid_study(
+    "bp-free-methods",
+    "Table 5",
+    "Other methods without back-propagation, all layers",
+    (_GRID, "cifar10c_paper"),
+    lambda data, paper: bp_free_rows(data, paper, _GRID),
+    lambda data, ax=None: plot_bp_free(data, _GRID, ax=ax),
+)

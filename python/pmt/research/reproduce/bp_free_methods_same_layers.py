@@ -1,0 +1,19 @@
+"""Table 6: MeZO and DeepZero on the layers that the paper's method trains."""
+
+from __future__ import annotations
+
+from pmt.research.reproduce.bp_free_rows import bp_free_rows, plot_bp_free
+from pmt.research.reproduce.grid_study import grid_study
+
+__all__ = ["STUDY"]
+
+_GRID = "bp_free_methods_same_layers"
+
+STUDY = grid_study(
+    "bp-free-methods-same-layers",
+    "Table 6",
+    "Other methods without back-propagation, the same layers",
+    (_GRID, "cifar10c_paper"),
+    lambda data, paper: bp_free_rows(data, paper, _GRID),
+    lambda data, ax=None: plot_bp_free(data, _GRID, ax=ax),
+)

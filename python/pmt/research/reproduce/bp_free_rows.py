@@ -1,0 +1,83 @@
+"""Rows and curves of the tables of methods without back-propagation: forwards and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt.research.reproduce.drawing import draw_curves
+from pmt.research.reproduce.run_rows import Found, accuracy_row, find
+from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run
+
+__all__ = ["bp_free_rows", "plot_bp_free"]
+
+Data = Mapping[str, Any]
+
+_CORRUPTION = "gaussian_noise"
+_TITLES = {
+    "mezo": "MeZO",
+    "deepzero": "DeepZero, all coordinates",
+    "deepzero_sparse": "DeepZero, a tenth of the coordinates",
+    "paper": "paper",
+}
+
+
+def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
+    """Return forwards a step and image, all forwards, and accuracy of every method.
+
+    Of variants of a method that differ in the learning rate, that with the least held-out loss
+    stands for it.
+    """
+    rows = []
+    for place, method in enumerate(paper["methods"]):
+        found = _best(data, grid, method)
+        title = _TITLES[method]
+        each, every = paper["forwards_of_a_step"][place], paper["forwards"][place]
+        share = ""
+        if found.runs and not found.small:
+            ours = found.runs[0]["forwards"]
+            rows.append(
+                compared(f"{title}: forwards a step", _of_a_step(data, found), each, FORWARDS)
+            )
+            share = _share(ours, every, found)
+        elif not found.small:
+            rows.append(not_run(f"{title}: forwards a step", each, FORWARDS.unit, found.state))
+        theirs = paper["accuracy"][place]
+        rows.append(accuracy_row(f"{title}: accuracy", found, theirs, why=share))
+    return rows
+
+
+def plot_bp_free(data: Data, grid: str, *, ax: Any = None) -> Any:
+    """Draw the held-out loss of every method over its multiply-accumulates."""
+    found = {title: _best(data, grid, method) for method, title in _TITLES.items()}
+    return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
+
+
+def _best(data: Data, grid: str, method: str) -> Found:
+    """Return the run of a method's variant with the least held-out loss, and what is missing."""
+    grids = ("cifar10c_paper",) if method == "paper" else (grid,)
+    found = find(data, grids, corruption=_CORRUPTION)
+    runs = [run for run in found.runs if run["base"] == method]
+    missing = tuple(run for run in found.missing if run["method"].split(",")[0] == method)
+    losses = [run["after"]["held_out"]["loss"] for run in runs]
+    known = [(loss, place) for place, loss in enumerate(losses) if loss is not None]
+    best = [runs[min(known)[1]]] if known else runs[:1]
+    return Found(tuple(best), missing, found.small)
+
+
+def _of_a_step(data: Data, found: Found) -> float:
+    """Return the forwards of an image in a step: those of the run over the images it saw."""
+    run = found.runs[0]
+    protocols = (grid["protocol"] for grid in data["grids"].values() if run in grid["runs"])
+    protocol = next(protocols)
+    images = run["epochs"] * (protocol["images"] - protocol["held_out"])
+    return float(run["forwards"] / images)
+
+
+def _share(ours: int, every: float, found: Found) -> str:
+    rate = found.runs[0]["options"].get("learning_rate")
+    at = f"rate {rate:g}; " if rate is not None else ""
+    share = ours / every
+    if abs(share - 1) < FORWARDS.tolerance:
+        return f"{at}all {ours:.3g} forwards"
+    return f"{at}{ours:.3g} forwards, {100 * share:.2g} % of the published {every:.3g}"

@@ -1,0 +1,97 @@
+"""Table 7: accuracy on twelve corruptions, before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.grid_study import grid_study
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.run_rows import Found, accuracy_row, find
+from pmt.research.reproduce.study import Row
+
+__all__ = ["STUDY"]
+
+_DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
+_BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
+_PAPER = ("cifar10c_paper", "cifar10c_paper_seeds")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the table: its runs, and the published line beside it, if there is one."""
+
+    title: str
+    grids: str | tuple[str, ...]
+    method: str
+    published: str = ""
+    preparation: str = "none"
+    why: str = ""
+
+    def found(self, data: Mapping[str, Any], **axes: Any) -> Found:
+        return find(data, self.grids, method=self.method, preparation=self.preparation, **axes)
+
+
+_LINES = (
+    _Line("no adaptation", _DEFAULT, "no_adaptation", "no_adaptation"),
+    _Line("all layers, float32", _BACKPROP, "bp_fp32", "fp32_full"),
+    _Line("all layers, int8 with float32 copies", _BACKPROP, "bp_int8_shadow", "int8_full"),
+    _Line("all layers, int8 alone", _BACKPROP, "bp_int8", "int8_full"),
+    _Line("MCUTrain", _BACKPROP, "mcutrain", "mcutrain"),
+    _Line("TinyTrain", _BACKPROP, "tinytrain"),
+    _Line("paper, rate 0.001", _PAPER, "paper", "bp_free"),
+    _Line("paper, rate 0.01 as printed", _PRINTED, "paper", "bp_free"),
+    _Line("default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
+    _Line("default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
+    _Line("preparation alone", _DEFAULT, "preparation_only", preparation="align+head"),
+    _Line("prepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free", "align+head"),
+    _Line("prepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free", "align+head"),
+)
+
+
+def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    """Return for each line the mean of the corruptions and each of them."""
+    rows = []
+    for line in _LINES:
+        theirs = dict(zip(paper["corruptions"], paper.get(line.published, ()), strict=False))
+        found = {name: line.found(data, corruption=name) for name in paper["corruptions"]}
+        known = {name: one for name, one in found.items() if one.runs or one.missing}
+        if not known:
+            known = found
+        if len(known) > 1:
+            mean = float(np.mean([theirs[name] for name in known])) if theirs else None
+            title = f"{line.title}: mean of {len(known)}"
+            rows.append(accuracy_row(title, line.found(data), mean, why=line.why, whole=True))
+        rows += [
+            accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
+            for name, one in known.items()
+        ]
+    return rows
+
+
+def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+    """Draw the accuracy of each line on each corruption, and the published one."""
+    names = published("cifar10c-accuracy")["corruptions"]
+    groups = {
+        line.title: [
+            found.accuracy()[0] if (found := line.found(data, corruption=name)).runs else None
+            for name in names
+        ]
+        for line in _LINES
+    }
+    theirs = published("cifar10c-accuracy")["bp_free"]
+    return draw_groups({**groups, "published: the paper's": theirs}, names, "%", ax=ax)
+
+
+STUDY = grid_study(
+    "cifar10c-accuracy",
+    "Table 7",
+    "CIFAR-10-C: accuracy on twelve corruptions of severity 5",
+    (_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _TENFOLD),
+    _compare,
+    _plot,
+)

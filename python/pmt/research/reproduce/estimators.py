@@ -1,0 +1,44 @@
+"""Figure 7, right: estimators of the gradient at the same cost, on block 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt.research.reproduce.curve_rows import loss_rows, plot_losses
+from pmt.research.reproduce.grid_study import grid_study
+from pmt.research.reproduce.study import Row
+
+__all__ = ["STUDY"]
+
+Data = Mapping[str, Any]
+
+_GRID = "estimators"
+# What the figure compares each estimator with: itself layer by layer, and the mixture.
+_BETTER = {
+    "weight_model_wise": "weight_layer_wise",
+    "node_model_wise": "node_layer_wise",
+    "weight_layer_wise": "paper",
+    "node_layer_wise": "paper",
+}
+
+
+def _compare(data: Data, paper: Data) -> list[Row]:
+    """Return every estimator's loss, and by how much each is above the one the figure prefers."""
+    return loss_rows(
+        data, _GRID, {method: (better, paper[method]) for method, better in _BETTER.items()}
+    )
+
+
+def _plot(data: Data, *, ax: Any = None) -> Any:
+    return plot_losses(data, _GRID, ax=ax)
+
+
+STUDY = grid_study(
+    "estimators",
+    "Figure 7, right",
+    "Estimators at the same cost, block 1, Gaussian noise",
+    (_GRID,),
+    _compare,
+    _plot,
+)

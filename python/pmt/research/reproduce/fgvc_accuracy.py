@@ -1,0 +1,153 @@
+"""Table 10: transfer of an ImageNet network to fine-grained data sets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pmt.datasets import image_files
+from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.grid_runs import forecast_grids, measure_grids
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.run_rows import Found, accuracy_row, find
+from pmt.research.reproduce.study import ACCURACY, Context, Forecast, Row, Scale, Study, not_run
+from pmt.research.reproduce.study_grids import read_study_grid, small
+from pmt.research.sweep import Grid
+
+__all__ = ["STUDY"]
+
+Data = Mapping[str, Any]
+
+_NAME = "fgvc-accuracy"
+_GRIDS = ("fgvc", "fgvc_backprop")
+# Multiply-accumulates of the paper's method for an image, block B3 and the head, and its epochs.
+_MACS_AN_IMAGE, _EPOCHS = 2.37e9, 50
+# Share of the paper's budget that is run: all of it where it takes an hour.
+_SHARES = {"food": 1.0}
+_SHARE = 0.1
+_HELD_OUT = 100
+_MOST_TEST_IMAGES = 3000
+# Published line, grid and method by title.
+_LINES = {
+    "all layers, float32": ("fp32_full", "fgvc_backprop", "bp_fp32"),
+    "TinyTrain": ("tinytrain", "fgvc_backprop", "tinytrain"),
+    "MCUTrain": ("mcutrain", "fgvc_backprop", "mcutrain"),
+    "head alone": ("", "fgvc", "preparation_only"),
+    "default": ("bp_free", "fgvc", "default"),
+}
+
+
+def _grids(scale: Scale, context: Context) -> dict[str, Grid]:
+    """Return both grids of every data set that the user has, by grid and data set."""
+    read = {name: read_study_grid(name) for name in _GRIDS}
+    if scale == "small":
+        return {f"{name}_small": small(grid) for name, grid in read.items()}
+    return {
+        f"{name}_{data}": _on(grid, data, path, context)
+        for data, path in context.fine_grained.items()
+        for name, grid in read.items()
+    }
+
+
+def _on(grid: Grid, data: str, path: Path, context: Context) -> Grid:
+    """Return a grid on a data set: its classes, all its training images, its share of MACs."""
+    train, test = (image_files(path, split=split) for split in ("train", "test"))
+    share = _SHARES.get(data, _SHARE)
+    macs = _MACS_AN_IMAGE * _EPOCHS * (len(train) - _HELD_OUT) * share
+    chosen = {"images": len(train), "held_out": _HELD_OUT}
+    if len(test) > _MOST_TEST_IMAGES:
+        chosen["test_images"] = _MOST_TEST_IMAGES
+    return dataclasses.replace(
+        grid,
+        model={"path": str(context.need_mcunet()), "classes": len(train.class_names)},
+        data={**grid.data, "path": str(path)},
+        protocol={**grid.protocol, **chosen},
+        macs=int(float(f"{macs:.2g}")) if grid.macs else 0,
+    )
+
+
+def _measure(scale: Scale, context: Context) -> dict[str, Any]:
+    found = measure_grids(_grids(scale, context), context)
+    if scale == "small":
+        return {**found, "classes": {}}
+    classes = {
+        name: len(image_files(path, split="train").class_names)
+        for name, path in context.fine_grained.items()
+    }
+    return {**found, "classes": classes}
+
+
+def _forecast(scale: Scale, context: Context) -> Forecast:
+    return forecast_grids(_grids(scale, context), context)
+
+
+def _compare(data: Data, paper: Data) -> list[Row]:
+    """Return the accuracy of every line on every data set."""
+    if "fgvc_small" in data.get("grids", {}):
+        return [
+            accuracy_row(f"{title}: small", _found(data, title, "small"), None) for title in _LINES
+        ]
+    rows = []
+    for title, (line, _, _) in _LINES.items():
+        for place, name in enumerate(paper["data"]):
+            theirs = paper[line][place] if line else None
+            classes = data.get("classes", {}).get(name)
+            if classes is None:
+                if theirs is not None:
+                    rows.append(_absent(title, name, theirs))
+            else:
+                found = _found(data, title, name)
+                published_classes = paper["classes"][place]
+                rows.append(_row(title, name, found, theirs, classes, published_classes))
+    return rows
+
+
+def _found(data: Data, title: str, name: str) -> Found:
+    _, grid, method = _LINES[title]
+    return find(data, f"{grid}_{name}", method=method)
+
+
+def _absent(title: str, name: str, theirs: float) -> Row:
+    return not_run(f"{title}: {name}", theirs, ACCURACY.unit, "the images are not at hand")
+
+
+def _row(
+    title: str, name: str, found: Found, theirs: float | None, classes: int, published_classes: int
+) -> Row:
+    """Compare with the paper only where the data has the same classes."""
+    share = _SHARES.get(name, _SHARE)
+    budget = [f"{100 * share:.3g} % of the paper's budget"] if title == "default" else []
+    if classes == published_classes:
+        return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join(budget))
+    other = f"{classes} classes, the paper has {published_classes}"
+    return accuracy_row(f"{title}: {name}", found, None, why="; ".join([*budget, other]))
+
+
+def _plot(data: Data, *, ax: Any = None) -> Any:
+    """Draw the accuracy of every line on every data set, and the published one of the paper."""
+    paper = published(_NAME)
+    names = list(data.get("classes", {})) or ["small"]
+    groups: dict[str, list[float | None]] = {}
+    for title in _LINES:
+        found = [_found(data, title, name) for name in names]
+        groups[title] = [one.accuracy()[0] if one.runs else None for one in found]
+    theirs = dict(zip(paper["data"], paper["bp_free"], strict=True))
+    same = {n: paper["classes"][paper["data"].index(n)] for n in names if n in paper["data"]}
+    groups["published: the paper's"] = [
+        theirs[name] if same.get(name) == data["classes"].get(name) and name in theirs else None
+        for name in names
+    ]
+    return draw_groups(groups, names, "%", ax=ax)
+
+
+STUDY = Study(
+    _NAME,
+    "Table 10",
+    "Transfer to fine-grained data sets",
+    _measure,
+    _compare,
+    _plot,
+    _forecast,
+)

@@ -1,0 +1,89 @@
+"""Table 4: one block for all corruptions, or for each the one that a test training chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.grid_study import grid_study
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.run_rows import Found, accuracy_row, find
+from pmt.research.reproduce.study import ACCURACY, Row, not_run
+
+__all__ = ["STUDY"]
+
+Data = Mapping[str, Any]
+
+_BLOCKS = ("B1", "B2", "B3", "B4")
+_FAMILIES = {
+    "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
+    "blur": ("gaussian_blur", "defocus_blur", "motion_blur", "zoom_blur"),
+    "weather": ("fog", "brightness"),
+    "digital": ("contrast", "elastic_transform"),
+}
+
+
+def _compare(data: Data, paper: Data) -> list[Row]:
+    """Return the mean of each family for every block, and for the blocks that are chosen."""
+    rows = []
+    for block in _BLOCKS:
+        for family, theirs in zip(paper["families"], paper[block], strict=True):
+            found = _of_block(data, block, _FAMILIES[family])
+            rows.append(accuracy_row(f"{block}: {family}", found, theirs, whole=not found.small))
+    for family, theirs in zip(paper["families"], paper["adaptive"], strict=True):
+        rows.append(_adaptive_row(data, family, theirs))
+    return rows
+
+
+def _of_block(data: Data, block: str, corruptions: tuple[str, ...]) -> Found:
+    return find(data, "blocks", layers=f"{block},head", corruption=corruptions)
+
+
+def _adaptive_row(data: Data, family: str, theirs: float) -> Row:
+    what = f"chosen: {family}"
+    chosen = {name: _chosen(data, name) for name in _FAMILIES[family]}
+    known = {name: block for name, block in chosen.items() if block is not None}
+    trials = find(data, "block_selection", corruption=_FAMILIES[family])
+    if len(known) < len(chosen) and not (known and trials.small):
+        return not_run(what, None if trials.small else theirs, ACCURACY.unit, trials.state)
+    parts = [_of_block(data, block, (name,)) for name, block in known.items()]
+    found = Found(
+        tuple(run for part in parts for run in part.runs),
+        tuple(run for part in parts for run in part.missing),
+        trials.small,
+    )
+    blocks = ", ".join(f"{block} for {name}" for name, block in known.items())
+    return accuracy_row(what, found, theirs, why=blocks, whole=True)
+
+
+def _chosen(data: Data, corruption: str) -> str | None:
+    """Return the block with the least held-out loss after its test training, if all are done."""
+    losses = {}
+    for block in _BLOCKS:
+        trial = find(data, "block_selection", layers=f"{block},head", corruption=corruption)
+        loss = trial.loss() if trial.runs else None
+        if loss is None:
+            return None
+        losses[block] = loss
+    return min(losses, key=lambda block: losses[block])
+
+
+def _plot(data: Data, *, ax: Any = None) -> Any:
+    """Draw the mean accuracy of each family for every block, and the published ones."""
+    families = published("fixed-or-adaptive-blocks")["families"]
+    rows = {row.what: row.ours for row in _compare(data, published("fixed-or-adaptive-blocks"))}
+    names = (*_BLOCKS, "chosen")
+    groups = {name: [rows[f"{name}: {family}"] for family in families] for name in names}
+    theirs = published("fixed-or-adaptive-blocks")["adaptive"]
+    return draw_groups({**groups, "published: chosen": theirs}, families, "%", ax=ax)
+
+
+STUDY = grid_study(
+    "fixed-or-adaptive-blocks",
+    "Table 4",
+    "A fixed block, or one chosen for each corruption",
+    ("blocks", "block_selection"),
+    _compare,
+    _plot,
+)

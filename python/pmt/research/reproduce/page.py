@@ -1,0 +1,117 @@
+"""The page of reproductions: every study's rows as Markdown, from the versioned results alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pmt._util import atomic_file
+from pmt._util.printable import printable
+from pmt._util.progress import duration
+from pmt.research.reproduce import results
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import STUDIES
+from pmt.research.reproduce.study import Row, Study
+
+__all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
+
+TITLES = ("", "ours", "95 % interval", "paper", "difference", "unit", "verdict", "why")
+_ORDER = ("reproduced", "better", "not reproduced", "not run", "not published")
+_DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3}
+_FIRST, _LAST = "<!-- results -->\n", "<!-- end of results -->\n"
+# From here on a number is written with an exponent.
+_LARGE = 10**6
+
+
+def page(folder: str | Path) -> str:
+    """Return the tables of all studies as Markdown.
+
+    Parameters
+    ----------
+    folder : str or pathlib.Path
+        Folder of the results. A study without one is said to be not run.
+    """
+    sections = [_section(study, Path(folder)) for study in STUDIES.values()]
+    return "\n".join(sections)
+
+
+def write_page(folder: str | Path, path: str | Path) -> None:
+    """Write the tables between the marks of a Markdown file; a ValueError says if it has none."""
+    text = Path(path).read_text(encoding="utf-8")
+    head, first, rest = text.partition(_FIRST)
+    _, last, tail = rest.partition(_LAST)
+    if not (first and last):
+        raise ValueError(f"{path}: has no lines {_FIRST.strip()} and {_LAST.strip()}; add them")
+    atomic_file.write_text(path, f"{head}{first}\n{page(folder)}\n{last}{tail}")
+
+
+def row_cells(row: Row) -> list[str]:
+    """Return a row as text, in the order of TITLES; empty where there is nothing."""
+    theirs = row.theirs
+    difference = (
+        row.ours - theirs if row.ours is not None and isinstance(theirs, float | int) else None
+    )
+    interval = row.interval and "..".join(_number(end, row.unit) for end in row.interval)
+    return [
+        row.what,
+        "" if row.ours is None else _number(row.ours, row.unit),
+        interval or "",
+        theirs if isinstance(theirs, str) else "" if theirs is None else _published(theirs),
+        "" if difference is None else _number(difference, row.unit, "+"),
+        row.unit,
+        row.verdict,
+        row.why,
+    ]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many rows have which verdict: ``"3 reproduced, 1 not run"``."""
+    counts = Counter(str(row.verdict) for row in rows)
+    return ", ".join(f"{counts[name]} {name}" for name in _ORDER if counts[name])
+
+
+def _section(study: Study, folder: Path) -> str:
+    title = f"## {study.item}: {study.title}\n"
+    try:
+        result = results.load(study.name, folder)
+    except FileNotFoundError:
+        return f"{title}\nNot run: `pmt reproduce {study.name}`.\n"
+    rows = study.compare(result["data"], published(study.name))
+    lines = [
+        title,
+        f"{_origin(study, result)} {summary(rows).capitalize()}.\n",
+        _line(TITLES),
+        _line(["---"] * len(TITLES)),
+        *(_line(row_cells(row)) for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _origin(study: Study, result: Mapping[str, Any]) -> str:
+    commit = f" ({result['commit']})" if result["commit"] else ""
+    scale = f", at {result['scale']} scale" if result["scale"] != "full" else ""
+    return (
+        f"`pmt reproduce {study.name}`{scale}: pmt {result['pmt']}{commit}, {result['date']}, "
+        f"{result['machine']}, {duration(result['seconds'])}."
+    )
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(printable(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _number(value: float, unit: str, sign: str = "") -> str:
+    if abs(value) >= _LARGE:
+        return f"{value:{sign}.3g}"
+    if unit in _DIGITS:
+        return f"{value:{sign},.{_DIGITS[unit]}f}"
+    return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.4g}"
+
+
+def _published(value: float) -> str:
+    """Return a number with the digits that the paper prints."""
+    if abs(value) >= _LARGE:
+        return f"{value:.3g}"
+    return f"{value:,}"

@@ -1,0 +1,153 @@
+"""``pmt reproduce``: studies measured, compared with the paper and kept as results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pmt.datasets.storage import named
+from pmt.research.reproduce import results
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import study as find_study
+from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study
+
+__all__ = ["ReproduceJob", "Reproduction", "forecast", "reproduce"]
+
+_CIFAR10 = ("cifar-10-batches-bin", "cifar10")
+_MCUNET = "mcunet-5fps.pkl"
+# Folders by the names that they have as downloads, or as subsets.
+_FINE_GRAINED = {
+    "cars": ("cars", "stanford_cars", "cars196"),
+    "cub": ("cub200", "CUB_200_2011", "cub100"),
+    "flowers": ("flowers102", "oxford-102-flowers"),
+    "food": ("food101", "food-101", "food10"),
+    "pets": ("oxford-pets", "oxford-iiit-pet", "pets"),
+}
+
+
+@dataclass(frozen=True)
+class ReproduceJob:
+    """A study to do, see :func:`reproduce`.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study, of :data:`pmt.research.reproduce.registry.STUDIES`.
+    scale : {"small", "full"}
+        The paper's budget, or the share of it that the study states; or seconds, on what comes with
+        pmt, whose figures are not comparable.
+    out : str or pathlib.Path
+        Folder of the runs. That of a full-scale sweep is ``OUT/GRID``, which studies share, and
+        whatever else a study keeps is in ``OUT/NAME``; ``OUT/small`` holds those of small ones.
+    data : str or pathlib.Path, optional
+        Folder with what the user has of ``cifar-10-batches-bin``, ``mcunet-5fps.pkl`` and the
+        fine-grained data sets; by default the working directory and downloads.
+    jobs : int
+        Processes; 0 for one each CPU at full scale and for this one alone at small scale.
+    shard : (int, int)
+        ``(I, N)`` does the I-th of N parts of each sweep.
+    dask : str, optional
+        Address of a Dask scheduler.
+    collect : bool
+        Do no run: take what is finished.
+    results : str or pathlib.Path, optional
+        Folder that gets the result as NAME.json.
+    """
+
+    study: str
+    scale: Scale = "full"
+    out: str | Path = "runs/reproduce"
+    data: str | Path | None = None
+    jobs: int = 0
+    shard: tuple[int, int] = (1, 1)
+    dask: str | None = None
+    collect: bool = False
+    results: str | Path | None = None
+
+    def context(self, tell: Callable[[str], None]) -> Context:
+        """Return where the study works, with what is found of data and models."""
+        root = Path(self.out) if self.scale == "full" else Path(self.out) / "small"
+        model = _found(_MCUNET, self.data)
+        fine_grained = {name: _first(names, self.data) for name, names in _FINE_GRAINED.items()}
+        return Context(
+            folder=(root / self.study).absolute(),
+            cifar10=_first(_CIFAR10, self.data),
+            models=model.parent if model is not None else None,
+            fine_grained={name: path for name, path in fine_grained.items() if path is not None},
+            jobs=self.jobs or (0 if self.scale == "full" else 1),
+            shard=self.shard,
+            dask=self.dask,
+            tell=tell,
+            collect=self.collect,
+        )
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A study that was measured: its result as JSON values, and the rows beside the paper."""
+
+    study: Study
+    result: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def forecast(job: ReproduceJob) -> Forecast | None:
+    """Return what is left of a study; None of one that takes minutes."""
+    study = find_study(job.study)
+    if study.forecast is None:
+        return None
+    return study.forecast(job.scale, job.context(lambda text: None))
+
+
+def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -> Reproduction:
+    """Measure a table or figure of the paper, or go on with it, and compare.
+
+    Parameters
+    ----------
+    job : ReproduceJob
+        The study and where it works.
+    tell : callable, optional
+        Gets lines of progress.
+
+    Returns
+    -------
+    Reproduction
+        The result and its rows.
+
+    Raises
+    ------
+    ValueError
+        If there is no such study.
+    FileNotFoundError
+        If data or the paper's network is missing.
+    KeyboardInterrupt
+        On Ctrl-C; the same call goes on.
+    """
+    study = find_study(job.study)
+    start = time.monotonic()
+    data = study.measure(job.scale, job.context(tell or (lambda text: None)))
+    result = results.record(study.name, job.scale, data, time.monotonic() - start)
+    if job.results is not None:
+        results.save(result, job.results)
+    grids = result["data"].get("grids", {})
+    failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
+    rows = tuple(study.compare(result["data"], published(study.name)))
+    return Reproduction(study, result, rows, failed)
+
+
+def _first(names: tuple[str, ...], folder: str | Path | None) -> Path | None:
+    found = (_found(name, folder) for name in names)
+    return next((path for path in found if path is not None), None)
+
+
+def _found(name: str, folder: str | Path | None) -> Path | None:
+    """Return a file or folder of this name in a folder, in the working directory or downloads."""
+    if folder is not None:
+        path = Path(folder) / name
+        return path.absolute() if path.exists() else None
+    path = named(name)
+    return path.absolute() if path.exists() else None
