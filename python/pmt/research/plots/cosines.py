@@ -127,8 +127,8 @@ def plot_errors(
         figure = axes[0].figure
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=3, fontsize=SMALL)
-        figure.supxlabel("queries")
-        figure.supylabel("squared error / squared norm of the gradient; thin: theory")
+        figure.supxlabel("queries; thin lines: theory")
+        figure.supylabel("relative squared error")
     return axes
 
 

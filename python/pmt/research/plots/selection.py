@@ -58,6 +58,7 @@ def plot_selection(
     axes = panels(ax, 1, 2, (9, 3.5)).ravel()
     for each, key in zip(axes, ("loss", "accuracy"), strict=True):
         _draw_candidates(each, selection, key)
+    _add_legend(axes, beside=ax is None)
     if ax is None:
         images = f"{selection.held_out:,} held-out images"
         seeds = f", {selection.seeds} seeds" if selection.seeds > 1 else ""
@@ -83,7 +84,16 @@ def _draw_candidates(ax: Any, selection: Selection, key: str) -> None:
     before = getattr(selection, key)
     ax.axhline(before, color=COLORS["vermilion"], linestyle="--", linewidth=1.4, label="before")
     ax.set_ylabel(_LABELS[key])
-    ax.legend(loc="lower right", framealpha=1, fontsize=SMALL)
+
+
+def _add_legend(axes: npt.NDArray[np.object_], *, beside: bool) -> None:
+    """Say what the bars are: below a plot of our own, or on the first of the user's axes."""
+    if not beside:
+        axes[0].legend(loc="lower right", framealpha=1, fontsize=SMALL)
+        return
+    handles, names = axes[0].get_legend_handles_labels()
+    figure = axes[0].figure
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=SMALL)
 
 
 def _verdict(selection: Selection, candidate: Candidate) -> str:
