@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -222,7 +223,7 @@ def test_what_an_estimator_sets_is_taken_back_and_work_is_counted():
         engine.losses(images, labels)
         return {}
 
-    model, given = residual_network(), data()
+    model, given = residual_network(), replace(data(), class_names=tuple("0123"))
     before = model.image()
     own = trainer(estimator=estimator)
     result = own.fit(model, given, progress=False)

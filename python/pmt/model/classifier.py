@@ -38,7 +38,8 @@ class Classifier(ABC):
     def class_names(self) -> tuple[str, ...] | None:
         """Name of every class, as the metadata has them; None where it has not one for each.
 
-        They are those of the data that the model was made for: training does not change them.
+        Training a head for other classes gives the model their names, see
+        :meth:`pmt.ZOTrainer.fit`.
         """
         names = self.metadata.get("class_names")
         if not isinstance(names, list) or len(names) != self.classes:

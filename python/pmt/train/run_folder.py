@@ -29,6 +29,7 @@ from pmt._util.npz import npz_bytes
 from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import run_model
+from pmt.train.learned_classes import with_classes
 from pmt.train.run_config import RunConfig, RunOptions
 from pmt.train.run_lock import RunLock
 from pmt.train.run_metrics import Metrics
@@ -181,6 +182,12 @@ class RunFolder:
         """
         self.check_there()
         self._save_model(model, self.best, {"step": step, **({"refit": True} if refit else {})})
+
+    def name_classes(self, names: tuple[str, ...]) -> None:
+        """Give the model that the folder's name stands for the names of the classes it learned."""
+        self.check_there()
+        path = self.best if self.best.is_file() else self.checkpoint
+        with_classes(Model(path.read_bytes()), names).save(path)
 
     def best_is_refit(self) -> bool:
         """Whether there is a best model, whose head was trained on all images."""

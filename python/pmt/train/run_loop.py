@@ -28,6 +28,7 @@ from pmt.train.keep_best import (
     BestState,
     part,
 )
+from pmt.train.learned_classes import learned_classes, with_classes
 from pmt.train.preparation import Phase
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig, contents_of
@@ -131,6 +132,9 @@ class Run:
             line.clear()
         self._refit_head()
         if self.folder is not None:
+            names = self._learned_classes()
+            if names is not None:
+                self.folder.name_classes(names)
             self.folder.finish()
         self._warn_of_divergence()
         return self._result()
@@ -165,6 +169,9 @@ class Run:
         best = self.history.best
         if best is not None and (self.history.refit or best is not self.history.last_state):
             self._go_back()
+        names = self._learned_classes()
+        if names is not None:
+            self.model.core = with_classes(self.model, names).core
         return RunResult(
             self.model,
             self.history.of_kind("epoch"),
@@ -175,6 +182,17 @@ class Run:
             notes=[*self.trainer.preparation.notes(self.model), *self._notes_on_choice()],
             folder=self.folder.path if self.folder else None,
         )
+
+    def _learned_classes(self) -> tuple[str, ...] | None:
+        """Return the class names that the model takes from the data, if its head has learned."""
+        layers, model = getattr(self.trainer.options, "layers", None), self.model
+        state = self.history.best or self.history.last_state or {}
+        learned = "epoch" in state or state.get("phase") == "head"
+        if not learned or layers is None:
+            return None
+        if model.layers[-1].index not in model.select_layers(layers):
+            return None
+        return learned_classes(model, self.images.data)
 
     def _notes_on_choice(self) -> list[str]:
         wanted = bool(getattr(self.trainer.options, "keep_best", False))

@@ -144,6 +144,9 @@ class Trainer(Parameters, ABC):
         each epoch; the best one has the least loss on the held-out images. It takes the place of
         the first only if it is clearly better: docs/reference/algorithm.md has the rule.
 
+        A model whose head is trained on other classes than it names has their names in the end,
+        where the data set names as many as the model has.
+
         Parameters
         ----------
         model : Model
