@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goes the way of someone new, from installing the wheel to a board that learns, in an empty folder with a
-# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/guides/strangers_path.md
+# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/tutorials/strangers_path.md
 #
 # The wheel is built from this tree unless WHEEL names one. Needs arm-none-eabi-g++, qemu-system-arm, make.
 set -euo pipefail
@@ -38,11 +38,11 @@ see!() {
 }
 
 cat << 'PAGE'
-# A stranger's path
+# From an empty folder to a board
 
 For firmware engineers who want to see the whole way before they go it.
 
-From an empty folder to a board that learns, as `scripts/strangers_path.sh` goes it and prints it; milliseconds
+As `scripts/strangers_path.sh` types it and sees it printed; milliseconds
 differ from run to run, sizes from compiler to compiler. The machine has `python3`, `make`, `arm-none-eabi-g++` and
 `qemu-system-arm` (Debian: `apt-get install python3-venv make gcc-arm-none-eabi qemu-system-arm`).
 

@@ -35,7 +35,7 @@ def test_every_command_has_its_line_in_the_documents(capsys):
 
 
 def test_the_table_of_presets_is_current():
-    text = (ROOT / "docs" / "reference" / "algorithm.md").read_text()
+    text = (ROOT / "docs" / "concepts" / "algorithm.md").read_text()
     rows = dict(re.findall(r"^\| (`[a-z0-9_`, ]+`)[^|]*\| (.*?) \|[^|]*\|$", text, re.MULTILINE))
     table = {}
     for names, values in rows.items():

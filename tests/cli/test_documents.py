@@ -17,10 +17,11 @@ PAGES = (
     "docs/guides/exporters.md",
     "docs/guides/selection.md",
     "docs/reference/cli.md",
+    "docs/tutorials/first_model.md",
 )
 # Pages with other tests, and a download from far away.
 ELSEWHERE = {
-    "docs/guides/strangers_path.md": "tests/project/test_strangers_path.py",
+    "docs/tutorials/strangers_path.md": "tests/project/test_strangers_path.py",
     "docs/guides/datasets.md": "tests/datasets/test_datasets_download.py",
     "docs/reference/costs.md": "tests/cli/test_cli_profile.py",
 }

@@ -1,4 +1,4 @@
-"""docs/guides/own_network.md as a reader runs it: torch, ONNX, int8, adapted, .tflite, LiteRT."""
+"""docs/tutorials/own_network.md as a reader runs it: torch, ONNX, int8, adapted, .tflite, LiteRT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pages import code_blocks, run_block
 
-BLOCKS = code_blocks("guides/own_network.md")
+BLOCKS = code_blocks("tutorials/own_network.md")
 
 
 def run(kind: str, text: str, names: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from firmware_tools import EMULATOR, need_firmware_tools
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "guides" / "strangers_path.md").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "strangers_path.md").read_text()
 SCRIPT = (ROOT / "scripts" / "strangers_path.sh").read_text()
 
 
@@ -54,7 +54,7 @@ def test_the_page_is_what_the_script_prints(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    page = ROOT / "docs" / "guides" / "strangers_path.md"
+    page = ROOT / "docs" / "tutorials" / "strangers_path.md"
     if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
         page.write_text(done.stdout)
     assert VARIES.sub("...", page.read_text()) == VARIES.sub("...", done.stdout)

@@ -210,7 +210,7 @@ def test_wilson_interval_refuses_what_is_no_share():
 
 
 def test_the_example_of_the_documents_runs(capsys):
-    text = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "concepts" / "protocol.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(program, {})
     assert re.fullmatch(r"0\.\d{3} \(0\.\d{3}\.\.0\.\d{3}\)\n", capsys.readouterr().out)

@@ -29,11 +29,11 @@ _COORDINATES: dict[str, Any] = {
 }
 
 ZEROTH_ORDER: dict[str, Method] = {
-    "default": Method("what measured best here", "this package, docs/reference/algorithm.md"),
+    "default": Method("what measured best here", "this package, docs/concepts/algorithm.md"),
     "pooled": Method(
         "the default without preparation, biases and head much faster: for networks far from their "
         "new data",
-        "this package, docs/reference/algorithm.md",
+        "this package, docs/concepts/algorithm.md",
         options=_UNPREPARED,
     ),
     "paper": Method(
