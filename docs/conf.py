@@ -26,6 +26,7 @@ extensions = [
 exclude_patterns = ["_ext", "_templates"]
 templates_path = ["_templates"]
 nitpicky = True
+highlight_language = "none"
 
 # Pages. Notebooks are shown with the outputs that they were committed with.
 myst_heading_anchors = 4
