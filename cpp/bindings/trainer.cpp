@@ -66,6 +66,21 @@ py::tuple estimate(HostTrainer& host, const py::object& images_object, const py:
                         copy_array(gradient.bias.data(), {static_cast<py::ssize_t>(gradient.bias.size())}));
 }
 
+Int32Array losses(HostTrainer& host, const py::object& logits_object, const py::object& labels_object) {
+  const auto logits = checked<float>(logits_object, "logits", "float32");
+  if (logits.ndim() != 2 || logits.shape(1) != host.model().classes()) {
+    throw py::value_error("logits must be (N, " + std::to_string(host.model().classes()) + ") for this model; got " +
+                          shape_text(logits));
+  }
+  const auto labels = checked_labels(labels_object, host.model(), logits.shape(0));
+  std::vector<int32_t> result;
+  {
+    const py::gil_scoped_release release;
+    result = host.losses(logits.data(), {nullptr, labels.data(), static_cast<int32_t>(logits.shape(0))});
+  }
+  return copy_array(result.data(), {logits.shape(0)});
+}
+
 FloatArray optimizer_state(const HostTrainer& host) {
   const std::vector<float> values = host.optimizer_state();
   return FloatArray(static_cast<py::ssize_t>(values.size()), values.data());
@@ -138,6 +153,8 @@ void register_trainer(py::module_& m) {
            py::arg("threads") = 0, py::arg("settings") = std::vector<LayerSettings>{}, py::arg("loss") = py::none())
       .def("step", &step, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("learning_rate"))
       .def("estimate", &estimate, py::arg("images"), py::arg("labels"), py::arg("step"), py::arg("layer"))
+      .def("losses", &losses, py::arg("logits"), py::arg("labels"),
+           "The loss of each row of logits, as steps have it, in units of 1 / LOSS_ONE.")
       .def("layers", &layer_list)
       .def("calibrate", &calibrate, py::arg("images"), py::arg("labels"), py::arg("step"))
       .def("configure", &HostTrainer::configure, py::arg("settings"))

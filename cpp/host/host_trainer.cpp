@@ -117,6 +117,18 @@ HostTrainer::Gradient HostTrainer::estimate(uint32_t step, int32_t index, const 
   return gradient;
 }
 
+std::vector<int32_t> HostTrainer::losses(const float* logits, const SampleArray& samples) {
+  const Access::Shared use(model_->access());
+  std::vector<int32_t> losses(static_cast<size_t>(samples.count));
+  loss_.begin(samples);
+  for (int32_t i = 0; i < samples.count; ++i) {
+    const int32_t label = samples.labels != nullptr ? static_cast<int32_t>(samples.labels[i]) : no_label;
+    const float* row = logits + static_cast<ptrdiff_t>(i) * model().classes();
+    check_step(losses_of(trainer_.context(), {i, {label}}, row, 1, &losses[static_cast<size_t>(i)]));
+  }
+  return losses;
+}
+
 void HostTrainer::check_step(const Status& status) {
   loss_.rethrow();
   check(status);

@@ -38,6 +38,8 @@ class HostTrainer {
     std::vector<float> weights, bias;
   };
   Gradient estimate(uint32_t step, int32_t index, const SampleArray& samples, std::function<bool()> should_stop);
+  // The fixed-point loss of each sample, of logits [sample][class]; no image is read.
+  std::vector<int32_t> losses(const float* logits, const SampleArray& samples);
 
   // Values that updates keep from step to step. Refuses what cannot be such values; the old ones
   // then stay.

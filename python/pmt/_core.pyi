@@ -109,6 +109,9 @@ class Trainer:
         step: int,
         layer: int,
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+    def losses(
+        self, logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]: ...
     def layers(self) -> list[dict[str, Any]]: ...
     def calibrate(
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int

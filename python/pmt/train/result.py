@@ -47,10 +47,11 @@ class RunResult:
         One record an epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
         one), ``train_loss`` and ``train_accuracy`` (before each step's update, over the epoch; no
         accuracy without labels), ``valid_loss`` and ``valid_accuracy`` (where validation data was
-        given), ``held_out_loss`` and ``held_out_accuracy`` (where images choose the best state),
-        ``changed`` weights, ``forwards`` (perturbed forwards so far, of a suffix of the network
-        each), ``macs`` (of all forwards so far), ``seconds``; ``taken_back``, true where the epoch
-        was worse than the best state and the run went back to that.
+        given), ``held_out_loss`` (of the loss that is trained) and ``held_out_accuracy`` (where
+        images choose the best state), ``changed`` weights, ``forwards`` (perturbed forwards so far,
+        of a suffix of the network each), ``macs`` (of all forwards so far), ``seconds``;
+        ``taken_back``, true where the epoch was worse than the best state and the run went back to
+        that.
     phases : list of dict
         The records of the states before the first step, as far as there are any: ``phase`` is
         ``"start"`` (the model as it came), ``"aligned"`` or ``"head"`` (its head trained alone);

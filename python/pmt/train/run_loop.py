@@ -349,12 +349,25 @@ class Run:
         for name, data in (("valid", self.images.valid), ("held_out", self.images.held_out)):
             if data is None or (name == "held_out" and not with_held_out):
                 continue
-            scores = self.stepper.score_images(self.model, data, self.trainer.threads)
+            scores = self._watch(data) if name == "valid" else self._score(self.model, data)
             found = scores.evaluation
             measured.update({f"{name}_loss": found.loss, f"{name}_accuracy": found.accuracy})
-            if name == "valid":
-                self.watched.add(scores)
         return measured, scores
+
+    def _watch(self, data: Dataset) -> ImageScores:
+        """Score the model on the images to watch, by cross-entropy."""
+        scores = self.stepper.score_images(self.model, data, self.trainer.threads)
+        self.watched.add(scores)
+        return scores
+
+    def _score(self, model: Model, data: Dataset) -> ImageScores:
+        """Score a model on images that choose among the states.
+
+        By the loss that is trained; by cross-entropy where the training reads no class labels.
+        """
+        labeled = self.data.has_class_labels
+        score = self.stepper.score_by_loss if labeled else self.stepper.score_images
+        return score(model, data, self.trainer.threads)
 
     def _keep(self, refit: bool = False) -> None:
         """Keep the model, the best so far, or that with its head trained on all images."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.datasets.array_checks import has_labels
 from pmt.model import ImageScores, Model
+from pmt.model.model import scores_of_logits
 from pmt.train.costs.work import Work, zeroth_order_work
 from pmt.train.layer_settings import (
     describe_layers,
@@ -20,6 +22,7 @@ from pmt.train.layer_settings import (
     settings_in_force,
     settings_to_array,
 )
+from pmt.train.losses import reads_labels
 from pmt.train.options import TrainingOptions
 
 __all__ = ["CoreStepper", "Stepper", "batch_figures"]
@@ -106,6 +109,13 @@ class Stepper(ABC):
         """Measure the trained network; by default the int8 model itself."""
         return model.score_images(data, threads=threads)
 
+    def score_by_loss(self, model: Model, data: Dataset, threads: int) -> ImageScores:
+        """Measure the network by the loss that is trained, for the choice among a run's states.
+
+        By default that is the cross-entropy of :meth:`score_images`.
+        """
+        return self.score_images(model, data, threads)
+
 
 class CoreStepper(Stepper):
     """Steps of the core's trainer; Ctrl-C cancels one before it has changed a weight.
@@ -140,6 +150,18 @@ class CoreStepper(Stepper):
             return {**figures, **work}
         finally:
             self.steps_taken = self.core.steps_begun
+
+    def score_by_loss(self, model: Model, data: Dataset, threads: int) -> ImageScores:
+        """Measure by the options' loss; by cross-entropy where that is `entropy`.
+
+        Entropy sees no collapse: it is least where all images are of one class.
+        """
+        if self.options.loss == "cross_entropy" or not reads_labels(self.options.loss):
+            return super().score_by_loss(model, data, threads)
+        logits, labels = model.logits(data.images, threads=threads), np.asarray(data.labels)
+        losses = self.core.losses(logits, np.ascontiguousarray(labels, np.int64))
+        scores = scores_of_logits(logits, labels)
+        return replace(scores, losses=losses / float(_core.LOSS_ONE))
 
     def _measure(
         self, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], step: int

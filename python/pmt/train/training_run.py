@@ -141,8 +141,9 @@ class Trainer(Parameters, ABC):
 
         With the option ``keep_best``, the model ends in the state that is best on images held out
         of training. The states are the model as it came, aligned, with its head trained, and after
-        each epoch; the best one has the least loss on the held-out images. It takes the place of
-        the first only if it is clearly better: docs/concepts/algorithm.md has the rule.
+        each epoch; the best one has the least loss on the held-out images: of the loss that is
+        trained, or cross-entropy where that reads no class labels. It takes the place of the first
+        only if it is clearly better: docs/concepts/algorithm.md has the rule.
 
         A model whose head is trained on other classes than it names has their names in the end,
         where the data set names as many as the model has.
