@@ -115,7 +115,7 @@ def test_more_than_the_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(samples, "free_memory", lambda: 30_000)
     message = (
         "batches: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
-        "free; take fewer with limit=N or smaller ones"
+        "free; take fewer with limit=N or smaller ones, or keep them on disk with from_stream"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         from_batches(batches())

@@ -36,4 +36,15 @@ def test_an_adapter_takes_a_loader_to_a_trained_model(
 def test_the_page_names_every_adapter() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guides" / "datasets.md").read_text()
     rows = re.findall(r"^\| `(from_\w+)` \|", page, re.MULTILINE)
-    assert rows == ["from_torch", "from_hugging_face", "from_batches"]
+    assert rows == ["from_torch", "from_hugging_face", "from_batches", "from_stream"]
+
+
+def test_a_stream_is_kept_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (program,) = (text for text in PROGRAMS if "from_stream" in text)
+    run_block("python", program, {})
+    expected = "Dataset('stream', 400 images 28x28x1, 10 classes) 400\n"
+    assert capsys.readouterr().out == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["camera_cache"]

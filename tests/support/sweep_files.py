@@ -65,12 +65,12 @@ SLOW = """
 import sys, time
 import pmt.train.training_run
 from pmt.cli import main
-from pmt.train.run_lock import RunLock
+from pmt._util.folder_lock import FolderLock
 pmt.train.training_run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
-def slow(self, check=RunLock.check):
+def slow(self, check=FolderLock.check):
     check(self)
     time.sleep(0.1)
-RunLock.check = slow
+FolderLock.check = slow
 sys.exit(main(sys.argv[1:]))
 """
 # Fields that the time of day or the machine decides.

@@ -17,7 +17,7 @@ from networks import residual_network
 from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
-from pmt.train.run_lock import RunLock
+from pmt._util.folder_lock import FolderLock
 
 DEEP = "[" * 100_000
 BYTES = b'{}[]"9e\n\0\xff\x01=-'
@@ -279,8 +279,8 @@ def test_a_lock_that_is_held_outside_stays_held(tmp_path):
     folder = pmt.RunFolder(tmp_path / "run")
     with folder.lock.holding("the sweep's run"):
         Toy().fit(residual_network(), data(), out=folder, progress=False)
-        assert not RunLock.of_folder(folder.path).acquire()
-    assert RunLock.of_folder(folder.path).holder() == ""
+        assert not FolderLock.of_folder(folder.path).acquire()
+    assert FolderLock.of_folder(folder.path).holder() == ""
 
 
 def test_a_model_that_happens_to_be_named_like_a_checkpoint_is_not_written_over(tmp_path):

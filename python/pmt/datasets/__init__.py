@@ -19,6 +19,7 @@ from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
 from pmt.datasets.simulated_motion import simulated_motion
 from pmt.datasets.storage import bundled, data_folder
+from pmt.datasets.streams import from_stream
 
 __all__ = [
     "CATALOGUE",
@@ -35,6 +36,7 @@ __all__ = [
     "download",
     "from_batches",
     "from_hugging_face",
+    "from_stream",
     "from_torch",
     "image_files",
     "load",

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.datasets.mapped import all_finite
+
 PIXELS = np.dtype(np.uint8)
 # A network's inputs that are no pixels: int8 as it reads them, float32 before quantization.
 FEATURES = (np.dtype(np.int8), np.dtype(np.float32))
@@ -55,7 +57,7 @@ def checked_images(images: object) -> npt.NDArray[Any]:
             f"images has shape {images.shape}: must be (N, H, W, C) with at least one image; "
             "put the channels last, and give gray images a last axis with images[..., None]"
         )
-    if images.dtype.kind == "f" and not np.isfinite(images).all():
+    if images.dtype.kind == "f" and not all_finite(images):
         raise ValueError(
             "images holds a value that is not finite: remove or replace it, for instance with "
             "numpy.nan_to_num(images)"
@@ -161,7 +163,7 @@ def _checked_targets(
             f"labels has shape {targets.shape}: float targets must be ({images}, {classes}), one "
             "for each image and class name"
         )
-    if not np.isfinite(targets).all():
+    if not all_finite(targets):
         raise ValueError("labels holds targets that are not finite: each must be a number")
     return targets
 

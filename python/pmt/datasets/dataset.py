@@ -26,6 +26,7 @@ from pmt.datasets.array_checks import (
     target_array,
 )
 from pmt.datasets.class_names import names_for
+from pmt.datasets.mapped import chosen_rows
 from pmt.datasets.picture import Fit, resized
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -356,9 +357,7 @@ class Dataset:
             An index out of range, wrong shape, or no index at all.
         """
         chosen = checked_indices(indices, len(self))
-        images, labels = self.images[chosen], self.labels[chosen]
-        # Fresh copies nobody else holds: freezing them here spares Dataset a second copy.
-        images.flags.writeable = labels.flags.writeable = False
+        images, labels = (chosen_rows(array, chosen) for array in (self.images, self.labels))
         return replace(self, images=images, labels=labels)
 
     def take(self, n: int) -> Dataset:

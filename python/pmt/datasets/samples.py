@@ -53,7 +53,7 @@ class SampleReader:
     def batch(self, x: object) -> Array:
         """Return a batch of inputs, channels last: pixels as uint8, others as they are."""
         is_tensor = hasattr(x, "detach")
-        array = _numpy(x)
+        array = as_array(x)
         first = is_tensor if self.channels_first is None else self.channels_first
         if self.features:
             return input_array(np.moveaxis(array, 1, -1) if first and array.ndim > 2 else array)
@@ -96,13 +96,19 @@ class SampleReader:
             yield np.concatenate(inputs), np.concatenate([labels_of([y]) for _, y in chunk])
 
     def _one(self, x: object) -> Array:
+        pixels = self.single(x)
         if hasattr(x, "getbands"):
-            pixels = fitted_picture(x, Fit(self.size))[None]
             if pixels.shape[3] > 1:
                 self._colored = True
                 return pixels
             self._gray = True
             return pixels.repeat(3, axis=3)
+        return pixels
+
+    def single(self, x: object) -> Array:
+        """Return one input as a batch of one; a picture with its own channels."""
+        if hasattr(x, "getbands"):
+            return fitted_picture(x, Fit(self.size))[None]
         return self.batch(x[None] if hasattr(x, "detach") else np.asarray(x)[None])  # type: ignore[index]
 
     def in_true_channels(self, images: Array) -> Array:
@@ -120,7 +126,7 @@ class SampleReader:
         )
 
 
-def _numpy(value: object) -> Array:
+def as_array(value: object) -> Array:
     """Return an array of a tensor, or of what NumPy reads."""
     found: Array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     return found
@@ -129,8 +135,8 @@ def _numpy(value: object) -> Array:
 def labels_of(y: object) -> Array:
     """Return the labels of a batch, or raise the errors of `Dataset.from_arrays`."""
     if isinstance(y, list):
-        y = [_numpy(label) for label in y]
-    return label_array(_numpy(y))
+        y = [as_array(label) for label in y]
+    return label_array(as_array(y))
 
 
 def _other_shapes(source: str, one: tuple[int, ...], other: tuple[int, ...]) -> ValueError:
@@ -179,5 +185,6 @@ def _refuse_too_large(source: str, count: int, size: int) -> None:
     if free is not None and size > free:
         raise ValueError(
             f"{source}: {count:,} inputs take {size / 1e9:.1f} GB, and joining them as much again, "
-            f"but {free / 1e9:.1f} GB of memory are free; take fewer with limit=N or smaller ones"
+            f"but {free / 1e9:.1f} GB of memory are free; take fewer with limit=N or smaller ones, "
+            "or keep them on disk with from_stream"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
 
 __all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model", "scores_of_logits"]
+
+
+_AT_ONCE = 1 << 23  # bytes of images
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,16 @@ def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int
     losses, _ = _core.cross_entropy(logits, labels)
     predicted = logits.argmax(axis=1)
     return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
+
+
+def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield images part by part, so that their int8 copies stay small."""
+    if not isinstance(images, np.ndarray) or images.nbytes <= _AT_ONCE:
+        yield images
+        return
+    rows = max(1, _AT_ONCE // images[:1].nbytes)
+    for first in range(0, len(images), rows):
+        yield images[first : first + rows]
 
 
 def check_model(value: object) -> None:
@@ -420,8 +433,11 @@ class Model(Classifier, LayerArrays):
         ndarray of float32, shape (N, classes)
             Logits; of a model of features its output, in the order height, width, channels.
         """
-        prepared = self.prepare(images)
-        return self.core.logits(prepared, threads=thread_count(threads), int8_logits=int8_logits)
+        parts = []
+        for part in _parts(images):
+            prepared = self.prepare(part)
+            parts.append(self.core.logits(prepared, thread_count(threads), int8_logits))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def outputs(self, images: npt.NDArray[Any], *, threads: int = 0) -> npt.NDArray[np.float32]:
         """Run the network, and return the output in its own shape.

@@ -22,6 +22,7 @@ from pmt.train.schedule import Schedule
 __all__ = ["HeadTraining"]
 
 _BATCH = 50
+_AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,10 @@ class HeadTraining:
         """
         schedule = self._schedule(len(data))
         last = model.core.op_count - 1
-        features = model.core.inputs(model.prepare(data.images), last, threads)
+        rows = max(1, _AT_ONCE // data.images[:1].nbytes)
+        parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
+        found = [model.core.inputs(model.prepare(part), last, threads) for part in parts]
+        features = found[0] if len(found) == 1 else np.concatenate(found)
         labels = np.ascontiguousarray(data.labels, np.int64)
         head = _head_alone(model).core
         batch = schedule.options.batch

@@ -25,13 +25,13 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.folder_lock import FolderLock
 from pmt._util.npz import npz_bytes
 from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import run_model
 from pmt.train.learned_classes import with_classes
 from pmt.train.run_config import RunConfig, RunOptions
-from pmt.train.run_lock import RunLock
 from pmt.train.run_metrics import Metrics
 from pmt.train.run_summary import summary_rows
 
@@ -69,9 +69,9 @@ class RunFolder:
         return folder if isinstance(folder, RunFolder) else cls(folder)
 
     @cached_property
-    def lock(self) -> RunLock:
+    def lock(self) -> FolderLock:
         """The lock of the process that trains in the folder."""
-        return RunLock.of_folder(self.path)
+        return FolderLock.of_folder(self.path)
 
     @property
     def checkpoint(self) -> Path:

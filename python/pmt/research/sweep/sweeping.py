@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pmt._util.folder_lock import FolderLock
 from pmt._util.progress import ProgressLine, duration
 from pmt.research.sweep.execution import Outcome, execute
 from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec
-from pmt.train.run_lock import RunLock
 
 __all__ = ["Summary", "dask_backend", "finished_results", "run_all"]
 
@@ -201,7 +201,7 @@ def _wait(
     progress.interrupt(say, f"waiting for {len(left)} runs that others are doing ({holders})")
     while True:
         for run in left:
-            lock = RunLock.of_folder(folder / run.hash)
+            lock = FolderLock.of_folder(folder / run.hash)
             if read_result(folder / run.hash) is not None or not lock.holder() or lock.is_stale():
                 return
         time.sleep(_SECONDS_BETWEEN_LOOKS)

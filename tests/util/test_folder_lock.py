@@ -12,9 +12,9 @@ import time
 
 import pytest
 
+from pmt._util import folder_lock as module
 from pmt._util import processes
-from pmt.train import run_lock as module
-from pmt.train.run_lock import LockLostError, RunLock
+from pmt._util.folder_lock import FolderLock, LockLostError
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def path(tmp_path):
 
 def owner(path, **changes):
     """Write the lock of this process, changed."""
-    lock = RunLock(path)
+    lock = FolderLock(path)
     assert lock.acquire()
     record = {**json.loads(path.read_text()), **changes}
     lock.release()
@@ -37,7 +37,7 @@ def age(path, seconds: float) -> None:
 
 
 def test_one_holds_it_and_gives_it_back(path):
-    first, second = RunLock(path), RunLock(path)
+    first, second = FolderLock(path), FolderLock(path)
     assert first.acquire()
     assert not second.acquire()
     assert second.holder() == f"{os.uname().nodename}, process {os.getpid()}"
@@ -49,16 +49,16 @@ def test_one_holds_it_and_gives_it_back(path):
 
 
 def test_as_a_block(path):
-    with RunLock(path).holding("the run"):
+    with FolderLock(path).holding("the run"):
         message = f"the run is in use by {os.uname().nodename}, process {os.getpid()}: wait until "
-        with pytest.raises(BlockingIOError, match=message), RunLock(path).holding("the run"):
+        with pytest.raises(BlockingIOError, match=message), FolderLock(path).holding("the run"):
             pass
         assert path.exists()
     assert not path.exists()
 
 
 def test_a_block_within_another_gives_nothing_back(path):
-    lock = RunLock(path)
+    lock = FolderLock(path)
     with lock.holding("the run"):
         with lock.holding("the run"):
             pass
@@ -67,7 +67,7 @@ def test_a_block_within_another_gives_nothing_back(path):
 
 
 def test_another_thread_is_no_holder(path):
-    lock = RunLock(path)
+    lock = FolderLock(path)
     with lock.holding("the run"):
         seen = []
         thread = threading.Thread(target=lambda: seen.append(lock.held))
@@ -78,7 +78,7 @@ def test_another_thread_is_no_holder(path):
 
 
 def test_a_thread_that_is_refused_leaves_the_lock_to_its_holder(path):
-    lock = RunLock(path)
+    lock = FolderLock(path)
     refused = []
 
     def take():
@@ -96,12 +96,12 @@ def test_a_thread_that_is_refused_leaves_the_lock_to_its_holder(path):
         assert refused[0].startswith("the run is in use by ")
         assert lock.held
         assert path.is_file()
-        assert not RunLock(path).acquire()
+        assert not FolderLock(path).acquire()
     assert not path.exists()
 
 
 def test_of_threads_that_come_together_one_takes_the_lock(path):
-    lock = RunLock(path)
+    lock = FolderLock(path)
     start = threading.Barrier(8)
     taken = []
 
@@ -122,28 +122,28 @@ def test_a_folder_has_one_lock_by_whatever_name(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "link").symlink_to("run")
     names = (tmp_path / "run", tmp_path / "link", tmp_path / "run" / ".." / "run")
-    assert {RunLock.of_folder(name).path for name in names} == {tmp_path / "run.lock"}
+    assert {FolderLock.of_folder(name).path for name in names} == {tmp_path / "run.lock"}
 
 
 @pytest.mark.parametrize("pid", [0, -1, 10**30])
 def test_a_lock_of_no_process_is_stale(path, pid):
     owner(path, pid=pid, started="")
-    assert RunLock(path).is_stale()
+    assert FolderLock(path).is_stale()
 
 
 def test_a_dead_process_leaves_a_stale_lock(path):
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
     owner(path, pid=child.pid)
-    assert RunLock(path).is_stale()
-    lock = RunLock(path)
+    assert FolderLock(path).is_stale()
+    lock = FolderLock(path)
     assert lock.acquire()
     lock.release()
 
 
 def test_a_later_process_of_the_same_number_is_another(path):
     owner(path, started="1")
-    assert RunLock(path).is_stale()
+    assert FolderLock(path).is_stale()
 
 
 def test_a_zombie_is_dead(path):
@@ -153,16 +153,16 @@ def test_a_zombie_is_dead(path):
     while processes.started(child.pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert RunLock(path).is_stale()
+    assert FolderLock(path).is_stale()
     child.wait()
 
 
 def test_another_machine_is_believed_for_five_minutes(path):
     owner(path, machine="another", pid=1)
     age(path, 290)
-    assert not RunLock(path).acquire()
+    assert not FolderLock(path).acquire()
     age(path, 310)
-    lock = RunLock(path)
+    lock = FolderLock(path)
     assert lock.acquire()
     lock.release()
 
@@ -170,8 +170,8 @@ def test_another_machine_is_believed_for_five_minutes(path):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000, '{"pid": "1"}', "\xff"])
 def test_a_lock_of_nobody_is_stale_at_once(path, text):
     path.write_text(text, encoding="latin-1")
-    assert RunLock(path).is_stale()
-    lock = RunLock(path)
+    assert FolderLock(path).is_stale()
+    lock = FolderLock(path)
     assert lock.acquire()
     lock.release()
     assert list(path.parent.iterdir()) == []
@@ -186,7 +186,7 @@ def test_a_lock_is_never_seen_half_written(path, monkeypatch):
         link(aside, destination)
 
     monkeypatch.setattr(os, "link", looked_at)
-    with RunLock(path).holding("the run"):
+    with FolderLock(path).holding("the run"):
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert seen == [(False, os.getpid())]
 
@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_no_lock_and_is_named(path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"could not write \d+ bytes \(No space left") as caught:
-        RunLock(path).acquire()
+        FolderLock(path).acquire()
     assert caught.value.filename == str(path)
     assert list(path.parent.iterdir()) == []
 
@@ -207,7 +207,7 @@ def test_where_there_are_no_links_the_lock_is_renamed(path, monkeypatch):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", no_links)
-    first, second = RunLock(path), RunLock(path)
+    first, second = FolderLock(path), FolderLock(path)
     assert first.acquire()
     assert not second.acquire()
     first.release()
@@ -221,9 +221,9 @@ def test_a_takeover_that_died_does_not_last(path):
     owner(path, started="1")
     guard = path.with_name("run.lock.takeover")
     guard.touch()
-    assert not RunLock(path).acquire()
+    assert not FolderLock(path).acquire()
     age(guard, 61)
-    lock = RunLock(path)
+    lock = FolderLock(path)
     assert lock.acquire()
     lock.release()
     assert list(path.parent.iterdir()) == []
@@ -232,8 +232,8 @@ def test_a_takeover_that_died_does_not_last(path):
 def test_of_many_only_one_takes_over(path):
     for _ in range(10):
         owner(path, started="1")
-        locks = [RunLock(path) for _ in range(8)]
-        taken: list[RunLock] = []
+        locks = [FolderLock(path) for _ in range(8)]
+        taken: list[FolderLock] = []
         barrier = threading.Barrier(len(locks))
 
         def take(lock, barrier=barrier, taken=taken):
@@ -252,7 +252,7 @@ def test_of_many_only_one_takes_over(path):
 
 def test_the_holder_gives_signs_of_life(path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_BEATS", 0.01)
-    lock = RunLock(path)
+    lock = FolderLock(path)
     with lock.holding("the run"):
         age(path, 1000)
         deadline = time.monotonic() + 30
@@ -264,7 +264,7 @@ def test_the_holder_gives_signs_of_life(path, monkeypatch):
 
 def test_a_holder_that_slept_learns_that_it_lost(path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_BEATS", 0.01)
-    lock = RunLock(path)
+    lock = FolderLock(path)
     assert lock.acquire()
     path.write_text(json.dumps({"token": "of another"}))
     assert lock._beats is not None

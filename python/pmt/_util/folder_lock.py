@@ -1,4 +1,4 @@
-"""One process a run: a lock file that says who works on it, and is known to be stale."""
+"""One process a folder: a lock file that says who works on it, and is known to be stale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from pmt._util import atomic_file, processes
 
-__all__ = ["LockLostError", "RunLock"]
+__all__ = ["FolderLock", "LockLostError"]
 
 _SECONDS_BETWEEN_BEATS = 20.0
 _SECONDS_UNTIL_STALE = 300.0
@@ -25,8 +25,8 @@ class LockLostError(OSError):
     """Another process took the lock, because this one gave no sign of life for minutes."""
 
 
-class RunLock:
-    """Holds a run for one process.
+class FolderLock:
+    """Holds a folder for one process.
 
     The file holds host, process and a token, and is there whole or not at all. A lock is stale if
     it holds nothing of that kind, or if its process is gone, where that can be seen (same machine,
@@ -49,8 +49,8 @@ class RunLock:
         self._threads = threading.Lock()
 
     @classmethod
-    def of_folder(cls, folder: str | Path) -> RunLock:
-        """Return the lock of a run folder, beside it, whichever of its names is given."""
+    def of_folder(cls, folder: str | Path) -> FolderLock:
+        """Return the lock of a folder, beside it, whichever of its names is given."""
         real = Path(folder).resolve()
         return cls(real.with_name(f"{real.name}.lock"))
 
@@ -88,7 +88,7 @@ class RunLock:
         if taken:
             self._owner = _here()
             self._stop.clear()
-            self._beats = threading.Thread(target=self._beat, name="pmt run lock", daemon=True)
+            self._beats = threading.Thread(target=self._beat, name="pmt folder lock", daemon=True)
             self._beats.start()
         return taken
 
