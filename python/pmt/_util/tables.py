@@ -7,7 +7,7 @@ from html import escape
 
 from pmt._util.printable import printable
 
-__all__ = ["html_table", "table"]
+__all__ = ["html_table", "shortened", "table"]
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()) -> str:
@@ -27,6 +27,26 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
         return "  ".join(cells).rstrip()
 
     return "\n".join(laid_out(line) for line in [titles, *rows])
+
+
+def shortened(
+    rows: Sequence[Sequence[str]], most: int, *, keep: Sequence[int] = ()
+) -> list[list[str]]:
+    """Return at most so many rows: the first ones, the last ones and those to ``keep``.
+
+    A row of ``...`` and the number of those left out stands in each gap.
+    """
+    if len(rows) <= most:
+        return [list(row) for row in rows]
+    head = most // 2
+    shown = sorted({*range(head), *keep, *range(len(rows) - (most - head - len(keep)), len(rows))})
+    found: list[list[str]] = []
+    for place, row in enumerate(shown):
+        missing = row - (shown[place - 1] if place else -1) - 1
+        if missing:
+            found.append(["...", f"{missing:,} more", *[""] * (len(rows[row]) - 2)])
+        found.append(list(rows[row]))
+    return found
 
 
 def html_table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

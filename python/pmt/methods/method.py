@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pmt._util.tables import html_table
 from pmt.train.training_run import Trainer
 
 __all__ = ["Kind", "Method"]
@@ -46,7 +47,7 @@ class Kind:
 _ZEROTH_ORDER = Kind("zeroth_order", "pmt.train.trainer:ZOTrainer")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Method:
     """A method.
 
@@ -69,6 +70,26 @@ class Method:
     kind: Kind = _ZEROTH_ORDER
     options: Mapping[str, Any] = field(default_factory=dict)
     preset: str = "default"
+
+    def __repr__(self) -> str:
+        settings = "; ".join(f"{name} {text}" for name, text in self._rows()[1:])
+        return f"<Method {self.summary}; {settings}>"
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([self.summary, *(f"{name:<{width}}  {text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.summary, ["", ""], self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        trainer = self.kind.name
+        if trainer == _ZEROTH_ORDER.name:
+            trainer += f", preset {self.preset}"
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        rows = [("source", self.source), ("trainer", trainer)]
+        return [*rows, ("options", options)] if options else rows
 
     @property
     def own_layers(self) -> bool:

@@ -17,7 +17,7 @@ from pmt._util import atomic_file
 from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
-from pmt._util.tables import html_table
+from pmt._util.tables import html_table, shortened, table
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model.argument_checks import kind_of
@@ -39,6 +39,9 @@ __all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model", "scores
 
 
 _AT_ONCE = 1 << 23  # bytes of images
+# Lines of a text or table that is looked at; more layers are folded away.
+_SHOWN_BLOCKS = 9
+_SHOWN_LAYERS = 12
 
 
 @dataclass(frozen=True)
@@ -502,7 +505,29 @@ class Model(Classifier, LayerArrays):
             f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
         )
 
+    def __str__(self) -> str:
+        titles, rows = self._block_rows()
+        blocks = [table(titles, rows, left=titles[:1])] if rows else []
+        return "\n".join([repr(self)[1:-1], *blocks])
+
+    def _block_rows(self) -> tuple[list[str], list[list[str]]]:
+        """Name what ``layers`` may be: the blocks, with their layers, weights and MACs."""
+        rows = []
+        for name, members in self.blocks.items():
+            inside = [layer for layer in self.layers if layer.index in members]
+            weights, macs = (sum(getattr(x, key) for x in inside) for key in ("weights", "macs"))
+            rows.append([name, str(len(inside)), f"{weights:,}", f"{macs:,}"])
+        return ["block", "layers", "weights", "MACs"], shortened(rows, _SHOWN_BLOCKS)
+
     def _repr_html_(self) -> str:
+        titles, rows = self._layer_rows()
+        if len(rows) <= _SHOWN_LAYERS:
+            return html_table(repr(self)[1:-1], titles, rows)
+        layers = html_table("", titles, rows)
+        blocks = html_table(repr(self)[1:-1], *self._block_rows())
+        return f"{blocks}<details><summary>{len(rows)} layers</summary>{layers}</details>"
+
+    def _layer_rows(self) -> tuple[list[str], list[list[str]]]:
         in_blocks = self.blocks.items()
         rows = [
             [
@@ -516,5 +541,4 @@ class Model(Classifier, LayerArrays):
             ]
             for layer in self.layers
         ]
-        titles = ["op", "layer", "kind", "output", "weights", "MACs", "blocks"]
-        return html_table(repr(self)[1:-1], titles, rows)
+        return ["op", "layer", "kind", "output", "weights", "MACs", "blocks"], rows

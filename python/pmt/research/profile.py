@@ -7,6 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
+from pmt._util.tables import html_table
 from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
@@ -14,7 +15,7 @@ from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
 from pmt.model import Model
-from pmt.train.costs.memory import Memory, device_options, zeroth_order_memory
+from pmt.train.costs.memory import PARTS, Memory, device_options, zeroth_order_memory
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
 from pmt.train.training_run import Trainer
@@ -42,7 +43,7 @@ OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
 OWN_QUERIES = ("mezo",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """Work and memory of a method.
 
@@ -86,6 +87,38 @@ class Profile:
     def step_macs(self) -> int:
         """Multiply-accumulates of a step."""
         return self.batch * self.work.macs
+
+    def __repr__(self) -> str:
+        return (
+            f"<Profile {self.method}: a step takes {self.step_macs:,} MACs and "
+            f"{self.memory.sram:,} bytes of SRAM>"
+        )
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+    def _repr_html_(self) -> str:
+        rows = self._rows()
+        return html_table(rows[0][1], ["", ""], rows[1:])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        queries = f", {self.queries} queries for each image and layer" if self.queries else ""
+        forwards = self.batch * self.work.forwards
+        queried = f", {forwards:,} perturbed forwards" if forwards else ""
+        parts = [f"{getattr(self.memory, part):,} {name}" for part, name in PARTS.items()]
+        there = ", ".join(part for part in parts if not part.startswith("0 "))
+        return [
+            ("method", f"{self.method}: batch {self.batch}{queries}"),
+            (
+                "trained",
+                f"{self.weights:,} weights and {self.biases:,} biases of {len(self.layers)} layers",
+            ),
+            ("a step", f"{self.step_macs:,} MACs{queried}"),
+            ("SRAM", f"{self.memory.sram:,} bytes: {there}"),
+            ("flash", f"{self.memory.flash:,} bytes of frozen weights and biases"),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures for JSON."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra
-from pmt._util.tables import html_table, table
+from pmt._util.tables import html_table, shortened, table
 from pmt.model import Model
 from pmt.train.result_plot import plot_records
 
@@ -20,6 +20,8 @@ __all__ = ["RunResult", "shown"]
 
 _VALID = ("valid_loss", "valid_accuracy")
 _STATES = {"aligned": "the aligned model", "head": "the model with its head trained"}
+
+_SHOWN_STATES = 7
 
 _COLUMNS = (
     ("epoch", "epoch", "{}"),
@@ -124,6 +126,7 @@ class RunResult:
         return frame
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and cells; of many epochs the first, the last and the kept one."""
         records = [*self.phases, *self.epochs, *filter(None, [self.refit])]
         columns = [c for c in _COLUMNS if any(c[1] in record for record in records)]
 
@@ -132,7 +135,8 @@ class RunResult:
             return value if isinstance(value, str) else form.format(value)
 
         rows = [[cell(record, key, form) for _, key, form in columns] for record in records]
-        return [title for title, _, _ in columns], rows
+        kept = [place for place, record in enumerate(records) if record == self.kept]
+        return [title for title, _, _ in columns], shortened(rows, _SHOWN_STATES, keep=kept)
 
     def _remarks(self) -> list[str]:
         return [*self.notes, *filter(None, [self.verdict()])]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core, methods
-from pmt._util.tables import html_table
+from pmt._util import tables
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol import Split
@@ -27,11 +27,12 @@ from pmt.train.preparation import PREPARATIONS
 
 __all__ = ["Estimate", "Plan", "estimate", "plan", "shard"]
 
+_SHOWN_METHODS = 9
 _SECONDS_OF_A_TIMING = 0.3
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The runs of a grid, in the order of work, and what evaluation will cost.
 
@@ -54,7 +55,25 @@ class Plan:
     test: int
     trials: tuple[RunSpec, ...] = ()
 
+    _TITLES = ("method", "layers", "preparation", "runs", "GMAC")
+
+    def __str__(self) -> str:
+        return f"{self._caption}\n{tables.table(self._TITLES, self._rows(), left=self._TITLES[:3])}"
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
+        return tables.html_table(self._caption, self._TITLES, self._rows())
+
+    @property
+    def _caption(self) -> str:
+        trials = f", {len(self.trials):,} trials before them" if self.trials else ""
+        return (
+            f"{len(self.runs):,} runs{trials}; {self.model.name}, {self.held_out:,} held-out and "
+            f"{self.test:,} test images"
+        )
+
+    def _rows(self) -> list[list[str]]:
         groups: dict[tuple[str, str, str], list[RunSpec]] = {}
         for run in self.runs:
             layers = str(run.options.get("layers", ""))
@@ -63,12 +82,7 @@ class Plan:
             [*group, f"{len(runs):,}", f"{sum(run.macs for run in runs) / 1e9:,.1f}"]
             for group, runs in groups.items()
         ]
-        trials = f", {len(self.trials):,} trials before them" if self.trials else ""
-        caption = (
-            f"{len(self.runs):,} runs{trials}; {self.model.name}, {self.held_out:,} held-out and "
-            f"{self.test:,} test images"
-        )
-        return html_table(caption, ["method", "layers", "preparation", "runs", "GMAC"], rows)
+        return tables.shortened(rows, _SHOWN_METHODS)
 
 
 @dataclass(frozen=True)

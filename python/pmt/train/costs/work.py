@@ -7,16 +7,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from pmt import _core
+from pmt._util.tables import html_table
 
 __all__ = ["Cost", "Work", "device_restarts", "probe_work", "zeroth_order_work"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost:
     """Cost of one step: perturbed ``forwards`` and multiply-accumulates of all that it computes."""
 
     forwards: int
     macs: int
+
+    def __repr__(self) -> str:
+        return f"<pmt.Cost of a step: {self.forwards:,} perturbed forwards, {self.macs:,} MACs>"
+
+    def _repr_html_(self) -> str:
+        row = [f"{self.forwards:,}", f"{self.macs:,}"]
+        return html_table("cost of a step", ["perturbed forwards", "MACs"], [row])
 
 
 @dataclass(frozen=True)
