@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, job_of
+from pmt.cli.arguments import add_integer, add_json, add_plot, job_of
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.cli.sweep import EXIT_FAILED_RUNS, shard
+from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
 from pmt.research.reproduce.registry import STUDIES, study
 from pmt.research.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_work(parser)
     parser.add_argument("--results", metavar="DIR", help="write the results to DIR/NAME.json")
-    parser.add_argument("--plot", metavar="FILE", help="draw the study to this image")
+    add_plot(parser, "the study")
     add_json(parser)
 
 
@@ -167,7 +168,7 @@ def _done(job: ReproduceJob, output: Output) -> Reproduction:
 
 def _draw(done: Reproduction, path: str) -> None:
     assert done.study.plot is not None
-    done.study.plot(done.result["data"]).figure.savefig(path, dpi=120)
+    save_plot(done.study.plot(done.result["data"]), path)
 
 
 def _figures(done: Reproduction) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.research.reproduce.bp_free_rows import bp_free_rows, plot_bp_free
+from pmt.research.reproduce.bp_free_rows import bp_free_grids, bp_free_rows, plot_bp_free
 from pmt.research.reproduce.grid_study import grid_study
 
 __all__ = ["STUDY"]
@@ -13,7 +13,7 @@ STUDY = grid_study(
     "bp-free-methods",
     "Table 5",
     "Other methods without back-propagation, all layers",
-    (_GRID, "cifar10c_paper"),
+    bp_free_grids(_GRID),
     lambda data, paper: bp_free_rows(data, paper, _GRID),
     lambda data, ax=None: plot_bp_free(data, _GRID, ax=ax),
 )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pmt.research.reproduce.drawing import draw_curves
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run
+from pmt.research.reproduce.study import FORWARDS, Context, Row, Scale, compared, not_run
+from pmt.research.reproduce.study_grids import cifar10_grid
+from pmt.research.sweep import Grid
 
-__all__ = ["bp_free_rows", "plot_bp_free"]
+__all__ = ["bp_free_grids", "bp_free_rows", "plot_bp_free"]
 
 Data = Mapping[str, Any]
 
+# The paper's own method on all corruptions, of which one is needed.
+_PAPER = "cifar10c_paper"
 _CORRUPTION = "gaussian_noise"
 _TITLES = {
     "mezo": "MeZO",
@@ -20,6 +25,19 @@ _TITLES = {
     "deepzero_sparse": "DeepZero, a tenth of the coordinates",
     "paper": "paper",
 }
+
+
+def bp_free_grids(grid: str) -> Callable[[Scale, Context], dict[str, Grid]]:
+    """Return what makes the grids of a table: its own, and the runs of the paper's method."""
+
+    def made(scale: Scale, context: Context) -> dict[str, Grid]:
+        paper = cifar10_grid(_PAPER, scale, context)
+        return {
+            grid: cifar10_grid(grid, scale, context),
+            _PAPER: dataclasses.replace(paper, corruptions=(_CORRUPTION,)),
+        }
+
+    return made
 
 
 def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
@@ -55,7 +73,7 @@ def plot_bp_free(data: Data, grid: str, *, ax: Any = None) -> Any:
 
 def _best(data: Data, grid: str, method: str) -> Found:
     """Return the run of a method's variant with the least held-out loss, and what is missing."""
-    grids = ("cifar10c_paper",) if method == "paper" else (grid,)
+    grids = (_PAPER,) if method == "paper" else (grid,)
     found = find(data, grids, corruption=_CORRUPTION)
     runs = [run for run in found.runs if run["base"] == method]
     missing = tuple(run for run in found.missing if run["method"].split(",")[0] == method)

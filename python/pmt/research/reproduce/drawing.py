@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pmt._util.extras import load_pyplot
+import numpy as np
 
-__all__ = ["axes_of", "draw_curves", "draw_groups"]
+from pmt._util.plot_style import SMALL, line_style, new_axes
+from pmt.research.plots import plot_curves
+from pmt.research.report.curves import Curve
 
-_MARKERS = "os^vDP*Xh<>pd8"
-_COLORS = 10
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+__all__ = ["draw_curves", "draw_groups"]
 
-def axes_of(ax: Any, size: tuple[float, float] = (8, 4)) -> Any:
-    """Return the Axes that were given, or new ones."""
-    if ax is not None:
-        return ax
-    _, made = load_pyplot().subplots(figsize=size, layout="constrained")
-    return made
+# Share of the room between two names that the points of all groups take.
+_WIDTH = 0.6
 
 
 def draw_groups(
@@ -26,47 +25,33 @@ def draw_groups(
     names: Sequence[str],
     unit: str,
     *,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw points above names, a color and a marker for each group that has any."""
-    ax = axes_of(ax, (9, 4.5))
+    if ax is None:
+        ax = new_axes(9, 4.5)
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
     for place, (title, values) in enumerate(shown.items()):
         points = [(x, y) for x, y in enumerate(values) if y is not None]
-        shift = (place - (len(shown) - 1) / 2) * 0.6 / max(1, len(shown))
-        ax.plot(
-            [x + shift for x, _ in points],
-            [y for _, y in points],
-            _MARKERS[place % len(_MARKERS)],
-            color=f"C{place % _COLORS}",
-            markersize=5,
-            label=title,
-        )
+        shift = (place - (len(shown) - 1) / 2) * _WIDTH / len(shown)
+        style = {**line_style(place), "linestyle": "none", "markersize": 5}
+        ax.plot([x + shift for x, _ in points], [y for _, y in points], label=title, **style)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_ylabel(unit)
     ax.grid(axis="y", linewidth=0.4)
-    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if shown:
+        ax.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 
-def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Any = None) -> Any:
+def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Draw the held-out loss of runs over 10^9 multiply-accumulates, those behind the start."""
-    ax = axes_of(ax)
-    for place, (title, run) in enumerate(runs.items()):
-        curve = [(macs / 1e9, loss) for macs, loss in run["curve"] if macs and loss is not None]
-        ax.plot(
-            [macs for macs, _ in curve],
-            [loss for _, loss in curve],
-            marker=_MARKERS[place % len(_MARKERS)],
-            markersize=4,
-            color=f"C{place % _COLORS}",
-            label=title,
-        )
-    starts = [run["curve"][0][1] for run in runs.values() if run["curve"]]
-    if starts and starts[0] is not None:
-        ax.axhline(starts[0], color="0.6", linestyle=":", linewidth=1)
-        ax.set_ylim(0, 1.25 * starts[0])
-    ax.set_xlabel("GMAC")
-    ax.set_ylabel("held-out loss (nats)")
-    ax.legend(fontsize="small")
-    return ax
+    return plot_curves({title: _curve(run["curve"]) for title, run in runs.items()}, ax=ax)
+
+
+def _curve(points: Sequence[tuple[int, float | None]]) -> Curve:
+    """Return a curve of one seed; a loss that is not finite leaves a gap."""
+    trained = [(macs / 1e9, np.nan if loss is None else loss) for macs, loss in points if macs]
+    gmacs, losses = np.array(trained, np.float64).reshape(-1, 2).T
+    before = points[0][1] if points and not points[0][0] else None
+    return Curve(gmacs, losses[np.newaxis], before)
