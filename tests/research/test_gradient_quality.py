@@ -203,6 +203,9 @@ def test_the_formulas_by_hand():
         (7 * 14 + 2 * 2) / 10
     )
     assert paper_variance([layer, layer], 5, model_wise=False) == pytest.approx((6 * 14 + 4) / 10)
+    # 6 nodes for 4 weights
+    by_nodes = paper_variance([layer, layer], 5, model_wise=False, nodes=True)
+    assert by_nodes == pytest.approx((10 * 14 + 4) / 10)
 
 
 def test_estimators_by_name():
@@ -215,13 +218,19 @@ def test_estimators_by_name():
         5,
     )
     assert not options.train_bias
+    options = estimator_options("by_dimension", 8, 5)
+    assert (options.rule, options.node_dimension, options.node_ratio) == (
+        "by_dimension",
+        "input",
+        1.0,
+    )
     options = estimator_options("pooled+regions4+hadamard", 8, 5)
     assert (options.rule, options.regions, options.directions) == ("pooled", 4, "hadamard")
     assert {"weight", "node", "clean", "shared", "model_wise"} <= set(WORDS)
     for name, message in (
-        ("mu1", "must be weight, node or pooled"),
-        ("weight+node", "must be weight, node or pooled"),
-        ("node+pooled", "must be weight, node or pooled"),
+        ("mu1", "must be weight, node, pooled or by_dimension"),
+        ("weight+node", "must be weight, node, pooled or by_dimension"),
+        ("node+pooled", "must be weight, node, pooled or by_dimension"),
         ("node+regions2", "'regions2' goes with pooled alone"),
         ("pooled+regions17", "regions=17 must be 1..16"),
         ("weight+magic", "'magic' is none of weight, node"),

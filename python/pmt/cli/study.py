@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--estimators",
         metavar="LIST",
         default=",".join(DEFAULT_ESTIMATORS),
-        help="separated by commas: weight, node or pooled, and joined to it by + what differs from "
-        f"the default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
+        help="separated by commas: weight, node, pooled or by_dimension, and joined to it by + "
+        f"what differs from the default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
     )
     add_integer(
         parser,

@@ -8,7 +8,12 @@ from typing import Any
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.tables import html_table
-from pmt.baselines.backprop.cost import Arithmetic, backward_memory, backward_work
+from pmt.baselines.backprop.cost import (
+    Arithmetic,
+    backward_memory,
+    backward_work,
+    inference_moments,
+)
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
@@ -25,6 +30,7 @@ __all__ = [
     "OWN_LAYERS",
     "OWN_QUERIES",
     "Profile",
+    "analytic_bytes",
     "backward_arithmetic",
     "method_trainer",
     "profile",
@@ -183,6 +189,18 @@ def profile(model: Model, method: str, trainer: Trainer) -> Profile:
     if isinstance(trainer, BackpropTrainer):
         return _backward(model, method, trainer)
     raise TypeError(f"method {method}: a {type(trainer).__name__} has no profile")
+
+
+def analytic_bytes(model: Model, profile: Profile) -> int:
+    """Return the RAM of a method as the paper counts it ("Peak Memory" of the hardware cost).
+
+    With forward passes alone: the trained parameters and the activations that are alive at once in
+    inference. For back-propagation the lower bound of :func:`backward_memory`.
+    """
+    if profile.device is None:
+        return profile.memory.sram
+    activations = max(moment.total for moment in inference_moments(model))
+    return activations + profile.memory.weights + profile.memory.biases
 
 
 def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pmt import _core
-from pmt.baselines.backprop.cost import inference_moments
 from pmt.baselines.engines.tflite_micro import micro_arena
 from pmt.firmware.board.linked import LinkedSizes, link_firmware, require_linked
 from pmt.firmware.export.memory import PlannedSizes, planned_sizes
 from pmt.firmware.export.target import Target
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
-from pmt.research.profile import Profile
+from pmt.research.profile import Profile, analytic_bytes
 from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options, zeroth_order_memory
 from pmt.train.options import TrainingOptions
@@ -22,7 +21,6 @@ from pmt.train.options import TrainingOptions
 __all__ = [
     "Backend",
     "BoardMemory",
-    "analytic_bytes",
     "board_memory",
     "our_backends",
     "tflite_micro_backend",
@@ -41,7 +39,7 @@ class BoardMemory:
     target : Target
         The board.
     analytic : int
-        RAM by :func:`analytic_bytes`.
+        RAM by :func:`pmt.research.profile.analytic_bytes`.
     frozen : int
         Frozen weights and biases in flash, the least that it takes.
     planned : PlannedSizes or None
@@ -96,18 +94,6 @@ class BoardMemory:
             "ram_over": self.ram_over,
             "flash_over": self.flash_over,
         }
-
-
-def analytic_bytes(model: Model, profile: Profile) -> int:
-    """Return the RAM of a method as the paper counts it ("Peak Memory" of the hardware cost).
-
-    With forward passes alone: the trained parameters and the activations that are alive at once in
-    inference. For back-propagation the lower bound of :func:`backward_memory`.
-    """
-    if profile.device is None:
-        return profile.memory.sram
-    activations = max(moment.total for moment in inference_moments(model))
-    return activations + profile.memory.weights + profile.memory.biases
 
 
 def board_memory(model: Model, profile: Profile, target: Target) -> BoardMemory:

@@ -303,8 +303,10 @@ def expected_bias(layer: LayerMoments, pooled: LayerMoments) -> float:
     return float(((pooled.gradient - layer.gradient) ** 2).sum())
 
 
-def paper_variance(layers: Sequence[LayerMoments], queries: float, *, model_wise: bool) -> float:
-    """Return the paper's formula for weight perturbation's summed error at equal cost.
+def paper_variance(
+    layers: Sequence[LayerMoments], queries: float, *, model_wise: bool, nodes: bool = False
+) -> float:
+    """Return the paper's formula for the summed error at equal cost.
 
     Parameters
     ----------
@@ -315,6 +317,8 @@ def paper_variance(layers: Sequence[LayerMoments], queries: float, *, model_wise
         once, else Q / L for each layer.
     model_wise : bool
         Which column of the table.
+    nodes : bool
+        Which row: node perturbation, with the number of nodes for d_i, else weight perturbation.
 
     Returns
     -------
@@ -328,13 +332,16 @@ def paper_variance(layers: Sequence[LayerMoments], queries: float, *, model_wise
     With perturbations of its own for each image, V stands beside S: the error is
     ``(d - 1) (S + V) / (N Q)``, see :func:`expected_error`. The printed formula has V without d,
     as if all images shared their gradient; it is far below what is measured where V exceeds S.
+    For nodes it leaves out the chain rule: an error of a node's gradient reaches the weights times
+    the layer's inputs there.
     """
     count, images = len(layers), len(layers[0].weight_squares)
+    sizes = [one.nodes if nodes else one.weights for one in layers]
     variance = sum(float(one.weight_squares.mean()) - one.squares for one in layers)
     if model_wise:
-        first = (sum(one.weights for one in layers) - 1) * sum(one.squares for one in layers)
+        first = (sum(sizes) - 1) * sum(one.squares for one in layers)
     else:
-        first = count * sum((one.weights - 1) * one.squares for one in layers)
+        first = count * sum((d - 1) * one.squares for d, one in zip(sizes, layers, strict=True))
     return (first + count * variance) / (images * queries)
 
 

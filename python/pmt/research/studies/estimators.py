@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt import _core
 from pmt.model import Model
-from pmt.train.options import TrainingOptions, preset
+from pmt.train.options import PRESETS, TrainingOptions, preset
 
 __all__ = ["DEFAULT_ESTIMATORS", "WORDS", "estimator_options", "layer_trainers"]
 
@@ -25,6 +25,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "weight": {"rule": "weight"},
     "node": {"rule": "node"},
     "pooled": {"rule": "pooled"},
+    "by_dimension": {k: PRESETS["paper"][k] for k in ("rule", "node_dimension", "node_ratio")},
     "clean": {"baseline": "clean"},
     "leave_one_out": {"baseline": "leave_one_out"},
     "per_sample": {"sharing": "per_sample"},
@@ -39,7 +40,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "coordinate": {"directions": "coordinate"},
     "antithetic": {"pairs": "antithetic"},
 }
-_RULES = {"weight", "node", "pooled"}
+_RULES = {"weight", "node", "pooled", "by_dimension"}
 _MU = re.compile(r"mu([1-9][0-9]?)$")
 _REGIONS = re.compile(r"regions([1-9][0-9]?)$")
 
@@ -50,7 +51,8 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Parameters
     ----------
     name : str
-        Words joined by ``+``: ``weight``, ``node`` or ``pooled``, then what differs from the preset
+        Words joined by ``+``: ``weight``, ``node``, ``pooled`` or ``by_dimension`` (the paper's
+        mixture: weight or node, whichever has fewer dimensions), then what differs from the preset
         ``default``, for example ``"weight+mu1+clean"``; ``muN`` sets both sizes of perturbation,
         ``regionsN`` the regions of pooled nodes.
     queries : int
@@ -66,12 +68,14 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
     Raises
     ------
     ValueError
-        If a word is unknown, if none or more than one of ``weight``, ``node`` and ``pooled`` are
-        given, or regions without ``pooled``.
+        If a word is unknown, if none or more than one of ``weight``, ``node``, ``pooled`` and
+        ``by_dimension`` are given, or regions without ``pooled``.
     """
     words = name.split("+")
     if len(_RULES & set(words)) != 1:
-        raise ValueError(f"estimator {name!r}: one of its words must be weight, node or pooled")
+        raise ValueError(
+            f"estimator {name!r}: one of its words must be weight, node, pooled or by_dimension"
+        )
     changes: dict[str, Any] = {}
     for word in words:
         mu, regions = _MU.match(word), _REGIONS.match(word)
