@@ -1,0 +1,51 @@
+"""Instructions of a training step on the emulated processor of the paper's boards."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pmt._util.parsing import parse_json
+from pmt.research.reproduce.kept_parts import kept
+from pmt.research.reproduce.study import Context
+
+__all__ = ["counted_instructions"]
+
+_TOOLS = ("arm-none-eabi-g++", "make", "qemu-system-arm")
+
+
+def counted_instructions(
+    network: str, layers: str, queries: int, target: str, context: Context
+) -> dict[str, Any] | None:
+    """Count a forward and a step of one image with the paper's method; None without the tools.
+
+    The command `pmt profile --instructions` does it: emulation belongs to firmware, which is no
+    part of research. Its figures are kept in the study's folder.
+    """
+    if any(shutil.which(tool) is None for tool in _TOOLS):
+        return None
+    words = ["profile", network, "--instructions", "--method", "paper", "--layers", layers]
+    words += ["--queries", str(queries), "--target", target]
+    context.tell(f"pmt {' '.join(words)}")
+    name = f"instructions_{network}_{layers}_{queries}"
+    return kept(context.folder, name, lambda: _counted(words, target))
+
+
+def _counted(words: list[str], target: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "instructions.json"
+        command = [sys.executable, "-m", "pmt", *words, "--json", str(made)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        figures = parse_json(made.read_bytes(), made)
+    counts = figures["instructions"][0]
+    return {
+        "target": target,
+        "megahertz": figures["latency"]["clock_mhz"],
+        "kernels": counts["kernels"],
+        "forward": counts["forward_instructions"],
+        "step": sum(part["instructions"] for part in counts["step"].values()),
+    }

@@ -1,0 +1,185 @@
+"""Table 8: memory, multiply-accumulates and latency of full-model training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt.research.reproduce.counted_instructions import counted_instructions
+from pmt.research.reproduce.latency import latency_rows
+from pmt.research.reproduce.memory_bars import draw_memory
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.study import (
+    COMPUTE,
+    MEMORY,
+    Context,
+    Quantity,
+    Row,
+    Scale,
+    Study,
+    compared,
+    not_run,
+)
+from pmt.research.reproduce.training_costs import (
+    NETWORK,
+    kilobytes,
+    paper_network,
+    printed_macs,
+    training_costs,
+)
+
+__all__ = ["STUDY"]
+
+_QUERIES = 50
+_OURS, _ALL = "BP-free", "BP-free, all layers"
+_FLOAT, _INT8 = "BP float32", "BP int8"
+# The table's "full model" are fourteen convolutions by its multiply-accumulates, and all
+# parameters by its memory.
+_LAYERS = "paper14"
+_METHODS = {
+    _FLOAT: ("bp_fp32", _LAYERS),
+    _INT8: ("bp_int8", _LAYERS),
+    _OURS: ("paper", _LAYERS),
+    _ALL: ("paper", "all"),
+}
+_BOARD = "stm32h7b3i-dk"
+# Back-propagation is the same work and needs the same memory for everybody: only counts differ.
+_BP_MEMORY = Quantity("KB", 0.01, relative=True)
+_BP_COMPUTE = Quantity("MMAC", 0.01, relative=True)
+
+
+def _measure(scale: Scale, context: Context) -> dict[str, Any]:
+    model = paper_network()
+    counted = None
+    if scale == "full":
+        counted = counted_instructions(NETWORK, _LAYERS, _QUERIES, _BOARD, context)
+    return {
+        **training_costs(model, _METHODS, _QUERIES),
+        "printed_macs": printed_macs(model, _LAYERS, _QUERIES),
+        "instructions": counted,
+    }
+
+
+def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    return [
+        *_memory(data, paper),
+        *_compute(data, paper),
+        *latency_rows(data["instructions"], paper, "tinyengine_bp_free"),
+        *_other_backends(paper),
+    ]
+
+
+def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    methods = data["methods"]
+    size = {name: kilobytes(cost["bytes"]) for name, cost in methods.items()}
+    counted = 4 * data["output_values"] + data["parameter_bytes"] + data["image_bytes"]
+    return [
+        compared(
+            "BP memory, all convolutions' outputs in float32, int8 network and image",
+            kilobytes(counted),
+            paper["bp_kb"],
+            _BP_MEMORY,
+            why="the sum that gives the printed figure",
+        ),
+        compared(
+            "BP memory, float32, 14 layers",
+            size[_FLOAT],
+            paper["bp_kb"],
+            _BP_MEMORY,
+            why="a lower bound, of what must be alive at once: inputs of these layers are kept, "
+            "and no output of the others",
+        ),
+        compared(
+            "BP memory, int8, 14 layers",
+            size[_INT8],
+            paper["bp_kb"],
+            _BP_MEMORY,
+            why="a lower bound, with float32 gradients of activations",
+        ),
+        compared(
+            "BP-free memory, parameters and peak of inference",
+            kilobytes(methods[_ALL]["analytic_bytes"]),
+            paper["bp_free_kb"],
+            MEMORY,
+            why=f"{kilobytes(data['inference_bytes']):.0f} KB are alive at the peak of "
+            f"inference, for the paper's {paper['inference_kb']}",
+        ),
+        compared(
+            "BP-free memory, all layers, as planned",
+            size[_ALL],
+            paper["bp_free_kb"],
+            MEMORY,
+            why="all that a step needs; the largest activations stream through line buffers",
+        ),
+        compared(
+            "BP-free memory, 14 layers, as planned",
+            size[_OURS],
+            paper["bp_free_kb"],
+            MEMORY,
+            why="the layers of the printed multiply-accumulates; frozen ones stay in flash",
+        ),
+    ]
+
+
+def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    methods = data["methods"]
+    ours = methods[_OURS]
+    return [
+        compared(
+            "BP compute, 14 layers",
+            methods[_FLOAT]["macs"] / 1e6,
+            paper["bp_mmac"],
+            _BP_COMPUTE,
+            why="a forward, gradients by inputs back to the first of them, and by their weights; "
+            "no formula that was tried gives the printed figure",
+        ),
+        compared(
+            "BP-free compute, forward and queries",
+            ours["forward_macs"] / 1e6,
+            paper["bp_free_mmac"],
+            COMPUTE,
+        ),
+        compared(
+            "BP-free compute, rounded as printed before it is multiplied",
+            data["printed_macs"] / 1e6,
+            paper["bp_free_mmac"],
+            COMPUTE,
+        ),
+        compared(
+            "BP-free compute, all that a device does",
+            ours["macs"] / 1e6,
+            paper["bp_free_mmac"],
+            COMPUTE,
+            why="with forwards to the inputs of node perturbation, its gradients by weights, and "
+            "what line buffers compute again: the paper does not count these",
+        ),
+    ]
+
+
+def _other_backends(paper: Mapping[str, Any]) -> list[Row]:
+    return [
+        not_run(
+            f"{what}, TF-Lite",
+            paper[f"tflite_{key}"],
+            unit,
+            "of the paper's kernels on its board; projected there, too",
+        )
+        for what, key, unit in (
+            ("BP latency", "bp_ms", "ms"),
+            ("BP-free latency", "bp_free_ms", "ms"),
+            ("BP end-to-end time", "bp_s", "s"),
+            ("BP-free end-to-end time", "bp_free_s", "s"),
+        )
+    ]
+
+
+def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+    """Draw the memory of every method beside the paper's."""
+    paper = published(STUDY.name)
+    printed = {_FLOAT: paper["bp_kb"], _ALL: paper["bp_free_kb"]}
+    return draw_memory(data, printed=printed, boards=(1024,), ax=ax)
+
+
+STUDY = Study(
+    "full-model-cost", "Table 8", "hardware cost of full-model training", _measure, _compare, _plot
+)

@@ -1,0 +1,60 @@
+"""Latency of a step, projected from counted instructions, beside a measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run
+
+__all__ = ["ITERATIONS", "latency_rows"]
+
+# 1,000 images, one a step, 50 epochs: the paper's end-to-end times are its latencies times this.
+ITERATIONS = 50_000
+_NO_BOARD = "no board was measured"
+
+
+def latency_rows(
+    counted: Mapping[str, Any] | None, paper: Mapping[str, Any], key: str
+) -> list[Row]:
+    """Return the rows of BP-free latency and time, which are printed as ``KEY_ms`` and ``KEY_s``.
+
+    A projection is no measurement: its rows say that nothing was run. What does not depend on
+    the processor's speed is compared: how many forwards of the network a step takes as long as.
+    """
+    forwards, printed = "BP-free step over an inference", paper[f"{key}_ms"]
+    shown = printed / paper["inference_ms"]
+    if counted is None:
+        why = f"{_NO_BOARD}; to count instructions needs arm-none-eabi-g++ and qemu-system-arm"
+        return [
+            not_run("BP-free latency", printed, "ms", why),
+            not_run("BP-free end-to-end time", paper[f"{key}_s"], "s", why),
+            not_run(forwards, shown, "forwards", why),
+        ]
+    milliseconds = counted["step"] / counted["megahertz"] / 1e3
+    why = (
+        f"{_NO_BOARD}: {counted['step']:,} instructions counted under QEMU, projected at one a "
+        f"cycle of {counted['megahertz']:.0f} MHz"
+    )
+    return [
+        _projected("BP-free latency", milliseconds, printed, "ms", why),
+        _projected(
+            "BP-free end-to-end time",
+            milliseconds * ITERATIONS / 1e3,
+            paper[f"{key}_s"],
+            "s",
+            f"{why}, times {ITERATIONS:,} steps",
+        ),
+        compared(
+            forwards,
+            counted["step"] / counted["forward"],
+            shown,
+            FORWARDS,
+            why="instructions for ours, and for the paper its latency over the "
+            f"{paper['inference_ms']} ms of its inference",
+        ),
+    ]
+
+
+def _projected(what: str, ours: float, theirs: float, unit: str, why: str) -> Row:
+    return Row(what, ours, theirs, unit, "not run", None, why)

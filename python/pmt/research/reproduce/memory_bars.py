@@ -1,0 +1,50 @@
+"""Bars of training memory by method, stacked by what lies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pmt._util.plot_style import add_legend, bar_style, new_axes
+from pmt.research.reproduce.training_costs import kilobytes
+from pmt.train.costs.memory import PARTS
+
+__all__ = ["draw_memory"]
+
+
+def draw_memory(
+    costs: Mapping[str, Any],
+    *,
+    printed: Mapping[str, float],
+    boards: Sequence[float],
+    ax: Any = None,
+) -> Any:
+    """Draw every method of the costs as a bar.
+
+    Parameters
+    ----------
+    costs : mapping
+        See :func:`pmt.research.reproduce.training_costs.training_costs`.
+    printed : mapping of str to float
+        The paper's KB by method, drawn as diamonds.
+    boards : sequence of float
+        KB of boards, each a dotted line.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+    """
+    methods = costs["methods"]
+    axes = new_axes(8, 0.5 * len(methods) + 1.5) if ax is None else ax
+    start = dict.fromkeys(methods, 0.0)
+    for place, (part, title) in enumerate(PARTS.items()):
+        sizes = [kilobytes(cost["parts"].get(part, 0)) for cost in methods.values()]
+        if any(sizes):
+            left = list(start.values())
+            axes.barh(list(methods), sizes, left=left, label=title, **bar_style(place))
+            start = {name: start[name] + size for name, size in zip(start, sizes, strict=True)}
+    axes.plot(list(printed.values()), list(printed), "kD", markersize=6, label="the paper's")
+    for size in boards:
+        axes.axvline(size, color="black", linewidth=0.8, linestyle="dotted")
+    axes.invert_yaxis()
+    axes.set_xlabel("peak memory of a step of one image (KB)")
+    add_legend(axes, beside=ax is None)
+    return axes
