@@ -10,7 +10,14 @@ from pmt.research.reproduce import (
     estimators,
     fgvc_accuracy,
     fixed_or_adaptive_blocks,
+    full_model_cost,
+    gradient_cosine,
     learning_rate_scaling,
+    memory_formulas,
+    memory_overview,
+    scopes_cosine,
+    sparse_cost,
+    variance_formulas,
 )
 from pmt.research.reproduce.study import Study
 
@@ -18,12 +25,19 @@ __all__ = ["STUDIES", "study"]
 
 # As the figures and tables follow each other in the paper.
 _STUDIES: tuple[Study, ...] = (
+    memory_overview.STUDY,
+    gradient_cosine.STUDY,
+    variance_formulas.STUDY,
+    scopes_cosine.STUDY,
+    memory_formulas.STUDY,
     learning_rate_scaling.STUDY,
     estimators.STUDY,
     fixed_or_adaptive_blocks.STUDY,
     bp_free_methods.STUDY,
     bp_free_methods_same_layers.STUDY,
     cifar10c_accuracy.STUDY,
+    full_model_cost.STUDY,
+    sparse_cost.STUDY,
     fgvc_accuracy.STUDY,
 )
 STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}

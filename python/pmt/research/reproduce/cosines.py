@@ -1,0 +1,113 @@
+"""Cosines of estimates with the exact gradient, layer by layer, and what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmt.research.report.intervals import student_t
+from pmt.research.reproduce.gradient_batch import GradientBatch
+from pmt.research.reproduce.study import Context, Interval
+from pmt.research.studies.gradient_quality import Quality, study_gradients
+
+__all__ = ["difference", "mean_cosine", "measured_cosines", "series", "turns", "wins"]
+
+
+def measured_cosines(
+    batch: GradientBatch,
+    layers: str,
+    queries: Mapping[str, int],
+    repeats: int,
+    context: Context,
+) -> dict[str, Any]:
+    """Measure estimators at their numbers of queries; what is in the folder is not measured again.
+
+    Returns dimensions of the layers, and for every estimator the mean cosine of each layer, its
+    standard error, the cosine that theory expects without rounding, and what is perturbed.
+    """
+    rows: dict[str, Sequence[Quality]] = {}
+    for count in sorted(set(queries.values())):
+        names = [name for name, own in queries.items() if own == count]
+        context.tell(f"{count} queries: {', '.join(names)}")
+        study = study_gradients(
+            batch.model,
+            batch.images,
+            layers=layers,
+            estimators=names,
+            queries=[count],
+            repeats=repeats,
+            out=context.folder,
+            threads=context.jobs,
+        )
+        rows |= {name: study.of(name, count) for name in names}
+    first = rows[next(iter(queries))]
+    return {
+        "network": batch.network,
+        "images": f"{len(batch.images)} of {batch.source}",
+        "repeats": repeats,
+        "layers": [row.layer for row in first],
+        "weights": [row.weights for row in first],
+        "nodes": [row.nodes for row in first],
+        "estimators": {name: _figures(rows[name]) for name in queries},
+    }
+
+
+def _figures(rows: Sequence[Quality]) -> dict[str, Any]:
+    return {
+        "queries": rows[0].queries,
+        "perturbed": [row.kind.removesuffix("_perturbation") for row in rows],
+        "cosine": [round(row.cosine, 5) for row in rows],
+        "error": [round(row.cosine_error, 5) for row in rows],
+        "expected": [round(row.expected_cosine, 5) for row in rows],
+    }
+
+
+def series(data: Mapping[str, Any], estimator: str) -> tuple[Any, Any]:
+    """Return an estimator's cosines and their standard errors, one of each a layer."""
+    found = data["estimators"][estimator]
+    return np.array(found["cosine"]), np.array(found["error"])
+
+
+def mean_cosine(data: Mapping[str, Any], estimator: str) -> tuple[float, Interval]:
+    """Return an estimator's mean over the layers, and its 95 % interval."""
+    cosines, errors = series(data, estimator)
+    return _mean(cosines, errors**2, data["repeats"] - 1)
+
+
+def difference(
+    data: Mapping[str, Any], one: str, other: str, layers: Sequence[int] | None = None
+) -> tuple[float, Interval]:
+    """Return by how much the mean cosine of one exceeds the other's, and its 95 % interval.
+
+    The interval holds the scatter of estimates on these layers and images, no other.
+    """
+    (a, a_error), (b, b_error) = series(data, one), series(data, other)
+    chosen = list(range(len(a))) if layers is None else list(layers)
+    variances = (a_error**2 + b_error**2)[chosen]
+    return _mean((a - b)[chosen], variances, 2 * (data["repeats"] - 1))
+
+
+def _mean(values: Any, variances: Any, freedom: int) -> tuple[float, Interval]:
+    """Return a mean over layers, of which each has a variance of so many degrees of freedom."""
+    mean, count = float(values.mean()), len(values)
+    half = student_t(count * freedom) * math.sqrt(float(variances.sum())) / count
+    return mean, (mean - half, mean + half)
+
+
+def wins(data: Mapping[str, Any], one: str, other: str) -> list[int]:
+    """Return the layers where one has the larger cosine, beyond the 95 % interval of that layer."""
+    (a, a_error), (b, b_error) = series(data, one), series(data, other)
+    margin = student_t(2 * (data["repeats"] - 1)) * np.sqrt(a_error**2 + b_error**2)
+    return [int(k) for k in np.flatnonzero(a - b > margin)]
+
+
+def turns(data: Mapping[str, Any], estimator: str) -> float:
+    """Return the share of inner layers above or below both neighbors, beyond 95 % intervals."""
+    cosines, errors = series(data, estimator)
+    margin = student_t(2 * (data["repeats"] - 1)) * np.sqrt(errors[1:] ** 2 + errors[:-1] ** 2)
+    steps = np.diff(cosines)
+    sure = np.abs(steps) > margin
+    return float(((steps[1:] * steps[:-1] < 0) & sure[1:] & sure[:-1]).mean())

@@ -1,0 +1,124 @@
+"""Figure 5: layer-wise against model-wise perturbation at equal cost, and their mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pmt._util.plot_style import new_axes
+from pmt.research.reproduce.cosine_plot import draw_cosines
+from pmt.research.reproduce.cosines import difference, mean_cosine, measured_cosines, wins
+from pmt.research.reproduce.gradient_batch import gradient_batch
+from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, claim
+
+__all__ = ["STUDY"]
+
+_KINDS = {"weight": "weight", "node": "node", "by_dimension": "mixture"}
+# Steps and baseline of the paper, then those of the default.
+_SETTINGS = {"mu1+clean": "paper's steps", "mu4": "steps of 4"}
+_OURS = "pooled"
+
+
+def _name(kind: str, scope: str, words: str) -> str:
+    return f"{kind}+{scope}+{words}"
+
+
+def _measure(scale: Scale, context: Context) -> dict[str, Any]:
+    images, each, repeats = (8, 8, 4) if scale == "full" else (4, 2, 2)
+    batch = gradient_batch(scale, context, images)
+    layers = "paper14" if scale == "full" else "B1,B2"
+    all_at_once = each * len(batch.model.select_layers(layers))
+    # The cheap ones first.
+    queries = {_name(kind, "layer_wise", words): each for words in _SETTINGS for kind in _KINDS}
+    queries[_OURS] = each
+    for words in _SETTINGS:
+        for kind in _KINDS:
+            queries[_name(kind, "model_wise", words)] = all_at_once
+    return measured_cosines(batch, layers, queries, repeats, context)
+
+
+def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    rows: list[Row] = []
+    for words, setting in _SETTINGS.items():
+        rows += [_layer_wise(data, kind, words, setting) for kind in _KINDS]
+        rows += [_mixture(data, words, setting), _picks(data, words, setting)]
+    return [*rows, _ours(data)]
+
+
+def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) -> Row:
+    alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
+    mean, interval = difference(data, alone, together)
+    better, worse = wins(data, alone, together), wins(data, together, alone)
+    return claim(
+        f"{_KINDS[kind]}, layer-wise minus model-wise, {setting}",
+        mean,
+        "above 0",
+        "cosine",
+        holds=interval[0] > 0,
+        interval=interval,
+        why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}",
+    )
+
+
+def _mixture(data: Mapping[str, Any], words: str, setting: str) -> Row:
+    mixed, weight, node = (
+        _name(kind, "layer_wise", words) for kind in ("by_dimension", "weight", "node")
+    )
+    best = max((weight, node), key=lambda name: mean_cosine(data, name)[0])
+    mean, interval = difference(data, mixed, best)
+    other = "weight" if best == weight else "node"
+    return claim(
+        f"mixture minus {other} alone, the better one, layer-wise, {setting}",
+        mean,
+        "above 0",
+        "cosine",
+        holds=interval[0] > 0,
+        interval=interval,
+    )
+
+
+def _picks(data: Mapping[str, Any], words: str, setting: str) -> Row:
+    """Count the layers in which the rule of dimensions takes what is worse for certain."""
+    weight, node = (_name(kind, "layer_wise", words) for kind in ("weight", "node"))
+    chosen = data["estimators"][_name("by_dimension", "layer_wise", words)]["perturbed"]
+    by_weight, by_node = wins(data, weight, node), wins(data, node, weight)
+    wrong = [k for k in by_weight if chosen[k] == "node"]
+    wrong += [k for k in by_node if chosen[k] == "weight"]
+    names = ", ".join(data["layers"][k] for k in sorted(wrong))
+    return claim(
+        f"layers in which the mixture takes the worse of both, {setting}",
+        len(wrong),
+        "0",
+        "layers",
+        holds=not wrong,
+        why=names,
+    )
+
+
+def _ours(data: Mapping[str, Any]) -> Row:
+    theirs = _name("by_dimension", "layer_wise", "mu1+clean")
+    mean, interval = mean_cosine(data, _OURS)
+    return beside(
+        "mean over layers, one sign a channel, layer-wise",
+        mean,
+        "cosine",
+        interval=interval,
+        why=f"the paper's mixture has {mean_cosine(data, theirs)[0]:.3f} at the same queries",
+    )
+
+
+def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+    """Draw both scopes of weight, node and mixture, with the paper's steps, and ours."""
+    shown = {
+        _name(kind, scope, "mu1+clean"): f"{title}, {scope.replace('_', '-')}"
+        for kind, title in _KINDS.items()
+        for scope in ("layer_wise", "model_wise")
+    }
+    shown[_OURS] = "one sign a channel, layer-wise"
+    return draw_cosines(data, shown, new_axes(9, 5) if ax is None else ax)
+
+
+STUDY = Study(
+    "scopes-cosine", "Figure 5", "layer-wise and model-wise perturbation at equal cost",
+    _measure, _compare, _plot,
+)  # fmt: skip

@@ -1,0 +1,153 @@
+"""Table 2: formulas of the variance of estimates, against what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pmt._util.plot_style import add_legend, line_style, new_axes
+from pmt.research.report.intervals import student_t
+from pmt.research.reproduce.gradient_batch import GradientBatch, gradient_batch
+from pmt.research.reproduce.kept_parts import kept
+from pmt.research.reproduce.study import Context, Quantity, Row, Scale, Study, compared
+from pmt.research.studies.error_theory import LayerMoments, layer_moments, paper_variance
+from pmt.research.studies.scope_variance import ScopeVariance, compare_scopes
+
+__all__ = ["STUDY"]
+
+_SQUARES = Quantity("squared gradients", 0.2, relative=True)
+# Images, and words of the estimators: where the formulas hold, what images of different gradients
+# do to them, and the paper's own steps and baseline.
+_CASES = ((1, "mu4"), (4, "mu4"), (4, "mu1+clean"))
+_NAMES = {"mu4": "steps of 4", "mu1+clean": "paper's steps"}
+
+
+def _measure(scale: Scale, context: Context) -> dict[str, Any]:
+    full = scale == "full"
+    cases = []
+    for images, words in _CASES:
+        what = f"{images}_{words.replace('+', '_')}"
+        context.tell(f"{images} images, {words}")
+        measure = partial(_case, scale, context, images, words)
+        cases.append(kept(context.folder, what, measure))
+    return {
+        "network": "cifar10_mcunet" if full else "fashion_mnist_dscnn",
+        "repeats": _repeats(scale),
+        "cases": cases,
+    }
+
+
+def _repeats(scale: Scale) -> int:
+    return 8 if scale == "full" else 2
+
+
+def _case(scale: Scale, context: Context, images: int, words: str) -> dict[str, Any]:
+    batch = gradient_batch(scale, context, images)
+    layers = "paper14" if scale == "full" else "B1,B2"
+    chosen = batch.model.select_layers(layers)
+    queries = (4 if scale == "full" else 2) * len(chosen)
+    moments = _moments(batch, chosen)
+    rows = compare_scopes(
+        batch.model,
+        batch.images,
+        layers=layers,
+        queries=queries,
+        words=words,
+        repeats=_repeats(scale),
+        threads=context.jobs,
+    )
+    return {
+        "images": images,
+        "words": words,
+        "layers": len(chosen),
+        "queries": queries,
+        "scatter": _scatter(moments),
+        "rows": [_figures(row, moments, queries) for row in rows],
+    }
+
+
+def _moments(batch: GradientBatch, layers: Sequence[int]) -> list[LayerMoments]:
+    images = batch.model.prepare(batch.images.images)
+    labels = np.ascontiguousarray(batch.images.labels)
+    return [layer_moments(batch.model, images, labels, layer) for layer in layers]
+
+
+def _scatter(moments: Sequence[LayerMoments]) -> float:
+    """Return V over S, of all layers."""
+    squares = sum(layer.squares for layer in moments)
+    return sum(float(layer.weight_squares.mean()) for layer in moments) / squares - 1.0
+
+
+def _figures(row: ScopeVariance, moments: Sequence[LayerMoments], queries: int) -> dict[str, Any]:
+    printed = paper_variance(
+        moments, queries, model_wise=row.scope == "model_wise", nodes=row.estimator == "node"
+    )
+    own = asdict(row)
+    del own["paper"]
+    return {**own, "printed": printed / sum(layer.squares for layer in moments)}
+
+
+def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
+    return [_row(data, case, row) for case in data["cases"] for row in case["rows"]]
+
+
+def _row(data: Mapping[str, Any], case: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
+    half = student_t(data["repeats"] - 1) * row["measured_error"]
+    images = "1 image" if case["images"] == 1 else f"{case['images']} images"
+    scope = row["scope"].replace("_", "-")
+    return compared(
+        f"{row['estimator']}, {scope}, {images}, {_NAMES[case['words']]}",
+        row["measured"],
+        row["printed"],
+        _SQUARES,
+        interval=(row["measured"] - half, row["measured"] + half),
+        why=_why(case, row),
+    )
+
+
+def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    exact = f"the exact formula has {row['expected']:,.0f}"
+    reasons = []
+    if row["estimator"] == "node":
+        reasons.append("an error of a node's gradient reaches the weights times the inputs there")
+    elif case["images"] > 1:
+        reasons.append(f"V, here {case['scatter']:.1f} S, stands in it without the dimension")
+    if row["scope"] == "layer_wise" and "clean" not in case["words"]:
+        reasons.append("a layer's own mean as baseline costs one of its few queries")
+    if "mu1" in case["words"]:
+        reasons.append("at steps of 1 rounding comes on top")
+    return "; ".join([exact, *reasons])
+
+
+def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
+    """Draw measured, exact and printed squared errors of every row."""
+    axes = new_axes(9, 4.5) if ax is None else ax
+    rows = [(case, row) for case in data["cases"] for row in case["rows"]]
+    places = np.arange(len(rows))
+    measured = [row["measured"] for _, row in rows]
+    errors = [student_t(data["repeats"] - 1) * row["measured_error"] for _, row in rows]
+    points = [{**line_style(place), "linestyle": "none"} for place in range(3)]
+    axes.errorbar(places, measured, errors, capsize=3, label="measured", **points[0])
+    for name, title, point in zip(
+        ("expected", "printed"), ("exact formula", "as printed"), points[1:], strict=True
+    ):
+        axes.plot(places, [row[name] for _, row in rows], label=title, **point)
+    axes.set_yscale("log")
+    axes.set_ylabel("squared error / squared gradient")
+    axes.set_xticks(places, [_label(case, row) for case, row in rows], rotation=90)
+    add_legend(axes, beside=ax is None)
+    return axes
+
+
+def _label(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    scope = row["scope"].replace("_", "-")
+    return f"{row['estimator']}, {scope}\nN = {case['images']}, {_NAMES[case['words']]}"
+
+
+STUDY = Study(
+    "variance-formulas", "Table 2", "variance of gradient estimates", _measure, _compare, _plot
+)

@@ -1,0 +1,189 @@
+"""Studies of gradient estimates: small ones measured, and what their figures are taken to say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pmt.research.reproduce import gradient_cosine, scopes_cosine, variance_formulas
+from pmt.research.reproduce.cosines import difference, mean_cosine, turns, wins
+from pmt.research.reproduce.gradient_batch import gradient_batch
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.study import Context
+
+
+def rows_of(study, data):
+    return list(study.compare(data, published(study.name)))
+
+
+def short(study, data):
+    """Return the rows in short: subject, ours, what the paper shows, verdict."""
+    return [(r.what, round(r.ours, 3), r.theirs, r.verdict) for r in rows_of(study, data)]
+
+
+def cosines(estimators, weights, nodes):
+    """Return data of five repeats: each estimator's cosines, with errors of 0.001."""
+    sizes = zip(weights, nodes, strict=True)
+    perturbed = ["weight" if few else "node" for few in (w < n for w, n in sizes)]
+    names = [f"layer{k}" for k in range(len(weights))]
+    made = {
+        name: {
+            "queries": 4,
+            "perturbed": perturbed,
+            "cosine": values,
+            "error": [0.001] * len(values),
+            "expected": values,
+        }
+        for name, values in estimators.items()
+    }
+    return {"repeats": 5, "layers": names, "weights": weights, "nodes": nodes, "estimators": made}
+
+
+def test_figures_of_cosines_by_hand():
+    data = cosines({"a": [0.1, 0.3, 0.1, 0.3], "b": [0.2, 0.2, 0.1, 0.299]}, [1] * 4, [1] * 4)
+    mean, (low, high) = mean_cosine(data, "a")
+    # Student's t of 4 layers times 4 degrees of freedom is 2.1199; the error is 0.001 / 2.
+    assert (mean, low, high) == pytest.approx((0.2, 0.2 - 0.00106, 0.2 + 0.00106), abs=1e-5)
+    mean, (low, high) = difference(data, "a", "b", [1, 3])
+    # 16 degrees of freedom: 2.1199 times the root of 4e-6 over 2.
+    assert (mean, high - mean) == pytest.approx((0.0505, 0.00212), abs=1e-5)
+    assert (wins(data, "a", "b"), wins(data, "b", "a")) == ([1], [0])
+    assert turns(data, "a") == 1.0
+    assert turns(data, "b") == 0.5
+
+
+def test_the_claims_of_figure_4():
+    node = [0.05, 0.01, 0.05, 0.2, 0.3, 0.2]
+    data = cosines(
+        {
+            "weight+model_wise+mu1+clean": [0.3, 0.2, 0.1, 0.05, 0.02, 0.01],
+            "node+model_wise+mu1+clean": node,
+            "weight+mu1+clean": [0.4] * 6,
+            "node+mu1+clean": [0.1, 0.12, 0.14, 0.16, 0.18, 0.2],
+            "weight": [0.4] * 6,
+            "node": [0.3] * 6,
+            "pooled": [0.5] * 6,
+        },
+        [10, 10, 10, 90, 90, 90],
+        [50] * 6,
+    )
+    assert short(gradient_cosine.STUDY, data) == [
+        ("layers of the first half with fewer weights than nodes", 100.0, "most", "reproduced"),
+        ("layers of the second half with fewer nodes than weights", 100.0, "most", "reproduced"),
+        ("layers where weight perturbation is better", 3, "some", "reproduced"),
+        ("layers where node perturbation is better", 3, "some", "reproduced"),
+        ("node minus weight, layers with fewer nodes", 0.207, "above 0", "reproduced"),
+        ("weight minus node, layers with fewer weights", 0.163, "above 0", "reproduced"),
+        ("inner layers where node perturbation turns up or down", 50.0, "a zigzag", "reproduced"),
+        ("the same, each layer perturbed alone", 0.0, "no zigzag", "reproduced"),
+        ("mean over layers, weight, layer-wise, default's steps", 0.4, None, "not published"),
+        ("mean over layers, node, layer-wise, default's steps", 0.3, None, "not published"),
+        ("mean over layers, one sign a channel, layer-wise", 0.5, None, "not published"),
+    ]
+    data["estimators"]["node+model_wise+mu1+clean"]["cosine"] = [0.0] * 6
+    said = {row.what: row for row in rows_of(gradient_cosine.STUDY, data)}
+    none = said["layers where node perturbation is better"]
+    assert (none.ours, none.verdict) == (0, "not reproduced")
+    assert none.why == (
+        "at steps of 1 with the clean loss as baseline, rounding hides the nodes' signal: "
+        "layer-wise, nodes have 0.150 so and 0.300 with steps of 2 and the mean of the other "
+        "queries as baseline"
+    )
+
+
+def test_the_claims_of_figure_5():
+    scopes = {"layer_wise": 0.1, "model_wise": 0.0}
+    kinds = {"weight": [0.2, 0.1], "node": [0.1, 0.2], "by_dimension": [0.2, 0.2]}
+    data = cosines(
+        {
+            f"{kind}+{scope}+{words}": [value + more for value in values]
+            for words in ("mu1+clean", "mu4")
+            for kind, values in kinds.items()
+            for scope, more in scopes.items()
+        }
+        | {"pooled": [0.5, 0.5]},
+        [10, 90],
+        [50, 50],
+    )
+    study = scopes_cosine.STUDY
+    for setting in ("paper's steps", "steps of 4"):
+        rows = [row for row in short(study, data) if row[0].endswith(setting)]
+        assert rows == [
+            (f"weight, layer-wise minus model-wise, {setting}", 0.1, "above 0", "reproduced"),
+            (f"node, layer-wise minus model-wise, {setting}", 0.1, "above 0", "reproduced"),
+            (f"mixture, layer-wise minus model-wise, {setting}", 0.1, "above 0", "reproduced"),
+            (f"mixture minus weight alone, the better one, layer-wise, {setting}", 0.05,
+             "above 0", "reproduced"),
+            (f"layers in which the mixture takes the worse of both, {setting}", 0, "0",
+             "reproduced"),
+        ]  # fmt: skip
+    data["estimators"]["by_dimension+layer_wise+mu4"]["perturbed"] = ["weight", "weight"]
+    wrong = rows_of(study, data)[-2]
+    assert (wrong.ours, wrong.verdict, wrong.why) == (1, "not reproduced", "layer1")
+
+
+def test_formulas_of_variance_are_told_where_they_hold():
+    row = {
+        "estimator": "weight",
+        "scope": "layer_wise",
+        "queries": 4,
+        "measured": 30.0,
+        "measured_error": 1.0,
+        "expected": 31.2,
+        "printed": 27.0,
+    }
+    case = {"images": 1, "words": "mu4", "layers": 2, "queries": 8, "scatter": 0.0, "rows": [row]}
+    many = {**case, "images": 4, "scatter": 3.0, "rows": [{**row, "printed": 9.0}]}
+    node = {**many, "words": "mu1+clean", "rows": [{**row, "estimator": "node", "printed": 9.0}]}
+    data = {"network": "n", "repeats": 8, "cases": [case, many, node]}
+    rows = rows_of(variance_formulas.STUDY, data)
+    assert [(r.what, r.verdict) for r in rows] == [
+        ("weight, layer-wise, 1 image, steps of 4", "reproduced"),
+        ("weight, layer-wise, 4 images, steps of 4", "not reproduced"),
+        ("node, layer-wise, 4 images, paper's steps", "not reproduced"),
+    ]
+    assert rows[0].interval == pytest.approx((27.6354, 32.3646), abs=1e-3)
+    assert rows[1].why == (
+        "the exact formula has 31; V, here 3.0 S, stands in it without the dimension; a layer's "
+        "own mean as baseline costs one of its few queries"
+    )
+    assert rows[2].why == (
+        "the exact formula has 31; an error of a node's gradient reaches the weights times the "
+        "inputs there; at steps of 1 rounding comes on top"
+    )
+
+
+def test_full_scale_needs_cifar10(tmp_path):
+    for module in (gradient_cosine, scopes_cosine, variance_formulas):
+        with pytest.raises(FileNotFoundError, match="cifar-10-batches-bin is not found; run"):
+            module.STUDY.measure("full", Context(tmp_path))
+
+
+def test_the_batch_is_balanced_and_leaves_out_the_head(tmp_path):
+    batch = gradient_batch("small", Context(tmp_path), 10)
+    assert sorted(np.asarray(batch.images.labels)) == list(range(10))
+    assert batch.source == "Fashion-MNIST, gaussian_noise severity 5"
+    assert batch.convolutions == (
+        "conv1,depthwise1,pointwise1,depthwise2,pointwise2,expand3,depthwise3,project3,depthwise4,"
+        "pointwise4"
+    )
+
+
+@pytest.mark.parametrize("module", [gradient_cosine, scopes_cosine, variance_formulas])
+def test_small_studies_run_resume_and_draw(module, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    study = module.STUDY
+    data = study.measure("small", Context(tmp_path, jobs=1))
+    assert data["network"] == "fashion_mnist_dscnn"
+    rows = rows_of(study, json.loads(json.dumps(data, allow_nan=False)))
+    assert all(np.isfinite(row.ours) for row in rows)
+    monkeypatch.setattr("pmt.research.studies.gradient_quality._Measurement.rows", None)
+    monkeypatch.setattr(variance_formulas, "compare_scopes", None)
+    assert study.measure("small", Context(tmp_path, jobs=1)) == data
+    given = plt.subplots()[1]
+    assert study.plot(data, ax=given) is given
+    assert study.plot(data).figure is not given.figure
+    plt.close("all")
