@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from pmt.protocol import CorruptJob, DataSource, SplitChoice, write_corrupted
 from pmt.research.benchmark.bench_job import BenchJob, run_benchmark
 from pmt.research.model_info import describe_model
 from pmt.research.report import ReportJob, make_report
+from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
 from pmt.research.sheets import SheetJob, make_sheet, png
 from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
 from pmt.research.sweep import SweepJob, run_sweep
@@ -311,3 +313,12 @@ def test_study(tmp_path, printed):
     )
     assert plain(run_gradient_study(job).to_json()) == plain(expected)
     assert (here / "gradients.csv").read_bytes() == (there / "gradients.csv").read_bytes()
+
+
+def test_reproduce(tmp_path, printed):
+    expected = printed("reproduce", "bp-free-methods", "--scale", "small", "--out", tmp_path)
+    done = reproduce(ReproduceJob("bp-free-methods", "small", tmp_path, collect=True))
+    (found,) = expected["studies"]
+    assert plain({**done.result, "rows": [asdict(row) for row in done.rows]}) == plain(
+        {name: value for name, value in found.items() if name != "failed"}
+    )

@@ -1,0 +1,264 @@
+"""Studies of the paper: verdicts, rows, results as files, small runs, and their page."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from study_data import grid_data, missing_run, run_record
+
+import pmt
+from pmt.cli import main
+from pmt.research.reproduce import results
+from pmt.research.reproduce.bp_free_rows import bp_free_rows
+from pmt.research.reproduce.curve_rows import loss_rows
+from pmt.research.reproduce.page import page, row_cells, summary, write_page
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import STUDIES, study
+from pmt.research.reproduce.run_record import thinned
+from pmt.research.reproduce.run_rows import accuracy_row, find
+from pmt.research.reproduce.study import (
+    ACCURACY,
+    COMPUTE,
+    FORWARDS,
+    Context,
+    Row,
+    beside,
+    claim,
+    compared,
+    not_run,
+    verdict,
+)
+from pmt.research.reproduce.study_grids import GRIDS, read_study_grid, small
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "lab" / "results"
+PAGE = ROOT / "docs" / "lab" / "reproduction.md"
+TRAINING = [one.name for one in STUDIES.values() if one.forecast is not None]
+
+
+@pytest.mark.parametrize(
+    ("ours", "interval", "expected"),
+    [
+        (68.0, None, "reproduced"),
+        (64.0, None, "reproduced"),
+        (70.0, (65.0, 75.0), "reproduced"),
+        (70.0, (68.0, 72.0), "better"),
+        (60.0, (58.0, 62.0), "not reproduced"),
+        (math.nan, None, "not reproduced"),
+        (None, None, "not run"),
+    ],
+)
+def test_an_accuracy_is_reproduced_within_two_points_or_our_interval(ours, interval, expected):
+    assert verdict(ours, 66.0, ACCURACY, interval) == expected
+
+
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [(101.0, "reproduced"), (99.0, "reproduced"), (102.0, "not reproduced"), (50.0, "better")],
+)
+def test_a_cost_is_reproduced_within_one_percent_and_better_where_lower(ours, expected):
+    assert verdict(ours, 100.0, COMPUTE) == expected
+
+
+def test_rows_as_text():
+    assert row_cells(compared("a", 70.25, 66.78, ACCURACY, interval=(68.0, 72.5))) == [
+        "a", "70.2", "68.0..72.5", "66.78", "+3.5", "%", "better", "",
+    ]  # fmt: skip
+    assert row_cells(compared("b", 2e7, 2.47e9, FORWARDS, why="a share")) == [
+        "b", "2e+07", "", "2.47e+09", "-2.45e+09", "forwards", "better", "a share",
+    ]  # fmt: skip
+    assert row_cells(claim("c", 0.25, "lower", "nats", holds=True)) == [
+        "c", "0.250", "", "lower", "", "nats", "reproduced", "",
+    ]  # fmt: skip
+    assert row_cells(not_run("d", 7857.5, "MMAC", "an hour")) == [
+        "d", "", "", "7,857.5", "", "MMAC", "not run", "an hour",
+    ]  # fmt: skip
+    rows = [beside("e", 1.0, "%"), compared("f", 1.0, 1, ACCURACY), compared("g", 1.0, 1, ACCURACY)]
+    assert summary(rows) == "2 reproduced, 1 not published"
+
+
+def test_an_accuracy_row_says_what_is_missing():
+    runs = [run_record("default", 30, seed=1), run_record("default", 32, seed=2)]
+    data = {"grids": {"g": grid_data(runs, [missing_run("default", 90, seed=3)])}}
+    row = accuracy_row("noise", find(data, "g", method="default"), 66.0)
+    assert (row.ours, row.verdict) == (77.5, "reproduced")
+    # Shares 1, 0.5 and 0 of 30, 2 and 8 images: variance 0.161875, so worth 43.09 images, not 80.
+    assert row.interval == pytest.approx((63.09, 87.41), abs=0.01)
+    assert row.why == "1 of 3 missing; run 1 min 30 s on a thread"
+    absent = accuracy_row("noise", find(data, "g", method="default", seed=3), 66.0)
+    assert absent == Row(
+        "noise", None, 66.0, "%", "not run", None, "1 of 1 missing; run 1 min 30 s on a thread"
+    )
+    assert accuracy_row("x", find(data, "g", method="x"), 66.0).why == "no run of it"
+
+
+def test_the_best_rate_stands_for_a_method_and_the_share_of_forwards_is_said():
+    data = {
+        "grids": {
+            "bp_free_methods": grid_data(
+                [
+                    run_record("mezo", 8, loss=2.0, options={"learning_rate": 1e-6}),
+                    run_record("mezo, rate 3", 10, base="mezo", options={"learning_rate": 3e-7}),
+                ],
+                [missing_run("deepzero_sparse", 3600)],
+            ),
+            "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
+        }
+    }
+    rows = bp_free_rows(data, published("bp-free-methods"), "bp_free_methods")
+    assert [(row.what, row.ours, row.theirs, row.verdict) for row in rows] == [
+        ("MeZO: forwards a step", 2.0, 2, "reproduced"),
+        ("MeZO: accuracy", 25.0, 18.33, "reproduced"),
+        ("DeepZero, a tenth of the coordinates: forwards a step", None, 49457, "not run"),
+        ("DeepZero, a tenth of the coordinates: accuracy", None, 52.78, "not run"),
+        ("paper: forwards a step", 400.0, 400, "reproduced"),
+        ("paper: accuracy", 65.0, 66.78, "reproduced"),
+    ]
+    assert rows[1].why == "rate 3e-07; 2e+03 forwards, 0.01 % of the published 2e+07"
+    assert rows[5].why == "all 2e+07 forwards"
+
+
+def test_curves_show_which_method_ends_lower():
+    runs = [run_record("a", 8, loss=1.0), run_record("b", 8, loss=1.25)]
+    rows = loss_rows({"grids": {"g": grid_data(runs)}}, "g", {"b": ("a", "slower than a")})
+    assert [(row.what, row.ours, row.theirs, row.verdict) for row in rows] == [
+        ("a: loss", 1.0, None, "not published"),
+        ("b: loss", 1.25, None, "not published"),
+        ("b less a", 0.25, "slower than a", "reproduced"),
+    ]
+
+
+def test_a_curve_keeps_its_ends():
+    curve = [(macs, 1.0 / (macs + 1)) for macs in range(100)]
+    kept = thinned(curve)
+    assert len(kept) == 40
+    assert kept[0] == [0, 1.0]
+    assert kept[-1] == [99, 0.01]
+    assert thinned(curve[:3]) == [[0, 1.0], [1, 0.5], [2, 1 / 3]]
+
+
+def test_a_result_is_written_and_read(tmp_path):
+    data = {"grids": {"g": grid_data([run_record("default", 30)])}, "seconds": 2.0}
+    path = results.save(results.record("estimators", "full", data, 9.0), tmp_path / "new")
+    found = results.load("estimators", tmp_path / "new")
+    assert found["data"] == {"grids": data["grids"]}
+    assert (found["study"], found["scale"], found["seconds"]) == ("estimators", "full", 2.0)
+    assert found["pmt"] == pmt.__version__
+    (line,) = [line for line in path.read_text().splitlines() if '"axes"' in line]
+    assert json.loads(line) == data["grids"]["g"]["runs"][0]
+
+
+def test_a_result_that_is_missing_or_damaged(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        results.load("estimators", tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path}/estimators.json: no result of estimators; `pmt reproduce estimators` makes it"
+    )
+    (tmp_path / "estimators.json").write_text("{}")
+    with pytest.raises(ValueError, match="is no result of a study; remove the file, and `pmt"):
+        results.load("estimators", tmp_path)
+
+
+def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
+    context = Context(tmp_path)
+    with pytest.raises(FileNotFoundError) as error:
+        context.need_cifar10()
+    assert str(error.value) == (
+        "cifar-10-batches-bin is not found; run `pmt download cifar10 --out DIR` and give "
+        "--data DIR"
+    )
+    with pytest.raises(FileNotFoundError, match=r"mcunet-5fps.pkl is not found; take it from"):
+        context.need_mcunet()
+
+
+def test_the_registry_and_the_published_numbers():
+    with pytest.raises(ValueError, match=r"'estimator' is no study; did you mean 'estimators'\?"):
+        study("estimator")
+    assert all(module.replace("-", "_").isidentifier() for module in STUDIES)
+    table = published("cifar10c-accuracy")
+    assert {len(values) for values in table.values()} == {12}
+    assert published("no-such-study") == {}
+
+
+@pytest.mark.parametrize("path", sorted(GRIDS.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_small_grid_is_made_from_every_full_one(path):
+    full = read_study_grid(path.stem)
+    made = small(full)
+    assert made.model == {"path": "fashion_mnist_dscnn"}
+    assert made.data["path"] == "bundled"
+    assert made.macs == (500_000_000 if full.macs else 0)
+    assert (len(made.corruptions), len(made.seeds), made.tuning) == (1, 1, None)
+    assert {table.name for table in made.methods} <= {table.name for table in full.methods}
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
+    pytest.importorskip("torch")
+    out, kept = tmp_path / "runs", tmp_path / "results"
+    command = ["reproduce", name, "--scale", "small", "--out", str(out), "--results", str(kept)]
+    assert main([*command, "--dry-run"]) == 0
+    assert f"{name}: " in capsys.readouterr().out
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert study(name).title in text
+    assert " runs left, about " in text
+    first = results.load(name, kept)
+    assert all(grid["runs"] and not grid["missing"] for grid in first["data"]["grids"].values())
+    # The same command goes on from there: nothing is left, and the figures are the same.
+    assert main(command) == 0
+    assert " runs left, about " not in capsys.readouterr().out
+    assert results.load(name, kept)["data"] == first["data"]
+    rows = study(name).compare(first["data"], published(name))
+    assert {row.verdict for row in rows} <= {"not published", "not run"}
+    assert all(row.ours is not None for row in rows if row.verdict == "not published")
+
+
+def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    out = ["--scale", "small", "--out", str(tmp_path)]
+    collect = ["reproduce", "estimators", "--collect", *out]
+    assert main([*collect, "--results", str(tmp_path)]) == 0
+    assert "no run of it" not in capsys.readouterr().out
+    found = results.load("estimators", tmp_path)["data"]["grids"]["estimators"]
+    assert (len(found["runs"]), len(found["missing"])) == (0, 6)
+    assert main(["reproduce", "estimators", *out]) == 0
+    assert main([*collect, "--plot", str(tmp_path / "plot.png")]) == 0
+    assert (tmp_path / "plot.png").stat().st_size > 0
+
+
+def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
+    def complaint(*arguments: str) -> str:
+        assert main(["reproduce", *arguments]) == 2
+        return capsys.readouterr().err
+
+    alone = "pmt: error: give one or more studies, or --all; --list shows which there are\n"
+    assert complaint() == alone
+    assert complaint("estimators", "--all") == alone
+    assert complaint("estimators", "fgvc-accuracy", "--plot", "x.png") == (
+        "pmt: error: --plot x.png: give one study to draw\n"
+    )
+    assert complaint("estimators", "--write", "x.md") == (
+        "pmt: error: --write x.md: goes with --page alone\n"
+    )
+    (tmp_path / "x.md").write_text("no marks")
+    assert complaint("--page", str(tmp_path), "--write", str(tmp_path / "x.md")) == (
+        f"pmt: error: {tmp_path}/x.md: has no lines <!-- results --> and <!-- end of results -->; "
+        "add them\n"
+    )
+
+
+def test_the_page_is_made_from_the_results_alone(tmp_path):
+    copy = tmp_path / "page.md"
+    copy.write_text(PAGE.read_text())
+    write_page(RESULTS, copy)
+    assert copy.read_text() == PAGE.read_text(), (
+        "run `pmt reproduce --page docs/lab/results --write docs/lab/reproduction.md`"
+    )
+
+
+def test_a_study_without_a_result_is_said_to_be_not_run(tmp_path):
+    assert page(tmp_path).startswith("## ")
+    assert "Not run: `pmt reproduce estimators`." in page(tmp_path)
