@@ -17,7 +17,7 @@ from pmt._util.plot_file import plot_suffix
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
-from pmt.train.result import shown
+from pmt.train.history_columns import Column, columns
 from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import MetricsReader
 from pmt.train.schedule import Schedule
@@ -123,20 +123,6 @@ def stage(name: str) -> Callable[[int, int], None]:
     return progress
 
 
-_COLUMNS = (
-    ("epoch", "epoch", 7, "{}"),
-    ("train loss", "train_loss", 10, "{:.4f}"),
-    ("train acc", "train_accuracy", 9, "{:.4f}"),
-    ("held-out", "held_out_loss", 8, "{:.4f}"),
-    ("test loss", "valid_loss", 9, "{:.4f}"),
-    ("test acc", "valid_accuracy", 8, "{:.4f}"),
-    ("changed", "changed", 9, "{:,}"),
-    ("forwards", "forwards", 10, "{:,}"),
-    ("GMAC", "macs", 9, "{:,.1f}"),
-    ("seconds", "seconds", 7, "{:.1f}"),
-)
-
-
 class EpochLines:
     """Prints the epochs of a run from its metrics, also those from before it was resumed.
 
@@ -155,7 +141,7 @@ class EpochLines:
         self.schedule = schedule
         self.output = output
         self.progress: ProgressLine | None = None
-        self.titled = False
+        self.columns: list[Column] = []
 
     def after_step(self, step: int, record: dict[str, Any]) -> None:
         """Show that ``step`` steps are done and that the last one gave ``record``."""
@@ -181,18 +167,14 @@ class EpochLines:
             if record["kind"] not in ("start", "phase", "epoch", "refit"):
                 continue
             self.stop()
-            if not self.titled:
-                self.output.text("  ".join(title.rjust(width) for title, _, width, _ in _COLUMNS))
-                self.titled = True
-            self.output.text(_line(record))
+            if not self.columns:
+                self.columns = columns([record], watched="test")
+                self._print_line([column.title for column in self.columns])
+            self._print_line([column.cell(record, "") for column in self.columns])
 
-
-def _line(record: dict[str, Any]) -> str:
-    cells = []
-    for _, key, width, form in _COLUMNS:
-        value = shown(record).get(key, "")
-        cells.append((value if isinstance(value, str) else form.format(value)).rjust(width))
-    return "  ".join(cells).rstrip()
+    def _print_line(self, cells: list[str]) -> None:
+        pairs = zip(cells, self.columns, strict=True)
+        self.output.text("  ".join(text.rjust(column.width) for text, column in pairs).rstrip())
 
 
 class Output:

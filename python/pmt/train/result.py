@@ -10,31 +10,18 @@ from typing import TYPE_CHECKING, Any
 from pmt._util.extras import import_extra
 from pmt._util.tables import html_table, shortened, table
 from pmt.model import Model
+from pmt.train.history_columns import columns
 from pmt.train.result_plot import plot_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-__all__ = ["RunResult", "shown"]
+__all__ = ["RunResult"]
 
 _VALID = ("valid_loss", "valid_accuracy")
 _STATES = {"aligned": "the aligned model", "head": "the model with its head trained"}
-
 _SHOWN_STATES = 7
-
-_COLUMNS = (
-    ("epoch", "epoch", "{}"),
-    ("train loss", "train_loss", "{:.4f}"),
-    ("train acc", "train_accuracy", "{:.3f}"),
-    ("held-out", "held_out_loss", "{:.4f}"),
-    ("valid loss", "valid_loss", "{:.4f}"),
-    ("valid acc", "valid_accuracy", "{:.3f}"),
-    ("changed", "changed", "{:d}"),
-    ("forwards", "forwards", "{:d}"),
-    ("GMAC", "macs", "{:.1f}"),
-    ("seconds", "seconds", "{:.1f}"),
-)
 
 
 @dataclass
@@ -128,15 +115,11 @@ class RunResult:
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and cells; of many epochs the first, the last and the kept one."""
         records = [*self.phases, *self.epochs, *filter(None, [self.refit])]
-        columns = [c for c in _COLUMNS if any(c[1] in record for record in records)]
-
-        def cell(record: dict[str, Any], key: str, form: str) -> str:
-            value = shown(record).get(key, "-")
-            return value if isinstance(value, str) else form.format(value)
-
-        rows = [[cell(record, key, form) for _, key, form in columns] for record in records]
+        keys = {"epoch"}.union(*records)
+        found = [column for column in columns(records) if column.key in keys]
+        rows = [[column.cell(record, "-") for column in found] for record in records]
         kept = [place for place, record in enumerate(records) if record == self.kept]
-        return [title for title, _, _ in columns], shortened(rows, _SHOWN_STATES, keep=kept)
+        return [column.title for column in found], shortened(rows, _SHOWN_STATES, keep=kept)
 
     def _remarks(self) -> list[str]:
         return [*self.notes, *filter(None, [self.verdict()])]
@@ -171,10 +154,3 @@ class RunResult:
             If matplotlib is missing.
         """
         return plot_records(self.phases, self.epochs, ax, valid)
-
-
-def shown(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of a phase or an epoch as tables show it: a state, and work in GMAC."""
-    state = record.get("epoch", record.get("phase", "start"))
-    work = {"macs": record["macs"] / 1e9} if "macs" in record else {}
-    return {**record, "epoch": state, **work}
