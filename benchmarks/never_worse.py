@@ -187,6 +187,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="folder of the model files")
     parser.add_argument("--out", type=Path, required=True, help="folder of the figures")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="by default 1 2 3")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="by default all")
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -195,7 +196,7 @@ def main() -> None:
     runs = []
     for seed in arguments.seeds:
         for name in names:
-            for task in TASKS:
+            for task in arguments.tasks:
                 path = arguments.out / f"{name}_{task.replace(' ', '_')}_{seed}.json"
                 if not path.is_file():
                     found = run(networks, name, task, seed, arguments.threads)

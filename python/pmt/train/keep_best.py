@@ -23,6 +23,7 @@ __all__ = [
     "BACKTRACK",
     "CHOICE",
     "EPOCH_ERRORS",
+    "FEW",
     "HELD_OUT_SHARE",
     "KEEP_BEST",
     "PHASE_ERRORS",
@@ -35,6 +36,8 @@ __all__ = [
 
 # With fewer, chance would choose.
 _FEWEST = 4
+# With fewer held out of the training images, cross-validation on all of these judges the head.
+FEW = 30
 # Standard errors by which a state must be better than the model as it came. Among many epochs the
 # best one is better by one of them by chance; phases are few.
 PHASE_ERRORS, EPOCH_ERRORS = 1, 2
@@ -128,11 +131,15 @@ class BestState:
     def take(self, scores: ImageScores, errors: int) -> bool:
         """Take a state in, the next one; return whether it is the best so far."""
         better = self.is_better(scores, errors)
+        self.add(scores, better)
+        return better
+
+    def add(self, scores: ImageScores, better: bool) -> None:
+        """Take a state in, of which is known whether it is the best so far."""
         if better:
             self.best = scores
         if self.start is None:
             self.start = scores
-        return better
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that a checkpoint holds."""

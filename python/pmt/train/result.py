@@ -44,7 +44,8 @@ class RunResult:
     phases : list of dict
         The records of the states before the first step, as far as there are any: ``phase`` is
         ``"start"`` (the model as it came), ``"aligned"`` or ``"head"`` (its head trained alone);
-        the other entries are those of epochs.
+        the other entries are those of epochs. Where cross-validation judges the head, start and
+        head have ``out_of_fold_loss`` and ``out_of_fold_accuracy``, on all training images.
     kept : dict
         The record of the state that was kept, a phase or an epoch; empty where the model ends
         with the last step.
@@ -86,14 +87,18 @@ class RunResult:
         if not self.kept:
             return ""
         images = f"the {self.held_out:,} held-out images"
+        validated = any("out_of_fold_loss" in phase for phase in self.phases)
         if self.kept.get("phase") == "start":
+            by = ", its head by cross-validation" if validated else ""
             return (
                 f"kept the model as it was: on {images} no phase was better by more than one "
-                "standard error, no epoch by more than two"
+                f"standard error{by}, no epoch by more than two"
             )
         state = self.kept.get("epoch")
         name = _STATES[self.kept["phase"]] if state is None else f"epoch {state:g}"
         refit = "; then its head was trained on all images" if self.refit else ""
+        if validated and self.kept.get("phase") == "head":
+            images = "all images by cross-validation"
         return f"kept {name}, the best on {images}{refit}"
 
     def to_frame(self) -> DataFrame:

@@ -20,9 +20,11 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
+from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
 from pmt.train.keep_best import (
     EPOCH_ERRORS,
+    FEW,
     PHASE_ERRORS,
     RATE_CUT,
     BestState,
@@ -289,28 +291,38 @@ class Run:
         """Measure the model as it came, and prepare it; a run that has begun is prepared."""
         if self.prepared:
             return
-        self._end_phase("start", 0.0, 0)
+        validation = self._cross_validation()
+        self._end_phase(None, 0.0, validation)
         self.settled = False
         for phase in self.phases:
-            self._run_phase(phase)
+            start = time.monotonic()
+            phase.run(self.model, self.data)
+            self._make_stepper()
+            self._end_phase(phase, time.monotonic() - start, validation)
         self.settled = self.prepared = True
         if self.phases:
             self._save()
 
-    def _run_phase(self, phase: Phase) -> None:
-        start = time.monotonic()
-        phase.run(self.model, self.data)
-        self._make_stepper()
-        self._end_phase(phase.name, time.monotonic() - start, phase.macs)
+    def _cross_validation(self) -> CrossValidation | None:
+        """Return the judge of the head, where too few images are held out of these to be it."""
+        trains_head = any(phase.name == "head" for phase in self.phases)
+        few = self.images.were_parted and len(self.images.held_out or ()) < FEW
+        if not self.keeps_best or not few or not trains_head:
+            return None
+        seed = self.trainer.options.seed
+        return CrossValidation(self.model, self.images.data, seed, self._score)
 
-    def _end_phase(self, name: str, seconds: float, macs: int) -> None:
+    def _end_phase(
+        self, phase: Phase | None, seconds: float, validation: CrossValidation | None
+    ) -> None:
         """Measure and record a phase, unless that is done; go back where it has done harm."""
+        name, macs = ("start", 0) if phase is None else (phase.name, phase.macs)
         measured, scores = self._measure()
-        worse = self._backtracks and self.best.is_worse(scores)
-        better = self.keeps_best and self.best.take(scores, PHASE_ERRORS)
-        kind = "start" if name == "start" else "phase"
+        better, worse = self._judged(phase, scores, validation, measured)
+        kind = "start" if phase is None else "phase"
         record = {"kind": kind, "phase": name, "step": -1, **measured}
         if self.keeps_best:
+            self.best.add(scores, better)
             record["best"] = better
         record.update(self.history.totals(seconds, macs))
         known = [phase.get("phase") for phase in self.history.phases]
@@ -322,6 +334,32 @@ class Run:
             self._go_back()
             self._make_stepper()
         self._tell(PhaseEnd(0, self.schedule.steps, record))
+
+    def _judged(
+        self,
+        phase: Phase | None,
+        scores: ImageScores,
+        validation: CrossValidation | None,
+        measured: dict[str, float],
+    ) -> tuple[bool, bool]:
+        """Return whether a phase is the best state so far, and whether it is to be taken back.
+
+        A head that cross-validation judges is taken back unless it is better: the few images held
+        out could not tell later. Its figures are added to those that are ``measured``.
+        """
+        better = self.keeps_best and self.best.is_better(scores, PHASE_ERRORS)
+        worse = self._backtracks and self.best.is_worse(scores)
+        if validation is None:
+            return better, worse
+        if phase is None:
+            measured.update(validation.start())
+        elif phase.name == "head":
+            better, figures = validation.judge(phase)
+            measured.update(figures)
+            worse = self._backtracks and not better
+        elif not worse:
+            validation.follow(phase, better)
+        return better, worse
 
     def _tell(self, event: Event) -> None:
         """Tell the callbacks; one of them may end the run."""

@@ -1,0 +1,141 @@
+"""The head judged by cross-validation, where few images are held out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from toy_trainer import Stop, data, stop_at
+
+import pmt
+from pmt.model import ImageScores
+from pmt.train.cross_validation import CrossValidation
+from pmt.train.preparation import Phase
+
+SHORT = {"layers": "B1,head", "epochs": 1, "queries": 2, "batch": 10, "learning_rate": 0.01}
+
+
+def scores(*losses: float) -> ImageScores:
+    return ImageScores(np.array(losses), np.ones(len(losses), np.bool_))
+
+
+def test_every_image_is_scored_by_a_model_that_was_prepared_without_it():
+    model, images = pmt.load("fashion_mnist_dscnn"), pmt.datasets.bundled("train").take(23)
+    prepared: dict[int, list[bytes]] = {}
+    seen: list[bytes] = []
+
+    def run(one, others):
+        prepared.setdefault(id(one), []).extend(image.tobytes() for image in others.images)
+
+    def score(one, fold):
+        own = [image.tobytes() for image in fold.images]
+        if id(one) in prepared:
+            both = prepared.pop(id(one))
+            assert len(both) == 2 * (23 - len(own))  # two phases
+            assert not set(own) & set(both)
+            seen.extend(own)
+        return scores(*[float(len(own))] * len(own))
+
+    validation = CrossValidation(model, images, 1, score)
+    assert sorted(len(fold) for fold in validation.folds) == [2] * 7 + [3] * 3
+    assert validation.start() == {"out_of_fold_loss": 23.0, "out_of_fold_accuracy": 1.0}
+    validation.follow(Phase("aligned", 0, run), better=False)
+    better, figures = validation.judge(Phase("head", 0, run))
+    assert better
+    assert figures["out_of_fold_loss"] == pytest.approx((7 * 2 * 2 + 3 * 3 * 3) / 23)
+    assert sorted(seen) == sorted(image.tobytes() for image in images.images)
+
+
+def test_folds_are_balanced_over_the_classes():
+    images = pmt.datasets.bundled("train").take(200)
+    images = replace(images, labels=np.arange(200) % 10)
+    validation = CrossValidation(pmt.load("fashion_mnist_dscnn"), images, 3, lambda *_: scores(1.0))
+    for fold in validation.folds:
+        assert np.bincount(images.labels[fold], minlength=10).tolist() == [2] * 10
+
+
+def test_a_head_must_be_better_than_an_aligned_model_that_was_kept():
+    found = iter([*[scores(2.0, 2.0)], *[scores(0.5)] * 2, *[scores(1.0)] * 2, *[scores(0.25)] * 2])
+    images = data(2)
+    validation = CrossValidation(pmt.load("fashion_mnist_dscnn"), images, 1, lambda *_: next(found))
+    phase = Phase("aligned", 0, lambda *_: None)
+    validation.start()
+    validation.follow(phase, better=True)
+    assert not validation.judge(phase)[0]
+    assert validation.judge(phase)[0]
+
+
+def foggy(count: int) -> pmt.datasets.Dataset:
+    return pmt.corruptions.corrupt(pmt.datasets.bundled("train").take(count), "fog", 5)
+
+
+def test_fewer_than_thirty_held_out_images_do_not_judge_the_head():
+    trainer = pmt.ZOTrainer(**SHORT)
+    model = pmt.load("fashion_mnist_dscnn")
+    images = foggy(60)
+    before = model.evaluate(images)
+    result = trainer.fit(model, images, progress=False)
+    start, head = result.phases
+    assert result.held_out == 12
+    assert start["out_of_fold_loss"] == before.loss
+    assert start["out_of_fold_accuracy"] == before.accuracy
+    assert head["out_of_fold_loss"] < before.loss
+    assert head["best"]
+    assert "then its head was trained on all images" in result.verdict()
+    if result.kept.get("phase") == "head":
+        assert result.verdict().startswith(
+            "kept the model with its head trained, the best on all images by cross-validation"
+        )
+
+
+@pytest.mark.parametrize(("count", "given"), [(150, False), (60, True)])
+def test_thirty_held_out_images_judge_the_head_and_so_do_those_that_are_given(count, given):
+    trainer = pmt.ZOTrainer(**SHORT)
+    held_out = pmt.datasets.bundled("test").take(20) if given else None
+    result = trainer.fit(
+        pmt.load("fashion_mnist_dscnn"), foggy(count), held_out=held_out, progress=False
+    )
+    assert result.held_out == (20 if given else 30)
+    assert [set(phase) & {"out_of_fold_loss"} for phase in result.phases] == [set(), set()]
+
+
+def test_a_head_that_is_not_better_is_taken_back():
+    model = pmt.load("fashion_mnist_dscnn")
+    before = model.image()
+    # A head that steps too far is worse on what it has not seen; the epoch changes next to nothing.
+    trainer = pmt.ZOTrainer(**{**SHORT, "learning_rate": 1e-6}, head_learning_rate=20.0)
+    result = trainer.fit(model, pmt.datasets.bundled("train").take(60), progress=False)
+    start, head = result.phases
+    assert head["out_of_fold_loss"] > start["out_of_fold_loss"]
+    assert result.epochs[0]["held_out_loss"] == pytest.approx(start["held_out_loss"], abs=0.002)
+    assert result.verdict() == (
+        "kept the model as it was: on the 12 held-out images no phase was better by more than one "
+        "standard error, its head by cross-validation, no epoch by more than two"
+    )
+    assert model.image() == before
+
+
+def test_a_resumed_run_ends_as_a_whole_one(tmp_path):
+    trainer, images = pmt.ZOTrainer(**SHORT), foggy(60)
+    whole = pmt.load("fashion_mnist_dscnn")
+    trainer.fit(whole, images, progress=False)
+
+    def killed(event):
+        if event.record.get("phase") == "head":
+            raise Stop
+
+    model = pmt.load("fashion_mnist_dscnn")
+    with pytest.raises(Stop):
+        trainer.fit(model, images, out=tmp_path / "run", progress=False, callbacks=[killed])
+    for stop in (1, 3):
+        with pytest.raises(Stop):
+            trainer.fit(
+                pmt.load("fashion_mnist_dscnn"),
+                images,
+                out=tmp_path / "run",
+                progress=stop_at(stop),
+            )
+    model = pmt.load("fashion_mnist_dscnn")
+    trainer.fit(model, images, out=tmp_path / "run", progress=False)
+    assert model.image() == whole.image()
