@@ -11,6 +11,7 @@ from pathlib import Path
 import pmt
 from pmt._util.progress import duration
 from pmt.cli.output import EpochLines, Output
+from pmt.research.plots import save_plot
 from pmt.train.costs.memory import arena_bytes
 
 CORRUPTION, SEVERITY = "fog", 5
@@ -87,10 +88,10 @@ def print_cost(trainer: pmt.ZOTrainer, model: pmt.Model, result: pmt.RunResult) 
 
 def curves(result: pmt.RunResult) -> str:
     try:
-        ax = result.plot(valid="test images")
+        axes = result.plot(valid="test images")
     except ImportError:
         return ""
-    ax.figure.savefig(FOLDER / "curves.png", dpi=150)
+    save_plot(axes, FOLDER / "curves.png", dpi=150)
     return ", its curves in curves.png"
 
 

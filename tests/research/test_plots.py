@@ -353,6 +353,20 @@ def test_the_same_plot_gives_the_same_file(suffix, tmp_path):
     assert pyplot.get_fignums() == []
 
 
+def test_plots_go_into_subfigures(tmp_path):
+    left, right = pyplot.figure().subfigures(1, 2)
+    run().plot(left.add_subplot())
+    path = tmp_path / "both.png"
+    save_plot(plot_curves(CURVES, ax=right.add_subplot()), path)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_run_without_a_figure_is_an_empty_plot():
+    ax = pmt.RunResult(residual_network(), [{"epoch": 1, "changed": 3}]).plot()
+    assert list(ax.lines) == []
+    assert ax.get_ylim()[0] == 0.0
+
+
 def test_28_lines_and_bars_differ():
     lines = [line_style(place) for place in range(28)]
     assert len({(line["color"], str(line["linestyle"])) for line in lines}) == 28

@@ -47,6 +47,8 @@ def save_plot(axes: Any, path: str | Path, *, dpi: float = 120) -> None:
     """
     suffix = plot_suffix(path)
     figure = np.ravel(np.asarray(axes, object))[0].figure
+    while getattr(figure, "figure", figure) is not figure:  # a subfigure's
+        figure = figure.figure
     matplotlib = import_extra("matplotlib", "plots need matplotlib", "plot")
     buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "pmt"}):

@@ -101,7 +101,7 @@ def _name_states(ax: Any, phases: Sequence[str], places: Sequence[float]) -> Non
 
     ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     ax.xaxis.set_major_formatter(ticker.FuncFormatter(tick))
-    inches = ax.get_position().width * ax.figure.get_figwidth()
+    inches = ax.get_window_extent().width / ax.figure.dpi
     if phases and inches < _INCHES_OF_A_STATE * len(places):
         ax.tick_params("x", rotation=45)
 
