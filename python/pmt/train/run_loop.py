@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,59 +22,23 @@ from pmt.model import ImageScores, Model
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
 from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
-from pmt.train.keep_best import (
-    EPOCH_ERRORS,
-    FEW,
-    PHASE_ERRORS,
-    RATE_CUT,
-    BestState,
-    part,
-)
+from pmt.train.keep_best import EPOCH_ERRORS, FEW, PHASE_ERRORS, RATE_CUT, BestState
 from pmt.train.learned_classes import learned_classes, with_classes
 from pmt.train.preparation import Phase
 from pmt.train.result import RunResult
-from pmt.train.run_config import RunConfig, contents_of
+from pmt.train.run_config import RunConfig
 from pmt.train.run_folder import RunFolder
+from pmt.train.run_images import Images
 from pmt.train.run_metrics import RunHistory
 
 if TYPE_CHECKING:
     from pmt.train.training_run import Trainer
 
-__all__ = ["Images", "Progress", "Run"]
+__all__ = ["Progress", "Run"]
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 
 Progress = bool | Callable[[int, dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Images:
-    """The images of a run: those that it was given, and the parts that train and choose."""
-
-    data: Dataset
-    valid: Dataset | None
-    given: Dataset | None  # to choose on
-    train: Dataset
-    held_out: Dataset | None
-
-    @classmethod
-    def of(
-        cls, trainer: Trainer, data: Dataset, valid: Dataset | None, given: Dataset | None
-    ) -> Images:
-        """Hold images out, unless some are given."""
-        count = 0 if given is not None else trainer.held_out_images(data)
-        if count == 0:
-            return cls(data, valid, given, data, given)
-        return cls(data, valid, given, *part(data, count, trainer.options.seed))
-
-    @property
-    def were_parted(self) -> bool:
-        """Whether the held-out images are a part of those to train on."""
-        return self.train is not self.data
-
-    def contents(self, model: Model) -> dict[str, int]:
-        """Return the checksums that tell the run from others."""
-        return contents_of(model, self.data, self.valid, self.given)
 
 
 class Run:

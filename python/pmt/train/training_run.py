@@ -21,7 +21,8 @@ from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunOptions
 from pmt.train.run_folder import RunFolder
-from pmt.train.run_loop import Images, Progress, Run
+from pmt.train.run_images import Images
+from pmt.train.run_loop import Progress, Run
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
 from pmt.train.training_data import checked_training_data, measured_images
