@@ -13,7 +13,15 @@ from pmt.research.reproduce.gradient_batch import GradientBatch
 from pmt.research.reproduce.study import Context, Interval
 from pmt.research.studies.gradient_quality import Quality, study_gradients
 
-__all__ = ["difference", "mean_cosine", "measured_cosines", "series", "turns", "wins"]
+__all__ = [
+    "difference",
+    "mean_cosine",
+    "mean_expected",
+    "measured_cosines",
+    "series",
+    "turns",
+    "wins",
+]
 
 
 def measured_cosines(
@@ -75,6 +83,11 @@ def mean_cosine(data: Mapping[str, Any], estimator: str) -> tuple[float, Interva
     """Return an estimator's mean over the layers, and its 95 % interval."""
     cosines, errors = series(data, estimator)
     return _mean(cosines, errors**2, data["repeats"] - 1)
+
+
+def mean_expected(data: Mapping[str, Any], estimator: str) -> float:
+    """Return the mean over the layers of the cosine that theory expects without rounding."""
+    return float(np.mean(data["estimators"][estimator]["expected"]))
 
 
 def difference(

@@ -7,7 +7,14 @@ from typing import Any
 
 from pmt._util.plot_style import new_axes
 from pmt.research.reproduce.cosine_plot import draw_cosines
-from pmt.research.reproduce.cosines import difference, mean_cosine, measured_cosines, wins
+from pmt.research.reproduce.cosines import (
+    difference,
+    mean_cosine,
+    mean_expected,
+    measured_cosines,
+    series,
+    wins,
+)
 from pmt.research.reproduce.gradient_batch import gradient_batch
 from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, claim
 
@@ -49,6 +56,7 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
     alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
     mean, interval = difference(data, alone, together)
     better, worse = wins(data, alone, together), wins(data, together, alone)
+    theory = mean_expected(data, alone) - mean_expected(data, together)
     return claim(
         f"{_KINDS[kind]}, layer-wise minus model-wise, {setting}",
         mean,
@@ -56,7 +64,8 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
         "cosine",
         holds=interval[0] > 0,
         interval=interval,
-        why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}",
+        why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
+        f"theory without rounding expects {theory:+.3f}: alone, a layer has a share of the queries",
     )
 
 
@@ -74,6 +83,20 @@ def _mixture(data: Mapping[str, Any], words: str, setting: str) -> Row:
         "cosine",
         holds=interval[0] > 0,
         interval=interval,
+        why=_where_nodes(data, mixed, node, weight),
+    )
+
+
+def _where_nodes(data: Mapping[str, Any], mixed: str, node: str, weight: str) -> str:
+    """Say what both have in the layers where the mixture takes nodes."""
+    perturbed = data["estimators"][mixed]["perturbed"]
+    nodes = [k for k, kind in enumerate(perturbed) if kind == "node"]
+    if not nodes:
+        return "it takes weights in every layer"
+    by_node, by_weight = (series(data, name)[0][nodes].mean() for name in (node, weight))
+    layers = "1 layer" if len(nodes) == 1 else f"{len(nodes)} layers"
+    return (
+        f"where it takes nodes, in {layers}, these have {by_node:.3f} and weights {by_weight:.3f}"
     )
 
 
