@@ -212,7 +212,8 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     assert " runs left, about " not in capsys.readouterr().out
     assert results.load(name, kept)["data"] == first["data"]
     rows = study(name).compare(first["data"], published(name))
-    assert {row.verdict for row in rows} <= {"not published", "not run"}
+    trained = [row for row in rows if name != "sparse-cost" or row.unit == "%"]  # costs are counted
+    assert {row.verdict for row in trained} <= {"not published", "not run"}
     assert all(row.ours is not None for row in rows if row.verdict == "not published")
 
 

@@ -56,7 +56,6 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
     alone, together = (_name(kind, scope, words) for scope in ("layer_wise", "model_wise"))
     mean, interval = difference(data, alone, together)
     better, worse = wins(data, alone, together), wins(data, together, alone)
-    theory = mean_expected(data, alone) - mean_expected(data, together)
     return claim(
         f"{_KINDS[kind]}, layer-wise minus model-wise, {setting}",
         mean,
@@ -65,8 +64,13 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
         holds=interval[0] > 0,
         interval=interval,
         why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
-        f"theory without rounding expects {theory:+.3f}: alone, a layer has a share of the queries",
+        f"layer-wise has {_beside_theory(data, alone)}, model-wise {_beside_theory(data, together)}",
     )
+
+
+def _beside_theory(data: Mapping[str, Any], name: str) -> str:
+    """Return the mean cosine, and what theory expects without rounding."""
+    return f"{mean_cosine(data, name)[0]:.3f} of expected {mean_expected(data, name):.3f}"
 
 
 def _mixture(data: Mapping[str, Any], words: str, setting: str) -> Row:
