@@ -40,7 +40,7 @@ see!() {
 cat << 'PAGE'
 # From an empty folder to a board
 
-For firmware engineers who want to see the whole way before they go it.
+For firmware engineers who want to see every step before they start.
 
 As `scripts/strangers_path.sh` types it and sees it printed; milliseconds
 differ from run to run, sizes from compiler to compiler. The machine has `python3`, `make`, `arm-none-eabi-g++` and

@@ -1,4 +1,4 @@
-"""docs/tutorials/own_network.md as a reader runs it: torch, ONNX, int8, adapted, .tflite, LiteRT."""
+"""docs/tutorials/own_network.md as a reader runs it: torch, ONNX, int8, adapted, LiteRT."""
 
 from __future__ import annotations
 

@@ -1,0 +1,146 @@
+"""The Python programs of the pages run, each page's in order and in one namespace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pages import DOCS, code_blocks, run_block
+
+import pmt
+from pmt.cli import main
+from pmt.quantization import dequantize
+
+Names = dict[str, Any]
+
+# Pages whose programs have a test of their own, which compares what they print.
+ELSEWHERE = {
+    "guides/datasets.md": "project/test_datasets_page.py",
+    "guides/embeddings.md": "project/test_embeddings.py",
+    "guides/exporters.md": "cli/test_documents.py",
+    "guides/extending.md": "project/test_extending.py",
+    "guides/sensors.md": "project/test_sensors.py",
+    "tutorials/first_model.md": "cli/test_documents.py",
+    "tutorials/own_network.md": "project/test_own_network.py",
+}
+# A cluster with its address.
+NOT_RUN = {"guides/sweeps.md"}
+
+
+def images_of(part: str) -> pmt.datasets.Dataset:
+    return pmt.datasets.bundled(part)[:100]
+
+
+def model() -> pmt.Model:
+    return pmt.load("fashion_mnist_dscnn")
+
+
+def trained() -> Names:
+    """What a page calls a model, and data to train it on."""
+    data = images_of("train")
+    return {"pmt": pmt, "model": model(), "data": data, "test": images_of("test")}
+
+
+def alignment() -> Names:
+    assert main(["statistics", "fashion_mnist_dscnn", "--data", "bundled", "--out", "s.pmt"]) == 0
+    return {"model": pmt.load("s.pmt"), "images": images_of("train").images}
+
+
+def corruptions() -> Names:
+    assert main(["corrupt", "bundled", "--name", "fog", "--limit", "20", "--out", "DIR"]) == 0
+    return {"pmt": pmt}
+
+
+def engines() -> Names:
+    for package in ("tflite", "tflite_micro"):
+        pytest.importorskip(package)
+    data = images_of("train")[:4]
+    model().save("network.tflite")
+    return {"images": data.images, "labels": data.labels}
+
+
+def onnx() -> Names:
+    pytest.importorskip("onnx")
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 30 * 30, 10)
+    images = np.random.default_rng(1).integers(0, 256, (8, 32, 32, 3), np.uint8)
+    return {
+        "torch": torch,
+        "network": torch.nn.Sequential(*layers),
+        "calibration_images": images,
+    }
+
+
+def quantization() -> Names:
+    return {"float_graph": dequantize(model().to_graph()), "images": images_of("train").images}
+
+
+def python() -> Names:
+    pytest.importorskip("matplotlib")
+    data, test = images_of("train"), images_of("test")
+    confusion = model().confusion(test)
+    targets = pmt.datasets.Dataset.with_targets(data.images, np.zeros((100, 10), np.float32))
+    return {"np": np, "with_targets": targets, "before": confusion, "after": confusion}
+
+
+def backprop() -> Names:
+    pytest.importorskip("torch")
+    held_out = images_of("test")
+    return {**trained(), "data": images_of("train")[:50], "held_out": held_out}
+
+
+PAGES: dict[str, Callable[[], Names]] = {
+    "concepts/protocol.md": dict,
+    "guides/alignment.md": alignment,
+    "guides/corruptions.md": corruptions,
+    "guides/engines.md": engines,
+    "guides/importers_onnx.md": onnx,
+    "guides/quantization.md": quantization,
+    "guides/selection.md": dict,
+    "reference/backprop.md": backprop,
+    "reference/methods.md": trained,
+    "reference/python.md": python,
+    "reference/sparse_backprop.md": dict,
+}
+
+
+def programs(page: str) -> list[str]:
+    return [text for kind, text in code_blocks(page) if kind == "python"]
+
+
+def test_every_program_of_a_page_is_run() -> None:
+    pages = (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+    assert {page for page in pages if programs(page)} == {*PAGES, *ELSEWHERE, *NOT_RUN}
+    tests = DOCS.parent / "tests"
+    assert [test for test in ELSEWHERE.values() if not (tests / test).is_file()] == []
+
+
+# torch calls the exporter that needs no further package a legacy.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs_of_a_page_run(
+    page: str, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mcunet-5fps.pkl").symlink_to(shared / "models" / "mcunet-5fps.pkl")
+    names = PAGES[page]()
+    for text in programs(page):
+        run_block("python", text, names)
+
+
+def test_the_python_page_says_what_expressions_give() -> None:
+    page = (DOCS / "reference" / "python.md").read_text()
+    names = {"np": np, "array": np.array, "model": model()}
+    names["images"] = pmt.datasets.bundled("test").images[:3]
+    shown = re.findall(r"^(model\.(?:input_shape|predict\(.*\))) +# (.*?): ", page, re.MULTILINE)
+    assert [expression for expression, _ in shown] == [
+        "model.input_shape",
+        "model.predict(images)",
+        "model.predict(images, top=2)",
+    ]
+    for expression, value in shown:
+        assert np.array_equal(eval(expression, names), eval(value, names)), expression
