@@ -65,7 +65,9 @@ def trained(train: Dataset, test: Dataset, seed: int, options: dict[str, Any]) -
     model = pmt.load("fashion_mnist_dscnn")
     if options["loss"] == "entropy":
         train = Dataset.unlabeled(train.images)
-    trainer = pmt.ZOTrainer(preparation="none", epochs=EPOCHS, seed=seed, keep_best=False, **options)
+    trainer = pmt.ZOTrainer(
+        preparation="none", epochs=EPOCHS, seed=seed, keep_best=False, **options
+    )
     trainer.fit(model, train, progress=False)
     return model.evaluate(test).accuracy
 
