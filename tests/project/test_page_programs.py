@@ -27,12 +27,17 @@ ELSEWHERE = {
     "tutorials/first_model.md": "cli/test_documents.py",
     "tutorials/own_network.md": "project/test_own_network.py",
 }
+# Programs that train on all images that come with pmt: the test takes fewer of them.
+LONG = ("guides/selection.md", "reference/python.md")
 # A cluster with its address.
 NOT_RUN = {"guides/sweeps.md"}
 
 
+TRAIN, TEST = (pmt.datasets.bundled(part)[:100] for part in ("train", "test"))
+
+
 def images_of(part: str) -> pmt.datasets.Dataset:
-    return pmt.datasets.bundled(part)[:100]
+    return TRAIN if part == "train" else TEST
 
 
 def model() -> pmt.Model:
@@ -89,8 +94,7 @@ def python() -> Names:
 
 def backprop() -> Names:
     pytest.importorskip("torch")
-    held_out = images_of("test")
-    return {**trained(), "data": images_of("train")[:50], "held_out": held_out}
+    return {**trained(), "held_out": images_of("test")}
 
 
 PAGES: dict[str, Callable[[], Names]] = {
@@ -128,6 +132,8 @@ def test_the_programs_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mcunet-5fps.pkl").symlink_to(shared / "models" / "mcunet-5fps.pkl")
     names = PAGES[page]()
+    if page in LONG:
+        monkeypatch.setattr(pmt.datasets, "bundled", images_of)
     for text in programs(page):
         run_block("python", text, names)
 
