@@ -87,11 +87,9 @@ def test_an_accuracy_row_says_what_is_missing():
     assert (row.ours, row.verdict) == (77.5, "reproduced")
     # Shares 1, 0.5 and 0 of 30, 2 and 8 images: variance 0.161875, so worth 43.09 images, not 80.
     assert row.interval == pytest.approx((63.09, 87.41), abs=0.01)
-    assert row.why == "1 of 3 missing; run 1 min 30 s on a thread"
+    assert row.why == "1 of 3 runs missing, 1 min 30 s each on a thread"
     absent = accuracy_row("noise", find(data, "g", method="default", seed=3), 66.0)
-    assert absent == Row(
-        "noise", None, 66.0, "%", "not run", None, "1 of 1 missing; run 1 min 30 s on a thread"
-    )
+    assert absent == Row("noise", None, 66.0, "%", "not run", None, "1 min 30 s on a thread")
     assert accuracy_row("x", find(data, "g", method="x"), 66.0).why == "no run of it"
 
 

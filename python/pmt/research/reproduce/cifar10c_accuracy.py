@@ -20,6 +20,8 @@ _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
 _PAPER = ("cifar10c_paper", "cifar10c_paper_seeds")
 
+_OTHER_COPY = "another copy of the network, other test images"
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -37,7 +39,7 @@ class _Line:
 
 
 _LINES = (
-    _Line("no adaptation", _DEFAULT, "no_adaptation", "no_adaptation"),
+    _Line("no adaptation", _DEFAULT, "no_adaptation", "no_adaptation", why=_OTHER_COPY),
     _Line("all layers, float32", _BACKPROP, "bp_fp32", "fp32_full"),
     _Line("all layers, int8 with float32 copies", _BACKPROP, "bp_int8_shadow", "int8_full"),
     _Line("all layers, int8 alone", _BACKPROP, "bp_int8", "int8_full"),
@@ -54,21 +56,20 @@ _LINES = (
 
 
 def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    """Return for each line the mean of the corruptions and each of them."""
+    """Return for each line the mean of the corruptions, and each of them that was run."""
     rows = []
     for line in _LINES:
         theirs = dict(zip(paper["corruptions"], paper.get(line.published, ()), strict=False))
         found = {name: line.found(data, corruption=name) for name in paper["corruptions"]}
-        known = {name: one for name, one in found.items() if one.runs or one.missing}
-        if not known:
-            known = found
+        known = {name: one for name, one in found.items() if one.runs or one.missing} or found
         if len(known) > 1:
-            mean = float(np.mean([theirs[name] for name in known])) if theirs else None
+            mean = round(float(np.mean([theirs[name] for name in known])), 2) if theirs else None
             title = f"{line.title}: mean of {len(known)}"
-            rows.append(accuracy_row(title, line.found(data), mean, why=line.why, whole=True))
+            rows.append(accuracy_row(title, line.found(data), mean, whole=True))
         rows += [
             accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
             for name, one in known.items()
+            if one.runs
         ]
     return rows
 

@@ -35,10 +35,11 @@ class Found:
         if not self.missing:
             absent = "left out at small scale" if self.small else "no run of it"
             return "" if self.runs else absent
-        seconds = sum(run["seconds"] for run in self.missing) / len(self.missing)
-        count = f"{len(self.missing)} of {len(self.missing) + len(self.runs)}"
-        runs = "run" if len(self.missing) == 1 else "runs, each"
-        return f"{count} missing; {runs} {duration(seconds)} on a thread"
+        count = len(self.missing)
+        took = duration(sum(run["seconds"] for run in self.missing) / count)
+        if self.runs:
+            return f"{count} of {count + len(self.runs)} runs missing, {took} each on a thread"
+        return f"{count} runs of {took} on a thread" if count > 1 else f"{took} on a thread"
 
     def accuracy(self) -> tuple[float, tuple[float, float]]:
         """Return the mean accuracy in % and its 95 % interval over the test images.
