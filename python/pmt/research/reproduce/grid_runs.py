@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pmt._util.progress import duration
@@ -41,7 +41,8 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
         are not there, and the ``seconds`` each takes here) and ``failed`` (titles and errors).
         ``seconds``: of all finished runs.
     """
-    found = {name: _measure(name, grid, context) for name, grid in grids.items()}
+    finished: list[dict[str, Any]] = []
+    found = {name: _measure(name, grid, context, finished) for name, grid in grids.items()}
     seconds = sum(run["train_seconds"] for grid in found.values() for run in grid["runs"])
     return {"grids": found, "seconds": round(seconds, 1)}
 
@@ -61,7 +62,10 @@ def _job(name: str, grid: Grid, context: Context) -> SweepJob:
     return SweepJob(grid, folder, jobs=context.jobs, shard=context.shard, dask=context.dask)
 
 
-def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
+def _measure(
+    name: str, grid: Grid, context: Context, finished: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Do a grid, and add its results to those that tell how long others take."""
     sweep = open_sweep(_job(name, grid, context))
     failed: dict[str, str] = {}
     if sweep.left and not context.collect:
@@ -74,6 +78,7 @@ def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
     everything = dataclasses.replace(sweep.job, shard=(1, 1))
     whole = sweep if sweep.job == everything else open_sweep(everything)
     known = finished_results((run for run in whole.runs if not run.awaits_rate), whole.job.out)
+    finished += known.values()
     runs = [run for run in whole.runs if not run.awaits_rate and run.hash in known]
     folder = context.runs / name
     return {
@@ -81,12 +86,14 @@ def _measure(name: str, grid: Grid, context: Context) -> dict[str, Any]:
         "protocol": dict(grid.protocol),
         "macs": grid.macs,
         "runs": [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs],
-        "missing": list(_missing(whole, known)),
+        "missing": list(_missing(whole, known, finished)),
         "failed": failed,
     }
 
 
-def _missing(sweep: Sweep, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _missing(
+    sweep: Sweep, known: Mapping[str, Any], finished: Sequence[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
     """Yield the axes of the runs that are not finished, and the time of each on one thread."""
     seconds: dict[tuple[str, str, str], float] = {}
     for run in sweep.runs:
@@ -94,13 +101,15 @@ def _missing(sweep: Sweep, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]
             continue
         alike = (run.method, run.options.get("layers", ""), run.preparation)
         if alike not in seconds:
-            seconds[alike] = _seconds(run, sweep, known)
+            seconds[alike] = _seconds(run, sweep, finished)
         yield {**run.axes, "macs": run.macs, "seconds": round(seconds[alike])}
 
 
-def _seconds(run: RunSpec, sweep: Sweep, known: Mapping[str, Any]) -> float:
+def _seconds(run: RunSpec, sweep: Sweep, finished: Sequence[dict[str, Any]]) -> float:
+    """Estimate the time of a run, at the speed of its method or else of others of its trainer."""
+    alike = [result for result in finished if result["axes"]["method"] == run.method]
+    alike = alike or [result for result in finished if result["trainer"] == run.trainer]
+    known = [{**one, "axes": {**one["axes"], "method": run.method}} for one in alike]
     plan = sweep.plan
-    one = estimate(
-        [run], known.values(), plan.model, held_out=plan.held_out, test=plan.test, jobs=2
-    )
+    one = estimate([run], known, plan.model, held_out=plan.held_out, test=plan.test, jobs=2)
     return one.hours * 3600
