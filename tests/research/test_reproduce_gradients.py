@@ -72,26 +72,38 @@ def test_the_claims_of_figure_4():
     assert short(gradient_cosine.STUDY, data) == [
         ("layers of the first half with fewer weights than nodes", 100.0, "most", "reproduced"),
         ("layers of the second half with fewer nodes than weights", 100.0, "most", "reproduced"),
-        ("layers where weight perturbation is better", 3, "some", "reproduced"),
-        ("layers where node perturbation is better", 3, "some", "reproduced"),
-        ("node minus weight, layers with fewer nodes", 0.207, "above 0", "reproduced"),
-        ("weight minus node, layers with fewer weights", 0.163, "above 0", "reproduced"),
-        ("inner layers where node perturbation turns up or down", 50.0, "a zigzag", "reproduced"),
-        ("the same, each layer perturbed alone", 0.0, "no zigzag", "reproduced"),
+        ("layers where weight perturbation is better, model-wise", 3, "some", "reproduced"),
+        ("layers where node perturbation is better, model-wise", 3, "some", "reproduced"),
+        ("node minus weight, layers with fewer nodes, model-wise", 0.207, "above 0", "reproduced"),
+        ("weight minus node, layers with fewer weights, model-wise", 0.163, "above 0",
+         "reproduced"),
+        ("layers where weight perturbation is better, layer-wise", 6, "some", "reproduced"),
+        ("layers where node perturbation is better, layer-wise", 0, "some", "not reproduced"),
+        ("node minus weight, layers with fewer nodes, layer-wise", -0.22, "above 0",
+         "not reproduced"),
+        ("weight minus node, layers with fewer weights, layer-wise", 0.28, "above 0",
+         "reproduced"),
+        ("inner layers where node perturbation turns up or down, model-wise", 50.0, "a zigzag",
+         "reproduced"),
+        ("the same, layer-wise", 0.0, "no zigzag", "reproduced"),
         ("weight, layer-wise minus model-wise, at the same queries", 0.287, None, "not published"),
         ("node, layer-wise minus model-wise, at the same queries", 0.015, None, "not published"),
         ("mean over layers, weight, layer-wise, default's steps", 0.4, None, "not published"),
         ("mean over layers, node, layer-wise, default's steps", 0.3, None, "not published"),
         ("mean over layers, one sign a channel, layer-wise", 0.5, None, "not published"),
-    ]
+    ]  # fmt: skip
     data["estimators"]["node+model_wise+mu1+clean"]["cosine"] = [0.0] * 6
     said = {row.what: row for row in rows_of(gradient_cosine.STUDY, data)}
-    none = said["layers where node perturbation is better"]
+    none = said["layers where node perturbation is better, model-wise"]
     assert (none.ours, none.verdict) == (0, "not reproduced")
     assert none.why == (
-        "at steps of 1 with the clean loss as baseline, rounding hides the nodes' signal: "
-        "layer-wise, nodes have 0.150 so and 0.300 with steps of 2 and the mean of the other "
-        "queries as baseline"
+        "with all layers at once the signal is lost: layer by layer nodes have 0.150 with the same "
+        "steps and baseline, and 0.300 with the default's"
+    )
+
+    assert said["the same, layer-wise"].why == (
+        "nodes alone have 0.180 in layers with fewer nodes than weights and 0.120 in the others, "
+        "which take turns"
     )
 
 

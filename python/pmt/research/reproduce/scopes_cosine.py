@@ -64,7 +64,8 @@ def _layer_wise(data: Mapping[str, Any], kind: str, words: str, setting: str) ->
         holds=interval[0] > 0,
         interval=interval,
         why=f"better in {len(better)} of {len(data['layers'])} layers, worse in {len(worse)}; "
-        f"layer-wise has {_beside_theory(data, alone)}, model-wise {_beside_theory(data, together)}",
+        f"layer-wise has {_beside_theory(data, alone)}, "
+        f"model-wise {_beside_theory(data, together)}",
     )
 
 
