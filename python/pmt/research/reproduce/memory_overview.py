@@ -84,8 +84,8 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
             size[_FLOAT] / 1024,
             paper["bp_mb"],
             _BOUND,
-            why="a lower bound, of what must be alive at once; the printed figure is of another "
-            "work, which counts more than that",
+            why="a lower bound, of what must be alive at once; the paper does not say what its "
+            "figure counts",
         ),
         *_ratios(data, size, paper),
         *_fits(size, paper),
