@@ -1,0 +1,104 @@
+"""A study's versioned result for a notebook: where it is from, its table and its plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pmt._util.tables import table
+from pmt.research.reproduce import results
+from pmt.research.reproduce.page import TITLES, row_cells, summary
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import study as find_study
+from pmt.research.reproduce.study import Row, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["StoredStudy", "stored"]
+
+_SHOWN = ("", "ours", "95 % interval", "paper", "verdict")
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study with its versioned result.
+
+    Attributes
+    ----------
+    study : Study
+        The table or figure of the paper.
+    result : dict or None
+        What was measured, as :func:`pmt.research.reproduce.results.load` returns it; None where it
+        has not been run.
+    """
+
+    study: Study
+    result: Mapping[str, Any] | None
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Figures beside the published ones; none where it has not been run."""
+        if self.result is None:
+            return ()
+        return tuple(self.study.compare(self.result["data"], published(self.study.name)))
+
+    def __str__(self) -> str:
+        title = f"{self.study.item}: {self.study.title}"
+        if self.result is None:
+            return f"{title}\nnot run yet: `pmt reproduce {self.study.name}` does it"
+        made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
+        return f"{title}\n{made}: {summary(self.rows)}"
+
+    __repr__ = __str__
+
+    def table(self) -> str:
+        """Return the rows that were run as text, without empty columns; empty if none was."""
+        ran = [row_cells(row) for row in self.rows if row.ours is not None]
+        places = [TITLES.index(name) for name in _SHOWN]
+        full = [place for place in places if any(cells[place] for cells in ran)]
+        titles = [TITLES[place] for place in full]
+        rows = [[cells[place] for place in full] for cells in ran]
+        return table(titles, rows, left=("", "verdict")) if ran else ""
+
+    def plot(self, *, ax: Axes | None = None) -> Axes | None:
+        """Draw the study on new axes, or on ``ax``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or None
+            The axes; None where it has not been run, or has no plot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        if self.result is None or self.study.plot is None:
+            return None
+        drawn: Axes = self.study.plot(self.result["data"], ax=ax)
+        return drawn
+
+
+def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
+    """Return a study with its versioned result.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study, such as ``"cifar10c-accuracy"``.
+    folder : str or pathlib.Path, optional
+        Folder of results; by default ``docs/lab/results`` of the checkout.
+
+    Raises
+    ------
+    ValueError
+        If there is no such study, or its file is damaged.
+    """
+    study = find_study(name)
+    try:
+        return StoredStudy(study, results.load(name, folder))
+    except FileNotFoundError:
+        return StoredStudy(study, None)

@@ -1,0 +1,65 @@
+"""A study's versioned result, as notebooks show it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pmt.research.reproduce import results
+from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import study
+from pmt.research.reproduce.stored import stored
+from pmt.research.reproduce.study import Context
+
+NAME = "fixed-or-adaptive-blocks"
+
+
+@pytest.fixture
+def small_result(tmp_path):
+    data = {"grids": {}}
+    results.save(results.record(NAME, "full", data, 3.0), tmp_path)
+    return tmp_path
+
+
+def test_a_study_without_a_result_says_how_to_get_one(tmp_path):
+    found = stored(NAME, tmp_path)
+    assert str(found) == (
+        "Table 4: A fixed block, or one chosen for each corruption\n"
+        "not run yet: `pmt reproduce fixed-or-adaptive-blocks` does it"
+    )
+    assert found.rows == ()
+    assert found.table() == ""
+    assert found.plot() is None
+
+
+def test_a_result_is_compared_with_the_paper(small_result):
+    found = stored(NAME, small_result)
+    rows = found.study.compare({"grids": {}}, published(NAME))
+    assert found.rows == tuple(rows)
+    first, second = str(found).splitlines()
+    assert first == "Table 4: A fixed block, or one chosen for each corruption"
+    assert second.startswith("full scale, pmt 0.1.0, ")
+    assert second.endswith(f": {len(rows)} not run")
+
+
+def test_an_unknown_study_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="'fixed-blocks' is no study"):
+        stored("fixed-blocks", tmp_path)
+
+
+def test_a_damaged_result_is_refused(tmp_path):
+    results.path_of(NAME, tmp_path).write_text("{}")
+    with pytest.raises(ValueError, match="is no result of a study"):
+        stored(NAME, tmp_path)
+
+
+def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    data = study("memory-formulas").measure("small", Context(tmp_path))
+    results.save(results.record("memory-formulas", "small", data, 1.0), tmp_path)
+    found = stored("memory-formulas", tmp_path)
+    first, *others = found.table().splitlines()
+    assert first.split() == ["ours", "paper", "verdict"]
+    assert [line.partition("  ")[0] for line in others] == [row.what for row in found.rows]
+    _, ax = pyplot.subplots()
+    assert found.plot(ax=ax) is ax
+    pyplot.close()
