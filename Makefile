@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
 export CCACHE_BASEDIR := $(CURDIR)/cpp
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean notebooks
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
@@ -31,6 +31,7 @@ help:
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'
 	@echo 'make docs       the documentation site, in build/docs/index.html'
+	@echo 'make notebooks [ARGS="04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
@@ -77,6 +78,11 @@ docs: $(VENV)/ready-for-docs
 	rm -rf build/docs
 	$(VENV)/bin/python -m sphinx -b html -j auto -q -W --keep-going docs build/docs
 	@echo 'The site is build/docs/index.html.'
+
+# Exact gradients, which estimates are compared with, need torch.
+notebooks: $(VENV)/ready-for-test
+	$(VENV)/bin/python -m pip install --quiet -c constraints.txt torch
+	@env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS $(VENV)/bin/python scripts/run_notebooks.py $(ARGS)
 
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris

@@ -70,9 +70,9 @@ print(f"noisy  {before}")
 # %% [markdown]
 # ## Adapting
 #
-# For every image and layer the trainer moves each output channel by two steps of its int8 grid, up
-# or down at random, and runs the rest of the network. How the loss changes, over 8 such queries,
-# estimates the gradient. The head's gradient needs no queries: it has a closed form.
+# For every image and layer the trainer moves each output channel by two steps of its int8 grid,
+# up or down at random, and runs the rest of the network. How the loss changes, over 8 such
+# queries, estimates the gradient. The head's gradient needs no queries: it has a closed form.
 #
 # `layers` takes names of blocks and layers. Here it is the first block, where the noise comes in,
 # and the head.
@@ -81,7 +81,7 @@ print(f"noisy  {before}")
 trainer = pmt.ZOTrainer(layers="B1,head", epochs=2)
 trainer.cost(model)
 
-# %%
+# %% tags=["varies"]
 result = trainer.fit(model, train, valid=test, out="runs/first_steps", progress=False)
 result
 
@@ -89,9 +89,9 @@ result
 _ = result.plot()
 
 # %% [markdown]
-# `changed` counts the int8 weights that an epoch changed. The run folder holds the options, one
-# line of metrics a step, and the checkpoint; calling `fit` again with the same folder resumes an
-# unfinished run, bit for bit.
+# `changed` counts the int8 weights that an epoch changed; but for the seconds, the figures are
+# the same on every machine. The run folder holds the options, one line of metrics a step, and the
+# checkpoint; calling `fit` again with the same folder resumes an unfinished run, bit for bit.
 #
 # The same seed gives the same bytes on every machine and with any number of threads:
 
@@ -101,8 +101,8 @@ print(f"noisy images: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
 print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
 
 # %% [markdown]
-# Half of the noisy images that were wrong are now right. The network pays for it on clean
-# images, which it no longer sees.
+# Half of the noisy images that were wrong are now right. The network pays for it on clean images,
+# which it no longer sees.
 
 # %% [markdown]
 # ## To the microcontroller

@@ -14,9 +14,10 @@
 # %% [markdown]
 # # Your own loss and estimator
 #
-# Training by forward passes alone needs no gradient of the score. Here an int8 network learns what
-# its errors cost: a table of prices for taking one class for another, whose gradient is zero almost
-# everywhere. Then the same is done with an estimator that sees the order of the losses alone.
+# Training by forward passes alone needs no gradient of the score. Here an int8 network learns
+# what its errors cost: a table of prices for taking one class for another, whose gradient is zero
+# almost everywhere. Then the same is done with an estimator that sees the order of the losses
+# alone.
 #
 # You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
 
@@ -77,9 +78,9 @@ tell(priced)
 # %% [markdown]
 # ## An estimator of one's own
 #
-# An estimator is a callable that returns a gradient for each layer; the engine evaluates perturbed
-# weights at the speed of the core. This one is an evolution strategy: it weighs directions by the
-# rank of their price.
+# An estimator is a callable that returns a gradient for each layer; the engine evaluates
+# perturbed weights at the speed of the core. This one is an evolution strategy: it weighs
+# directions by the rank of their price.
 
 
 # %%

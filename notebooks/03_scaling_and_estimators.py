@@ -1,0 +1,130 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Scaling and estimators
+#
+# An estimated gradient of int8 weights cannot be used as it is: its layers differ in size by
+# orders of magnitude. Which scaling does training need? And with the right one, which estimator
+# learns fastest for the same work? These are the two panels of the paper's figure of training
+# losses.
+#
+# You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import pmt
+from pmt.research.reproduce.stored import stored
+
+model = pmt.load("fashion_mnist_dscnn")
+foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "fog", severity=5, seed=1)
+work = dict(layers="B2", batch=50, queries=10, macs=40 * 10**9, preparation="none", keep_best=False)
+
+
+def losses(method, rate, **options):
+    """Train a copy of the model and return the mean loss of each eighth of the run."""
+    steps = []
+    trainer = pmt.methods.trainer(method, learning_rate=rate, **work, **options)
+    trainer.fit(model.copy(), foggy, progress=lambda step, record: steps.append(record["loss"]))
+    return [part.mean() for part in np.array_split(steps, 8)]
+
+
+def best(method, rates, **options):
+    """Return the curve of the best learning rate, and that rate."""
+    curves = {rate: losses(method, rate, **options) for rate in rates}
+    rate = min(curves, key=lambda rate: curves[rate][-1])
+    return curves[rate], rate
+
+
+def draw(curves):
+    _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    billions = (np.arange(8) + 0.5) * work["macs"] / 8e9
+    for (name, (curve, rate)), marker in zip(curves.items(), "os^vd", strict=True):
+        ax.plot(billions, curve, marker + "-", label=f"{name}, rate {rate:g}")
+    ax.set_xlabel("billion multiply-accumulates")
+    ax.set_ylabel("training loss (nats)")
+    ax.legend(fontsize="small")
+
+
+# %% [markdown]
+# ## Scaling
+#
+# Node perturbation of the second block of the bundled network, under fog, with 10 queries. Two
+# scalings can be on or off:
+#
+# - **Quantization-aware scaling** divides a weight's gradient by the square of its scale. Scales
+#   of layers and channels lie far apart, and the gradient of a weight on the int8 grid with them.
+# - **Gradient-norm scaling** takes out what the estimate is too long: with few queries in many
+#   dimensions most of it is noise.
+#
+# Adam scales each weight by what it has seen of it, and needs two more numbers a weight. Each of
+# the five gets the best of three learning rates.
+
+# %%
+neither = dict(quantisation_aware_scaling=False, gradient_norm_scaling="none")
+scalings = {
+    "both scalings": best("node_layer_wise", (0.03, 0.1, 0.3)),
+    "quantization-aware": best(
+        "node_layer_wise", (0.003, 0.01, 0.03), gradient_norm_scaling="none"
+    ),
+    "gradient-norm": best("node_layer_wise", (1000, 3000, 10000), quantisation_aware_scaling=False),
+    "neither": best("node_layer_wise", (300, 1000, 3000), **neither),
+    "neither, Adam": best("node_layer_wise", (1, 3, 10), optimizer="adam", **neither),
+}
+draw(scalings)
+
+# %% [markdown]
+# Both together end lowest, with a rate that looks like one of ordinary training. Without
+# quantization-aware scaling a rate has to be some 10,000 times larger, and it is another one for
+# every layer and network: here the two layers are of one kind, and one large rate serves both
+# half well.
+#
+# ## Estimators
+#
+# With both scalings on, what is perturbed, and one layer at a time or all at once? `paper`
+# chooses weights or nodes by dimension, one layer at a time. `pooled` is pmt's own: one sign a
+# channel.
+
+# %%
+estimators = {
+    "weights, all layers at once": best("weight_model_wise", (0.003, 0.01, 0.03)),
+    "weights, layer by layer": best("weight_layer_wise", (0.003, 0.01, 0.03)),
+    "nodes, all layers at once": best("node_model_wise", (0.03, 0.1, 0.3)),
+    "paper: by dimension": best("paper", (0.03, 0.1, 0.3)),
+    "pooled: one sign a channel": best("pooled", (0.03, 0.1, 0.3)),
+}
+draw(estimators)
+
+# %% [markdown]
+# All spend the same multiply-accumulates, so those that perturb all layers at once take twice as
+# many steps. Two layers are too few to tell layer by layer from all at once. Nodes beat weights
+# here, and one sign a channel ends lowest.
+
+# %% [markdown]
+# ## At the paper's scale
+#
+# The same two panels for MCUNet: block 1, severe Gaussian noise, each line at its best rate. What
+# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which
+# `pmt reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+
+# %%
+learning = stored("learning-rate-scaling")
+print(learning)
+_ = learning.plot()
+
+# %%
+estimators = stored("estimators")
+print(estimators)
+_ = estimators.plot()

@@ -1,0 +1,118 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Which block to train
+#
+# A query of an early layer runs nearly the whole network, and every trained weight wants memory.
+# So one trains a part of the network. Which part? That depends on what has changed in the images.
+#
+# The network and images are those that come with the package. You need `pip install
+# "poor-mans-training[plot]"`. It takes about half a minute.
+
+# %%
+import matplotlib.pyplot as plt
+
+import pmt
+from pmt.research.plots import plot_selection
+from pmt.research.reproduce.stored import stored
+from pmt.train.selection import select
+
+model = pmt.load("fashion_mnist_dscnn")
+train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
+kinds = ("gaussian_noise", "fog", "elastic_transform")
+
+figure, axes = plt.subplots(1, 4, figsize=(7, 2), layout="constrained")
+axes[0].imshow(test.images[0, :, :, 0], cmap="gray")
+axes[0].set_title("clean", fontsize="small")
+for ax, kind in zip(axes[1:], kinds, strict=True):
+    ax.imshow(pmt.corruptions.corrupt(test[:1], kind, 5).images[0, :, :, 0], cmap="gray")
+    ax.set_title(kind, fontsize="small")
+for ax in axes:
+    ax.set_axis_off()
+
+# %% [markdown]
+# ## Try each block
+#
+# `select` does what the paper does: it trains each block for one epoch from the same start, with
+# perturbed forwards alone, and compares them on images that were held out. All candidates see the
+# same batches and the same seeds, so that what differs is the block.
+#
+# Nothing is prepared before the training here, to see what the blocks do by themselves.
+
+# %%
+options = pmt.preset("default", preparation="none")
+found = {}
+for kind in kinds:
+    noisy = pmt.corruptions.corrupt(train, kind, severity=5, seed=1)
+    held_out, rest = noisy.split(0.4, seed=0)
+    found[kind] = select(model, rest, held_out, options=options, progress=False)
+
+_, axes = plt.subplots(3, 2, figsize=(7.5, 7), layout="constrained")
+for row, (kind, selection) in zip(axes, found.items(), strict=True):
+    plot_selection(selection, ax=row)
+    row[0].set_title(kind, fontsize="medium")
+
+# %% [markdown]
+# Left, the lower the better; right, the higher. Error bars are 95 % intervals of the difference
+# to the block that is chosen, image by image. The choice is by loss, which hears all images; the
+# accuracy hears those that change sides.
+
+# %%
+for kind, selection in found.items():
+    verdicts = (f"{c.name} {selection.verdict(c)}" for c in selection.candidates)
+    print(f"{kind + ':':<19}{', '.join(verdicts)}")
+
+# %% [markdown]
+# - **Noise** comes in at the first layers, and there it is best undone.
+# - **Fog** changes the contrast all over the image. Blocks behind the first see more of the image
+#   at once, and the third does best.
+# - **Elastic distortion** can be learned in two of the blocks alike. Nothing is lost by a wrong
+#   choice between these.
+
+# %% [markdown]
+# ## Was it the right choice?
+#
+# Now each block is trained for two epochs on all training images, and the test images say.
+
+# %%
+print(f"{'':<19}before     B1     B2     B3     B4   chosen")
+for kind, selection in found.items():
+    noisy = pmt.corruptions.corrupt(train, kind, severity=5, seed=1)
+    unseen = pmt.corruptions.corrupt(test, kind, severity=5, seed=2)
+    row = [model.evaluate(unseen).accuracy]
+    for block in ("B1", "B2", "B3", "B4"):
+        trained = model.copy()
+        trainer = pmt.ZOTrainer(options, layers=block, epochs=2, keep_best=False)
+        trainer.fit(trained, noisy, progress=False)
+        row.append(trained.evaluate(unseen).accuracy)
+    cells = "".join(f"{accuracy:>7.1%}" for accuracy in row)
+    print(f"{kind:<19}{cells}{selection.best.name:>9}")
+
+# %% [markdown]
+# No block is best for all three, and the short trial finds one that is best or close to it. It
+# costs as much as an epoch of each block, and no memory beyond that of the largest one: a
+# microcontroller can do it ([guide](../docs/guides/selection.md)).
+
+# %% [markdown]
+# ## At the paper's scale
+#
+# MCUNet on CIFAR-10-C: each block fixed for all corruptions, and the one that the trial chooses
+# for each. What follows is not run here: it is drawn from the versioned results in
+# `docs/lab/results`, which `pmt reproduce` makes ([all of them, beside the
+# paper's](../docs/lab/reproduction.md)).
+
+# %%
+full = stored("fixed-or-adaptive-blocks")
+print(full)
+_ = full.plot()

@@ -1,0 +1,105 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Other methods without back-propagation
+#
+# MeZO perturbs all weights at once along one direction, and takes very many steps. DeepZero
+# perturbs one weight at a time: its gradient is good, and a step takes a query for each weight.
+# The paper's method is in between. Which of them learns most from the same work?
+#
+# The network and images are those that come with the package. You need `pip install
+# "poor-mans-training[plot]"`. It takes about half a minute.
+
+# %%
+import matplotlib.pyplot as plt
+
+import pmt
+from pmt.research.reproduce.stored import stored
+
+model = pmt.load("fashion_mnist_dscnn")
+noisy = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "gaussian_noise", 5, seed=1)
+unseen = pmt.corruptions.corrupt(pmt.datasets.bundled("test"), "gaussian_noise", 5, seed=2)
+
+# %% [markdown]
+# ## The same layers, the same work
+#
+# All train the first block under severe noise, 800 weights, for 100 billion multiply-accumulates
+# and without any preparation. MeZO, DeepZero and the paper's method get three learning rates
+# each, of which the one with the lowest training loss at the end counts. DeepZero takes few
+# images a step, or it would not come to more than a handful.
+
+# %%
+work = dict(layers="B1", macs=100 * 10**9)
+
+
+def train(method, **options):
+    """Return the losses of all steps, the number of perturbed forwards, and the trained model."""
+    losses = []
+    trainer = pmt.methods.trainer(method, **work, **options)
+    result = trainer.fit(model.copy(), noisy, progress=lambda _, step: losses.append(step["loss"]))
+    return losses, result.epochs[-1]["forwards"], result.model
+
+
+def best(method, rates, **options):
+    runs = [train(method, learning_rate=rate, **options) for rate in rates]
+    return min(runs, key=lambda run: sum(run[0][-5:]))
+
+
+found = {
+    "MeZO": best("mezo", (3e-5, 1e-4, 3e-4)),
+    "DeepZero": best("deepzero", (0.25, 0.5, 1.0), batch=10),
+    "DeepZero, 90 % sparse": best("deepzero_sparse", (0.25, 0.5, 1.0), batch=10),
+    "paper": best("paper", (0.003, 0.01, 0.03), queries=25, batch=25),
+    "pooled": train("pooled"),
+}
+
+# %%
+print(f"{'':<23}{'steps':>7}{'forwards a step':>17}{'accuracy':>10}")
+print(f"{'before':<23}{'':>24}{model.evaluate(unseen).accuracy:>10.1%}")
+for name, (losses, forwards, learned) in found.items():
+    accuracy = learned.evaluate(unseen).accuracy
+    print(f"{name:<23}{len(losses):>7,}{forwards // len(losses):>17,}{accuracy:>10.1%}")
+
+# %%
+names = list(found)
+accuracies = [100 * found[name][2].evaluate(unseen).accuracy for name in names]
+_, ax = plt.subplots(figsize=(6.5, 2.4), layout="constrained")
+ax.barh(names, accuracies)
+ax.axvline(100 * model.evaluate(unseen).accuracy, color="black", linestyle="--", label="before")
+ax.set_xlim(60, 100)
+ax.invert_yaxis()
+ax.set_xlabel("accuracy on noisy test images (%)")
+_ = ax.legend(fontsize="small", loc="lower right")
+
+# %% [markdown]
+# A block of 800 weights is kind to all of them: with so few dimensions one direction a step tells
+# something, and a query for each weight can be afforded a few times. A network of MCUNet's size
+# is not so kind.
+
+# %% [markdown]
+# ## At the paper's scale
+#
+# MCUNet under severe Gaussian noise: all layers first, then the same layers for all methods. What
+# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which
+# `pmt reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+
+# %%
+all_layers = stored("bp-free-methods")
+print(all_layers)
+_ = all_layers.plot()
+
+# %%
+same_layers = stored("bp-free-methods-same-layers")
+print(same_layers)
+_ = same_layers.plot()

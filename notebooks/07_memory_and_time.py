@@ -1,0 +1,172 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Memory, multiply-accumulates, instructions, latency
+#
+# Back-propagation keeps activations for its way back. Perturbed forwards keep nothing, but there
+# are many of them. What does that come to, in bytes and in time, on the network and the boards of
+# the paper?
+#
+# Everything here is counted, not trained: the figures are of the full-size MCUNet (128x128
+# images, 22.5 million multiply-accumulates), which comes with the package. You need `pip install
+# "poor-mans-training[plot]"`; the instructions also need `arm-none-eabi-g++` and
+# `qemu-system-arm`. It takes less than half a minute.
+
+# %%
+import shutil
+
+import pmt
+from pmt.firmware.board.profile_job import (
+    InstructionsJob,
+    ProfileJob,
+    profile_instructions,
+    profile_methods,
+)
+from pmt.research.plots import plot_memory, plot_step_memory
+from pmt.research.reproduce.stored import stored
+from pmt.research.step_memory import step_memory
+
+model = pmt.load("cifar10_mcunet")
+
+# %% [markdown]
+# ## Memory
+#
+# One image at a time, the 14 layers of the paper's full training, 50 queries for each image and
+# layer. The bars of `bp_...` and `mcutrain` are lower bounds: what must be alive at once, and no
+# working memory. The bars of perturbation are exact, to the byte: `pmt export` reserves as much.
+
+# %%
+full = profile_methods(
+    ProfileJob(
+        model,
+        "paper",
+        against=("pooled", "bp_fp32", "bp_int8", "bp_bias_only", "mcutrain"),
+        layers="paper14",
+        batch=1,
+        queries=50,
+        target="stm32h7b3i-dk",
+    )
+)
+_ = plot_memory(full.profiles)
+
+# %% [markdown]
+# Perturbation takes less than the trained weights and the activations of an inference together,
+# because the first layers run through line buffers, and because queries of all layers share the
+# same bytes. Back-propagation in int8 takes three times as much, and most of it is float
+# gradients of activations.
+#
+# What lies where, from the first op to the last? A byte of the arena is used again and again:
+
+# %%
+_ = plot_step_memory(step_memory(model, "paper", layers="paper14", batch=1, queries=50))
+
+# %% [markdown]
+# Training block 3 alone is the paper's sparse training:
+
+# %%
+sparse = profile_methods(
+    ProfileJob(
+        model,
+        "paper",
+        against=("pooled", "bp_fp32", "bp_int8", "mcutrain"),
+        layers="B3",
+        batch=1,
+        queries=50,
+        target="stm32f746g-disco",
+    )
+)
+_ = plot_memory(sparse.profiles)
+
+# %% [markdown]
+# Late layers are kind to back-propagation: what it must keep is small there. The gap is in the
+# early layers, and those are the ones that noise asks for (notebook 04).
+#
+# ## Does it fit?
+#
+# All RAM that the firmware takes, stack and variables too, on the two boards of the paper.
+# Back-propagation has no firmware, so a lower bound is all there is.
+
+# %%
+for found in (full, sparse):
+    board = found.board.board
+    print(f"{board.name}: {board.ram.bytes // 1024:,} KB of RAM")
+    for row in found.board.methods:
+        kilobytes = (row.analytic if row.planned is None else row.planned.ram) / 1024
+        bound, fits = ("at least ", "may fit") if row.is_bound else ("", "fits")
+        verdict = fits if row.fits else "does not fit"
+        print(f"  {row.method:<13} {bound + f'{kilobytes:,.1f}':>16} KB  {verdict}")
+
+# %% [markdown]
+# ## Multiply-accumulates
+#
+# The price is work. A step of one image:
+
+# %%
+print("million multiply-accumulates     14 layers    block 3")
+for one in full.profiles:
+    twin = next((p for p in sparse.profiles if p.method == one.method), None)
+    short = "" if twin is None else f"{twin.work.macs / 1e6:>11,.1f}"
+    print(f"{one.method:<29}{one.work.macs / 1e6:>13,.1f}{short}")
+
+# %% [markdown]
+# Fifty queries of 14 layers are the work of 360 forwards, 150 times what back-propagation takes
+# for an exact gradient. That is the trade: an inference's memory, and a hundred times the time.
+#
+# ## Instructions
+#
+# Compiled for a Cortex-M7 and run in QEMU, which counts instructions exactly. They are no cycles:
+# a Cortex-M7 issues one or two instructions in a cycle, and waits for memory. The count depends
+# on the compiler's version.
+
+# %% tags=["varies"]
+if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
+    profile = profile_instructions(InstructionsJob(model, kernels=("arm_dsp", "portable")))
+    for count in profile.counts:
+        seconds = profile.latency.seconds(count.forward)
+        print(f"{count.kernels:<9}{count.forward / 1e6:>7.1f} million a forward, {seconds:.2f} s")
+    print("seconds:", profile.latency.factors())
+else:
+    print("arm-none-eabi-g++ or qemu-system-arm is missing: no instructions are counted")
+
+# %% [markdown]
+# The seconds are projected with one instruction a cycle. No board has been measured.
+#
+# Where do they go? By kind of layer, the kernels that use the processor's DSP instructions:
+
+# %% tags=["varies"]
+if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
+    kinds = dict.fromkeys(op.kind for op in profile.counts[0].layers)
+    for kind in kinds:
+        own = [op for op in profile.counts[0].layers if op.kind == kind]
+        taken, macs = sum(op.instructions for op in own), sum(op.macs for op in own)
+        print(f"{kind:<17}{taken / 1e6:>6.1f} million for {macs / 1e6:.1f} million MACs")
+
+# %% [markdown]
+# ## At the paper's scale
+#
+# The paper's two tables of hardware costs, line by line. What follows is not run here: it is
+# drawn from the versioned results in `docs/lab/results`, which `pmt reproduce` makes ([all of
+# them, beside the paper's](../docs/lab/reproduction.md)).
+
+# %%
+whole = stored("full-model-cost")
+print(whole)
+_ = whole.plot()
+print(whole.table())
+
+# %%
+block3 = stored("sparse-cost")
+print(block3)
+_ = block3.plot()
+print(block3.table())

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Run the notebooks and write their outputs: scripts/run_notebooks.py [NAME...].
+
+The .py file of a pair is the source; the .ipynb is made from it. Each notebook runs in a folder of
+its own, beside which lie the versioned results, as in a checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "notebooks"
+TIMEOUT = 600  # seconds of a cell
+COLORS = 32  # of a picture: plots have few, and a palette takes a quarter of the bytes
+_KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def scripts() -> list[Path]:
+    """Return the sources of all notebooks, in order."""
+    return sorted(FOLDER.glob("*.py"))
+
+
+def notebook_of(script: Path) -> nbformat.NotebookNode:
+    """Return the notebook of a source, without outputs: the same source gives the same bytes."""
+    notebook = jupytext.read(script)
+    for place, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{place:02d}"
+    notebook["metadata"] = {"jupytext": {"formats": "ipynb,py:percent"}, "kernelspec": _KERNEL}
+    notebook["nbformat"], notebook["nbformat_minor"] = 4, 5
+    return notebook
+
+
+def run(script: Path, folder: Path) -> nbformat.NotebookNode:
+    """Run a notebook in ``folder`` and return it with its outputs."""
+    beside = folder / "docs" / "lab"
+    beside.mkdir(parents=True)
+    (beside / "results").symlink_to(ROOT / "docs" / "lab" / "results")
+    place = folder / "notebooks"
+    place.mkdir()
+    notebook = notebook_of(script)
+    resources = {"metadata": {"path": str(place)}}
+    client = NotebookClient(
+        notebook,
+        timeout=TIMEOUT,
+        kernel_name=_KERNEL["name"],
+        resources=resources,
+        record_timing=False,
+        coalesce_streams=True,
+        startup_timeout=TIMEOUT,
+        extra_arguments=["--IPKernelApp.log_level=40"],  # errors alone
+    )
+    client.execute()
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/png" in data:
+                data["image/png"] = _light(data["image/png"])
+    notebook["metadata"].pop("language_info", None)
+    return notebook
+
+
+def _light(png: str) -> str:
+    """Return a picture with few colors, base64 as it came."""
+    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    small = io.BytesIO()
+    picture.quantize(COLORS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return base64.b64encode(small.getvalue()).decode()
+
+
+def _processor_seconds() -> float:
+    """Return what processes that have ended, the notebooks' kernels, took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> int:
+    known = {script.stem: script for script in scripts()}
+    parser = argparse.ArgumentParser(description="Run the notebooks and write their outputs.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="by default all of them")
+    names = parser.parse_args().names or list(known)
+    for name in names:
+        if name not in known:
+            parser.error(f"NAME = {name!r} is no notebook; there are {', '.join(known)}")
+    failed = []
+    for name in names:
+        start, before = time.monotonic(), _processor_seconds()
+        try:
+            with tempfile.TemporaryDirectory(prefix="pmt-notebook-") as folder:
+                notebook = run(known[name], Path(folder))
+        except CellExecutionError as error:
+            failed.append(name)
+            print(f"{name}: failed\n{error}", flush=True)
+            continue
+        target = known[name].with_suffix(".ipynb")
+        nbformat.write(notebook, target)
+        size = target.stat().st_size / 1024
+        took, worked = time.monotonic() - start, _processor_seconds() - before
+        print(f"{name}: {took:.0f} s, {worked:.0f} s of processors, {size:.0f} KB", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
