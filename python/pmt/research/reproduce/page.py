@@ -111,7 +111,7 @@ def _number(value: float, unit: str, sign: str = "") -> str:
 
 
 def _published(value: float) -> str:
-    """Return a number with the digits that the paper prints."""
+    """Return a number with the digits that the paper prints; a formula's value with five."""
     if abs(value) >= _LARGE:
         return f"{value:.3g}"
-    return f"{value:,}"
+    return f"{value if float(value).is_integer() else float(f'{value:.5g}'):,}"
