@@ -31,7 +31,7 @@ help:
 	@echo 'make cortex-m7  build the core for a Cortex-M7'
 	@echo 'make python-test [ARGS="tests/train/test_trainer.py -k name"]'
 	@echo 'make docs       the documentation site, in build/docs/index.html'
-	@echo 'make notebooks [ARGS="04_which_block"]  run the notebooks and write their outputs'
+	@echo 'make notebooks [ARGS="--stored 04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo

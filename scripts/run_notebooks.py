@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Run the notebooks and write their outputs: scripts/run_notebooks.py [NAME...].
+"""Run the notebooks and write their outputs: scripts/run_notebooks.py [--stored] [NAME...].
 
 The .py file of a pair is the source; the .ipynb is made from it. Each notebook runs in a folder of
-its own, beside which lie the versioned results, as in a checkout.
+its own, beside which lie the versioned results, as in a checkout. With --stored only the cells run
+that show those results, which takes seconds, and the other outputs stay.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import resource
 import sys
 import tempfile
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import jupytext
@@ -26,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "notebooks"
 TIMEOUT = 600  # seconds of a cell
 COLORS = 32  # of a picture: plots have few, and a palette takes a quarter of the bytes
+STORED = 'stored("'  # in every cell that shows a versioned result
+_IMPORT = "from pmt.research.reproduce.stored import stored"
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -46,18 +50,37 @@ def notebook_of(script: Path) -> nbformat.NotebookNode:
 
 def run(script: Path, folder: Path) -> nbformat.NotebookNode:
     """Run a notebook in ``folder`` and return it with its outputs."""
+    notebook = notebook_of(script)
+    _execute(notebook, folder)
+    notebook["metadata"].pop("language_info", None)
+    return notebook
+
+
+def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
+    """Run the cells that show versioned results, and return the notebook as it was otherwise."""
+    notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    shown = [cell for cell in notebook.cells if STORED in cell.source]
+    if not shown:
+        return notebook
+    part = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(_IMPORT), *deepcopy(shown)])
+    _execute(part, folder)
+    for cell, ran in zip(shown, part.cells[1:], strict=True):
+        cell["outputs"] = ran.outputs
+    return notebook
+
+
+def _execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Run all cells in place; pictures become light."""
     beside = folder / "docs" / "lab"
     beside.mkdir(parents=True)
     (beside / "results").symlink_to(ROOT / "docs" / "lab" / "results")
     place = folder / "notebooks"
     place.mkdir()
-    notebook = notebook_of(script)
-    resources = {"metadata": {"path": str(place)}}
     client = NotebookClient(
         notebook,
         timeout=TIMEOUT,
         kernel_name=_KERNEL["name"],
-        resources=resources,
+        resources={"metadata": {"path": str(place)}},
         record_timing=False,
         coalesce_streams=True,
         startup_timeout=TIMEOUT,
@@ -69,8 +92,6 @@ def run(script: Path, folder: Path) -> nbformat.NotebookNode:
             data = output.get("data", {})
             if "image/png" in data:
                 data["image/png"] = _light(data["image/png"])
-    notebook["metadata"].pop("language_info", None)
-    return notebook
 
 
 def _light(png: str) -> str:
@@ -91,7 +112,10 @@ def main() -> int:
     known = {script.stem: script for script in scripts()}
     parser = argparse.ArgumentParser(description="Run the notebooks and write their outputs.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all of them")
-    names = parser.parse_args().names or list(known)
+    parser.add_argument("--stored", action="store_true", help="run what shows versioned results")
+    arguments = parser.parse_args()
+    names = arguments.names or list(known)
+    work = run_stored if arguments.stored else run
     for name in names:
         if name not in known:
             parser.error(f"NAME = {name!r} is no notebook; there are {', '.join(known)}")
@@ -100,7 +124,7 @@ def main() -> int:
         start, before = time.monotonic(), _processor_seconds()
         try:
             with tempfile.TemporaryDirectory(prefix="pmt-notebook-") as folder:
-                notebook = run(known[name], Path(folder))
+                notebook = work(known[name], Path(folder))
         except CellExecutionError as error:
             failed.append(name)
             print(f"{name}: failed\n{error}", flush=True)

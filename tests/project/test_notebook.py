@@ -10,6 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from pmt.research.reproduce.stored import stored
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
@@ -29,6 +31,8 @@ NAMES = [
 MOST_BYTES = 200 * 1024
 # Cells with this tag show times, counts of a compiler, or what a machine may lack.
 VARIES = "varies"
+# Cells that show a versioned result, which is renewed without a run of the notebook.
+STORED = re.compile(r'stored\("([a-z0-9-]+)"\)')
 
 every_notebook = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 
@@ -61,9 +65,14 @@ def text_of(cell: nbformat.NotebookNode) -> str:
 
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what each code cell shows; a mark where that differs from machine to machine."""
+    """Return what each code cell shows that is the same on every machine and with all results."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [VARIES if VARIES in cell.metadata.get("tags", ()) else text_of(cell) for cell in code]
+    own = [
+        cell
+        for cell in code
+        if VARIES not in cell.metadata.get("tags", ()) and not STORED.search(cell.source)
+    ]
+    return [text_of(cell) for cell in own]
 
 
 def first_steps_make_a_model_learn(notebook: nbformat.NotebookNode, place: Path) -> None:
@@ -123,13 +132,25 @@ def test_notebook_is_committed_with_light_pictures_and_without_errors(script):
 
 
 @every_notebook
+def test_results_that_are_shown_are_those_that_are_versioned(script):
+    """After a new result: make notebooks ARGS=--stored."""
+    for cell in committed(script).cells:
+        names = STORED.findall(cell.source) if cell.cell_type == "code" else []
+        assert len(names) <= 1
+        for name in names:
+            study = stored(name, ROOT / "docs" / "lab" / "results")
+            table = study.table()
+            parts = [f"{study}\n", f"{table}\n" if ".table()" in cell.source else ""]
+            assert text_of(cell) == "".join(parts)
+
+
+@every_notebook
 def test_notebook_runs_and_shows_what_was_committed(script, runner, tmp_path):
     """After a change of what is shown: make notebooks."""
     if "torch]" in script.read_text():
         pytest.importorskip("torch")
     notebook = runner.run(script, tmp_path)
     assert texts(notebook) == texts(committed(script))
-    assert len(pictures(notebook)) == len(pictures(committed(script)))
     check = CHECKS.get(script.stem)
     if check is not None:
         check(notebook, tmp_path / "notebooks")

@@ -39,6 +39,8 @@ def test_a_result_is_compared_with_the_paper(small_result):
     assert first == "Table 4: A fixed block, or one chosen for each corruption"
     assert second.startswith("full scale, pmt 0.1.0, ")
     assert second.endswith(f": {len(rows)} not run")
+    assert found.table() == ""
+    assert found.plot() is None
 
 
 def test_an_unknown_study_is_refused(tmp_path):

@@ -69,14 +69,15 @@ class StoredStudy:
         Returns
         -------
         matplotlib.axes.Axes or None
-            The axes; None where it has not been run, or has no plot.
+            The axes; None where nothing has been run, or it has no plot.
 
         Raises
         ------
         ImportError
             If matplotlib is missing.
         """
-        if self.result is None or self.study.plot is None:
+        ran = any(row.ours is not None for row in self.rows)
+        if self.result is None or self.study.plot is None or not ran:
             return None
         drawn: Axes = self.study.plot(self.result["data"], ax=ax)
         return drawn
