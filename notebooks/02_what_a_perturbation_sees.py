@@ -124,10 +124,10 @@ cosines("pooled+mu2", "weight+mu4", "node+mu4")
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise, the paper's 14 layers: cosines by layer, and all layers at
-# once beside one at a time. What follows is not run here: it is drawn from the versioned results
-# in `docs/lab/results`, which `pmt reproduce` makes ([all of them, beside the
-# paper's](../docs/lab/reproduction.md)).
+# MCUNet under severe Gaussian noise: cosines of all layers, then, for the 14 that the paper
+# trains, one layer at a time beside all at once. What follows is not run here: it is drawn from
+# the versioned results in `docs/lab/results`, which `pmt reproduce` makes
+# ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
 # %%
 cosine = stored("gradient-cosine")
