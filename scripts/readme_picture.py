@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def draw(data: Mapping[str, Any]) -> Any:
-    """Draw a circle for each method that has run, and lines for the start and the paper's figure."""
+    """Draw a circle for each method that has run, the start, and the paper's figure."""
     ax = new_axes(7.5, 4.2)
     model = pmt.load("cifar10_mcunet")
     before = find(data, "cifar10c_default", method="no_adaptation", corruption=CORRUPTION)
