@@ -29,7 +29,7 @@ def test_an_adapter_takes_a_loader_to_a_trained_model(
     run_block("python", program, {})
     printed = capsys.readouterr().out
     assert printed.endswith("Dataset('batches', 120 images 28x28x1, 10 classes)\n")
-    accuracies = re.findall(r"^ *(?:start|1) .* (0\.\d{3}) ", printed, re.MULTILINE)
+    accuracies = re.findall(r"^ *(?:start|1) .* (0\.\d{4}) ", printed, re.MULTILINE)
     assert float(accuracies[1]) > float(accuracies[0]) + 0.02
 
 

@@ -20,6 +20,7 @@ from pmt.cli import main
 from pmt.cli.arguments import add_training_options, training_options
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.methods import check_methods
+from pmt.train.keep_best import CHOICE
 from pmt.train.option_fields import Options, Range, Values, Words, declared_options
 from pmt.train.run_config import RunConfig
 from pmt.train.run_folder import RunFolder
@@ -49,7 +50,7 @@ NEEDS: dict[str, dict[str, Any]] = {
 # Read by the grid from elsewhere: its axes and its budget.
 ELSEWHERE = ("layers", "seed", "macs")
 # `pmt select` decides these itself.
-NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate")
+NOT_IN_SELECT = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
 
 
 def another(values: Values, default: Any) -> Any:
@@ -269,7 +270,7 @@ def test_help_shows_every_declaration(command: str, capsys: pytest.CaptureFixtur
     assert main([command, "--help-all"]) == 0
     shown = re.sub(r"\s+", "", capsys.readouterr().out)  # lines break at hyphens, too
     for name, option in DECLARED.items():
-        if command == "select" and name in NOT_IN_SELECT:
+        if name in {"select": NOT_IN_SELECT, "export": CHOICE}.get(command, ()):
             continue
         text = option.described(lambda other: f"--{other.replace('_', '-')}")
         values = option.values.shown(option.metavar)

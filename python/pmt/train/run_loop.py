@@ -153,8 +153,9 @@ class Run:
         """Return the class names that the model takes from the data, if its head has learned."""
         layers, model = getattr(self.trainer.options, "layers", None), self.model
         state = self.history.best or self.history.last_state or {}
-        learned = "epoch" in state or state.get("phase") == "head"
-        if not learned or layers is None:
+        prepared = any(phase.get("phase") == "head" for phase in self.history.phases)
+        stepped = state.get("epoch", 0) > 0 or ("epoch" in state and prepared)
+        if layers is None or not (stepped or state.get("phase") == "head"):
             return None
         if model.layers[-1].index not in model.select_layers(layers):
             return None
