@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from pmt.research.reproduce.curve_rows import loss_rows
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
+from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
 from pmt.research.reproduce.run_record import thinned
 from pmt.research.reproduce.run_rows import accuracy_row, find
 from pmt.research.reproduce.study import (
@@ -160,6 +162,51 @@ def test_a_result_that_is_missing_or_damaged(tmp_path):
         results.load("estimators", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"study": "fgvc-accuracy"}, "is a result of fgvc-accuracy; "),
+        ({"data": {}}, "data is empty; "),
+        ({"data": []}, "data [] is damaged; "),
+        ({"seconds": "x"}, "seconds 'x' is damaged; "),
+    ],
+)
+def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
+    made = results.record("estimators", "full", {"grids": {}}, 1.0)
+    path = results.save({**made, "study": "estimators"}, tmp_path)
+    path.write_text(json.dumps({**made, **change}))
+    with pytest.raises(ValueError, match="damaged|empty|is a result") as error:
+        results.load("estimators", tmp_path)
+    remedy = "remove the file, and `pmt reproduce` makes it again"
+    assert str(error.value) == f"{path}: {said}{remedy}"
+
+
+def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypatch):
+    runs = [run_record("default", 30, seed=seed) for seed in (1, 2)]
+    full = results.record("estimators", "full", {"grids": {"g": grid_data(runs)}}, 1.0)
+    path = results.save(full, tmp_path)
+    before = path.read_bytes()
+    fewer = {"grids": {"g": grid_data(runs[:1])}, "seconds": 1.0}
+    asked = []
+    made = replace(STUDIES["estimators"], measure=lambda *given: asked.append(given) or fewer)
+    monkeypatch.setitem(STUDIES, "estimators", made)
+
+    def job(**given):
+        return ReproduceJob("estimators", results=tmp_path, out=tmp_path / "runs", **given)
+
+    remedy = "give --results another folder, or --force to replace the file"
+    with pytest.raises(ValueError, match="of full scale") as error:
+        reproduce(job(scale="small"))
+    assert str(error.value) == f"{path}: is of full scale, the new one small; {remedy}"
+    assert asked == []  # before anything is done
+    with pytest.raises(ValueError, match="holds 2 runs") as error:
+        reproduce(job(collect=True))
+    assert str(error.value) == f"{path}: holds 2 runs, the new one 1; {remedy}"
+    assert path.read_bytes() == before
+    reproduce(job(collect=True, force=True))
+    assert results.run_count(results.load("estimators", tmp_path)) == 1
+
+
 def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
     context = Context(tmp_path)
     with pytest.raises(FileNotFoundError) as error:
@@ -258,6 +305,31 @@ def test_the_page_is_made_from_the_results_alone(tmp_path):
     )
 
 
+def test_the_page_needs_a_result(tmp_path, capsys):
+    written = tmp_path / "page.md"
+    written.write_text(PAGE.read_text())
+    for folder in (tmp_path, tmp_path / "none"):
+        assert main(["reproduce", "--page", str(folder), "--write", str(written)]) == 2
+        assert capsys.readouterr().err == (
+            f"pmt: error: {folder}: holds no result of a study; give the folder that --results "
+            "wrote to\n"
+        )
+    assert written.read_text() == PAGE.read_text()
+
+
+def test_the_page_names_a_file_without_its_figures(tmp_path):
+    path = results.save(results.record("memory-formulas", "full", {"x": 1}, 1.0), tmp_path)
+    with pytest.raises(ValueError, match="missing or damaged") as error:
+        page(tmp_path)
+    assert str(error.value) == (
+        f"{path}: figures are missing or damaged (KeyError: 'batches'); `pmt reproduce "
+        f"memory-formulas --results {tmp_path}` makes it again"
+    )
+
+
 def test_a_study_without_a_result_is_said_to_be_not_run(tmp_path):
+    results.save(
+        results.record("fgvc-accuracy", "full", {"grids": {}, "classes": {}}, 1.0), tmp_path
+    )
     assert page(tmp_path).startswith("## ")
     assert "Not run: `pmt reproduce estimators`." in page(tmp_path)

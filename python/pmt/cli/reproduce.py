@@ -57,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_work(parser)
     parser.add_argument("--results", metavar="DIR", help="write the results to DIR/NAME.json")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="with --results, replace a file of another scale or of more runs",
+    )
     add_plot(parser, "the study")
     add_json(parser)
 

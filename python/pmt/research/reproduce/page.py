@@ -32,7 +32,18 @@ def page(folder: str | Path) -> str:
     ----------
     folder : str or pathlib.Path
         Folder of the results. A study without one is said to be not run.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder is missing or holds no study's result.
+    ValueError
+        If a file is damaged.
     """
+    if not any(results.path_of(name, folder).is_file() for name in STUDIES):
+        raise FileNotFoundError(
+            f"{folder}: holds no result of a study; give the folder that --results wrote to"
+        )
     sections = [_section(study, Path(folder)) for study in STUDIES.values()]
     return "\n".join(sections)
 
@@ -78,7 +89,7 @@ def _section(study: Study, folder: Path) -> str:
         result = results.load(study.name, folder)
     except FileNotFoundError:
         return f"{title}\nNot run: `pmt reproduce {study.name}`.\n"
-    rows = study.compare(result["data"], published(study.name))
+    rows = _compared(study, result, folder)
     lines = [
         title,
         f"{_origin(study, result)} {summary(rows).capitalize()}.\n",
@@ -87,6 +98,18 @@ def _section(study: Study, folder: Path) -> str:
         *(_line(row_cells(row)) for row in rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _compared(study: Study, result: Mapping[str, Any], folder: Path) -> Sequence[Row]:
+    """Return the rows of a result; a ValueError names the file if figures of it are missing."""
+    try:
+        return study.compare(result["data"], published(study.name))
+    except (LookupError, TypeError, AttributeError) as error:
+        path = results.path_of(study.name, folder)
+        raise ValueError(
+            f"{path}: figures are missing or damaged ({type(error).__name__}: {error}); "
+            f"`pmt reproduce {study.name} --results {folder}` makes it again"
+        ) from error
 
 
 def _origin(study: Study, result: Mapping[str, Any]) -> str:

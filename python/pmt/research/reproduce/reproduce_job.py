@@ -55,6 +55,8 @@ class ReproduceJob:
         Do no run: take what is finished.
     results : str or pathlib.Path, optional
         Folder that gets the result as NAME.json.
+    force : bool
+        Replace a result there although it is of another scale or holds more runs.
     """
 
     study: str
@@ -66,6 +68,7 @@ class ReproduceJob:
     dask: str | None = None
     collect: bool = False
     results: str | Path | None = None
+    force: bool = False
 
     def context(self, tell: Callable[[str], None]) -> Context:
         """Return where the study works, with what is found of data and models."""
@@ -121,18 +124,23 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     Raises
     ------
     ValueError
-        If there is no such study.
+        If there is no such study, or its result would replace one of another scale or of more runs.
     FileNotFoundError
         If data or the paper's network is missing.
     KeyboardInterrupt
         On Ctrl-C; the same call goes on.
     """
     study = find_study(job.study)
+    kept = None if job.results is None else results.path_of(study.name, job.results)
+    if kept is not None and not job.force:
+        results.refuse_loss(kept, job.scale)
     start = time.monotonic()
     data = study.measure(job.scale, job.context(tell or (lambda text: None)))
     result = results.record(study.name, job.scale, data, time.monotonic() - start)
-    if job.results is not None:
-        results.save(result, job.results)
+    if kept is not None:
+        if not job.force:
+            results.refuse_loss(kept, job.scale, results.run_count(result))
+        results.save(result, kept.parent)
     grids = result["data"].get("grids", {})
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
     rows = tuple(study.compare(result["data"], published(study.name)))

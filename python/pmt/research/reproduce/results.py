@@ -14,10 +14,19 @@ from pmt._util import atomic_file
 from pmt._util.parsing import parse_json
 from pmt.research.benchmark.timing import processor
 
-__all__ = ["checkout_folder", "load", "path_of", "record", "save"]
+__all__ = ["checkout_folder", "load", "path_of", "record", "refuse_loss", "run_count", "save"]
 
 _REMEDY = "remove the file, and `pmt reproduce` makes it again"
-_KEYS = ("study", "scale", "pmt", "commit", "date", "machine", "seconds", "data")
+_KEYS: dict[str, tuple[type, ...]] = {
+    "study": (str,),
+    "scale": (str,),
+    "pmt": (str,),
+    "commit": (str, type(None)),
+    "date": (str,),
+    "machine": (str,),
+    "seconds": (int, float),
+    "data": (dict,),
+}
 # Levels of the JSON that are spread over lines: down to one line a run.
 _SPREAD = 5
 
@@ -77,7 +86,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     FileNotFoundError
         If there is none.
     ValueError
-        If the file is damaged.
+        If the file is damaged, or another study's.
     """
     path = path_of(study, checkout_folder() if folder is None else folder)
     try:
@@ -89,7 +98,41 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     result = parse_json(text, path, _REMEDY)
     if not isinstance(result, dict) or not all(key in result for key in _KEYS):
         raise ValueError(f"{path}: is no result of a study; {_REMEDY}")
+    for key, types in _KEYS.items():
+        if not isinstance(result[key], types) or isinstance(result[key], bool):
+            raise ValueError(f"{path}: {key} {result[key]!r} is damaged; {_REMEDY}")
+    if result["study"] != study:
+        raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
+    if not result["data"]:
+        raise ValueError(f"{path}: data is empty; {_REMEDY}")
     return result
+
+
+def refuse_loss(path: Path, scale: str, runs: int | None = None) -> None:
+    """Raise a ValueError if a file holds a result of another scale, or of more runs.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File that is about to be replaced; without it nothing is lost.
+    scale : {"small", "full"}
+        Scale of the new result.
+    runs : int, optional
+        Runs that it holds; by default they are not compared.
+    """
+    if not path.exists():
+        return
+    found = load(path.stem, path.parent)
+    remedy = "give --results another folder, or --force to replace the file"
+    if found["scale"] != scale:
+        raise ValueError(f"{path}: is of {found['scale']} scale, the new one {scale}; {remedy}")
+    if runs is not None and run_count(found) > runs:
+        raise ValueError(f"{path}: holds {run_count(found)} runs, the new one {runs}; {remedy}")
+
+
+def run_count(result: Mapping[str, Any]) -> int:
+    """Return how many finished runs a result holds; 0 of a study without training."""
+    return sum(len(grid["runs"]) for grid in result["data"].get("grids", {}).values())
 
 
 def path_of(study: str, folder: str | Path) -> Path:
