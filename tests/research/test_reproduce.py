@@ -15,6 +15,7 @@ from pmt.cli import main
 from pmt.research.reproduce import results
 from pmt.research.reproduce.bp_free_rows import bp_free_rows
 from pmt.research.reproduce.curve_rows import loss_rows
+from pmt.research.reproduce.drawing import draw_groups
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
@@ -25,12 +26,16 @@ from pmt.research.reproduce.study import (
     ACCURACY,
     COMPUTE,
     FORWARDS,
+    MEMORY,
     Context,
+    Quantity,
     Row,
+    at_least,
     beside,
     claim,
     compared,
     not_run,
+    projected,
     verdict,
 )
 from pmt.research.reproduce.study_grids import GRIDS, read_study_grid, small
@@ -65,6 +70,14 @@ def test_a_cost_is_reproduced_within_one_percent_and_better_where_lower(ours, ex
     assert verdict(ours, 100.0, COMPUTE) == expected
 
 
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [(50.0, "lower bound"), (99.5, "reproduced"), (120.0, "not reproduced")],
+)
+def test_a_lower_bound_is_contradicted_only_from_above(ours, expected):
+    assert at_least("memory", ours, 100.0, MEMORY).verdict == expected
+
+
 def test_rows_as_text():
     assert row_cells(compared("a", 70.25, 66.78, ACCURACY, interval=(68.0, 72.5))) == [
         "a", "70.2", "68.0..72.5", "66.78", "+3.5", "%", "better", "",
@@ -77,6 +90,16 @@ def test_rows_as_text():
     ]  # fmt: skip
     assert row_cells(not_run("d", 7857.5, "MMAC", "an hour")) == [
         "d", "", "", "7,857.5", "", "MMAC", "not run", "an hour",
+    ]  # fmt: skip
+    assert row_cells(projected("h", 370_612.4, 497_000.0, "s", why="no board")) == [
+        "h", "370,612", "", "497,000", "-126,388", "s", "projected", "no board",
+    ]  # fmt: skip
+    assert row_cells(at_least("i", 944.0, 3650, MEMORY)) == [
+        "i", "944", "", "3,650", "-2,706", "KB", "lower bound", "",
+    ]  # fmt: skip
+    squares = Quantity("|g|^2", 0.2, relative=True)
+    assert row_cells(compared("j", 56_249_123.4, 3168.8, squares, interval=(2.6e4, 6e7))) == [
+        "j", "56,249,123", "26,000..60,000,000", "3,169", "+56,245,955", "|g|^2", "not reproduced", "",
     ]  # fmt: skip
     rows = [beside("e", 1.0, "%"), compared("f", 1.0, 1, ACCURACY), compared("g", 1.0, 1, ACCURACY)]
     assert summary(rows) == "2 reproduced, 1 not published"
@@ -93,6 +116,44 @@ def test_an_accuracy_row_says_what_is_missing():
     absent = accuracy_row("noise", find(data, "g", method="default", seed=3), 66.0)
     assert absent == Row("noise", None, 66.0, "%", "not run", None, "1 min 30 s on a thread")
     assert accuracy_row("x", find(data, "g", method="x"), 66.0).why == "no run of it"
+
+
+def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
+    corruptions = published("cifar10c-accuracy")["corruptions"]
+    once = [missing_run("paper", 60, corruption=name) for name in corruptions]
+    more = [missing_run("paper", 60, corruption=corruptions[0], seed=seed) for seed in (2, 3)]
+    data = {
+        "grids": {
+            "cifar10c_paper": grid_data([], once),
+            "cifar10c_paper_seeds": grid_data([], more),
+            "cifar10c_default": grid_data(
+                [],
+                [missing_run("default", 60, corruption=name) for name in corruptions] * 3,
+            ),
+        }
+    }
+    (paper, default) = [
+        row
+        for row in STUDIES["cifar10c-accuracy"].compare(data, published("cifar10c-accuracy"))
+        if " runs of " in row.why
+    ]
+    assert paper.what == "paper, rate 0.001: mean of 12 corruptions"
+    assert paper.why == (
+        "3 seeds of gaussian_noise, 1 of each other; 14 runs of 1 min 00 s on a thread"
+    )
+    assert default.what == "unprepared default, 2.4e12 MACs: mean of 12 corruptions"
+    assert default.why == "3 seeds of each corruption; 36 runs of 1 min 00 s on a thread"
+
+
+def test_groups_differ_in_color_or_marker():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    _, ax = pyplot.subplots()
+    draw_groups({str(place): [50.0 + place] for place in range(14)}, ["fog"], ax=ax)
+    shown = [(line.get_color(), line.get_marker()) for line in ax.lines]
+    assert len(set(shown)) == 14
+    assert len({color for color, _ in shown[:7]}) == 7
+    assert ax.get_ylabel() == "test accuracy (%)"
+    pyplot.close("all")
 
 
 def test_the_best_rate_stands_for_a_method_and_the_share_of_forwards_is_said():
@@ -175,7 +236,7 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
     made = results.record("estimators", "full", {"grids": {}}, 1.0)
     path = results.save({**made, "study": "estimators"}, tmp_path)
     path.write_text(json.dumps({**made, **change}))
-    with pytest.raises(ValueError, match="damaged|empty|is a result") as error:
+    with pytest.raises(ValueError, match=r"damaged|empty|is a result") as error:
         results.load("estimators", tmp_path)
     remedy = "remove the file, and `pmt reproduce` makes it again"
     assert str(error.value) == f"{path}: {said}{remedy}"

@@ -47,11 +47,11 @@ _LINES = (
     _Line("TinyTrain", _BACKPROP, "tinytrain"),
     _Line("paper, rate 0.001", _PAPER, "paper", "bp_free"),
     _Line("paper, rate 0.01 as printed", _PRINTED, "paper", "bp_free"),
-    _Line("default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
-    _Line("default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
+    _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
+    _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
     _Line("preparation alone", _DEFAULT, "preparation_only", preparation="align+head"),
-    _Line("prepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free", "align+head"),
-    _Line("prepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free", "align+head"),
+    _Line("default, 2.4e12 MACs", _DEFAULT, "default", "bp_free", "align+head"),
+    _Line("default, 2.4e13 MACs", _TENFOLD, "default", "bp_free", "align+head"),
 )
 
 
@@ -64,14 +64,25 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
         known = {name: one for name, one in found.items() if one.runs or one.missing} or found
         if len(known) > 1:
             mean = round(float(np.mean([theirs[name] for name in known])), 2) if theirs else None
-            title = f"{line.title}: mean of {len(known)}"
-            rows.append(accuracy_row(title, line.found(data), mean, whole=True))
+            title = f"{line.title}: mean of {len(known)} corruptions"
+            seeds = _seeds(known)
+            rows.append(accuracy_row(title, line.found(data), mean, why=seeds, whole=True))
         rows += [
             accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
             for name, one in known.items()
             if one.runs
         ]
     return rows
+
+
+def _seeds(found: Mapping[str, Found]) -> str:
+    """Say how many runs the corruptions have; empty where each has one."""
+    counts = {name: len(one.runs) + len(one.missing) for name, one in found.items()}
+    least, most = min(counts.values()), max(counts.values())
+    if least == most:
+        return f"{most} seeds of each corruption" if most > 1 else ""
+    more = ", ".join(name for name, count in counts.items() if count == most)
+    return f"{most} seeds of {more}, {least} of each other"
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
@@ -85,7 +96,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
         for line in _LINES
     }
     theirs = published("cifar10c-accuracy")["bp_free"]
-    return draw_groups({**groups, "published: the paper's": theirs}, names, "%", ax=ax)
+    return draw_groups({**groups, "published: the paper's": theirs}, names, ax=ax)
 
 
 STUDY = grid_study(

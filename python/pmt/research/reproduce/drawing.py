@@ -18,26 +18,29 @@ __all__ = ["draw_curves", "draw_groups"]
 
 # Share of the room between two names that the points of all groups take.
 _WIDTH = 0.6
+# Number of line colors.
+_COLORS = 7
 
 
 def draw_groups(
     groups: Mapping[str, Sequence[float | None]],
     names: Sequence[str],
-    unit: str,
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw points above names, a color and a marker for each group that has any."""
+    """Draw test accuracies in % above names, a color and a marker for each group that has any."""
     if ax is None:
         ax = new_axes(9, 4.5)
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
     for place, (title, values) in enumerate(shown.items()):
         points = [(x, y) for x, y in enumerate(values) if y is not None]
         shift = (place - (len(shown) - 1) / 2) * _WIDTH / len(shown)
-        style = {**line_style(place), "linestyle": "none", "markersize": 5}
+        # Lines of one color differ in their dashes, which points do not have.
+        marker = line_style(place + place // _COLORS)["marker"]
+        style = {**line_style(place), "linestyle": "none", "markersize": 5, "marker": marker}
         ax.plot([x + shift for x, _ in points], [y for _, y in points], label=title, **style)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
-    ax.set_ylabel(unit)
+    ax.set_ylabel("test accuracy (%)")
     ax.grid(axis="y", linewidth=0.4)
     if shown:
         ax.legend(fontsize=SMALL, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -139,7 +139,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
         theirs[name] if same.get(name) == data["classes"].get(name) and name in theirs else None
         for name in names
     ]
-    return draw_groups(groups, names, "%", ax=ax)
+    return draw_groups(groups, names, ax=ax)
 
 
 STUDY = Study(

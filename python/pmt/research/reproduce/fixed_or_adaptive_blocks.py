@@ -76,7 +76,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
     names = (*_BLOCKS, "chosen")
     groups = {name: [rows[f"{name}: {family}"] for family in families] for name in names}
     theirs = published("fixed-or-adaptive-blocks")["adaptive"]
-    return draw_groups({**groups, "published: chosen": theirs}, families, "%", ax=ax)
+    return draw_groups({**groups, "published: chosen": theirs}, families, ax=ax)
 
 
 STUDY = grid_study(

@@ -159,8 +159,8 @@ def _ours(data: Mapping[str, Any]) -> list[Row]:
                 mean,
                 "cosine",
                 interval=interval,
-                why=f"the paper's {_NAMES[best]} has {reached:.3f}, with as many queries for all "
-                "layers at once as this one for each",
+                why=f"our run with the paper's settings, {_NAMES[best]}, has {reached:.3f}, "
+                "with as many queries for all layers at once as this one for each",
             )
         )
     return rows

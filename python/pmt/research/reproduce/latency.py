@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run
+from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run, projected
 
 __all__ = ["ITERATIONS", "latency_rows"]
 
@@ -19,8 +19,8 @@ def latency_rows(
 ) -> list[Row]:
     """Return the rows of BP-free latency and time, which are printed as ``KEY_ms`` and ``KEY_s``.
 
-    A projection is no measurement: its rows say that nothing was run. What does not depend on
-    the processor's speed is compared: how many forwards of the network a step takes as long as.
+    A projection is no measurement: the verdict of its rows says so. What does not depend on the
+    processor's speed is compared: how many forwards of the network a step takes as long as.
     """
     forwards, printed = "BP-free step over an inference", paper[f"{key}_ms"]
     shown = printed / paper["inference_ms"]
@@ -37,13 +37,13 @@ def latency_rows(
         f"cycle of {counted['megahertz']:.0f} MHz"
     )
     return [
-        _projected("BP-free latency", milliseconds, printed, "ms", why),
-        _projected(
+        projected("BP-free latency", milliseconds, printed, "ms", why=why),
+        projected(
             "BP-free end-to-end time",
             milliseconds * ITERATIONS / 1e3,
             paper[f"{key}_s"],
             "s",
-            f"{why}, times {ITERATIONS:,} steps",
+            why=f"{why}, times {ITERATIONS:,} steps",
         ),
         compared(
             forwards,
@@ -54,7 +54,3 @@ def latency_rows(
             f"{paper['inference_ms']} ms of its inference",
         ),
     ]
-
-
-def _projected(what: str, ours: float, theirs: float, unit: str, why: str) -> Row:
-    return Row(what, ours, theirs, unit, "not run", None, why)

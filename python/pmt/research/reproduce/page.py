@@ -13,16 +13,28 @@ from pmt._util.progress import duration
 from pmt.research.reproduce import results
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES
-from pmt.research.reproduce.study import Row, Study
+from pmt.research.reproduce.study import Row, Study, Verdict
 
 __all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
 
 TITLES = ("", "ours", "95 % interval", "paper", "difference", "unit", "verdict", "why")
-_ORDER = ("reproduced", "better", "not reproduced", "not run", "not published")
+_ORDER: tuple[Verdict, ...] = (
+    "reproduced",
+    "better",
+    "not reproduced",
+    "lower bound",
+    "projected",
+    "not run",
+    "not published",
+)
 _DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3}
+# From here on a number of any unit has four digits without a decimal place.
+_THOUSANDS = 1000
 _FIRST, _LAST = "<!-- results -->\n", "<!-- end of results -->\n"
 # From here on a number is written with an exponent.
 _LARGE = 10**6
+# Squared errors differ by factors of thousands: whole numbers, ours and computed ones alike.
+_SQUARES = "|g|^2"
 
 
 def page(folder: str | Path) -> str:
@@ -69,7 +81,11 @@ def row_cells(row: Row) -> list[str]:
         row.what,
         "" if row.ours is None else _number(row.ours, row.unit),
         interval or "",
-        theirs if isinstance(theirs, str) else "" if theirs is None else _published(theirs),
+        theirs
+        if isinstance(theirs, str)
+        else ""
+        if theirs is None
+        else _published(theirs, row.unit),
         "" if difference is None else _number(difference, row.unit, "+"),
         row.unit,
         row.verdict,
@@ -126,15 +142,20 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _number(value: float, unit: str, sign: str = "") -> str:
+    if unit == _SQUARES:
+        return f"{value:{sign},.0f}"
     if abs(value) >= _LARGE:
         return f"{value:{sign}.3g}"
     if unit in _DIGITS:
         return f"{value:{sign},.{_DIGITS[unit]}f}"
-    return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.4g}"
+    whole = float(value).is_integer() or abs(value) >= _THOUSANDS
+    return f"{value:{sign},.0f}" if whole else f"{value:{sign}.4g}"
 
 
-def _published(value: float) -> str:
+def _published(value: float, unit: str) -> str:
     """Return a number with the digits that the paper prints; a formula's value with five."""
+    if unit == _SQUARES or (abs(value) >= _THOUSANDS and float(value).is_integer()):
+        return _number(value, unit)
     if abs(value) >= _LARGE:
         return f"{value:.3g}"
     return f"{value if float(value).is_integer() else float(f'{value:.5g}'):,}"

@@ -95,7 +95,8 @@ def accuracy_row(
         Whether a mean needs all runs, because its corruptions differ.
     """
     if not found.runs or (whole and found.missing):
-        return not_run(what, None if found.small else theirs, ACCURACY.unit, found.state)
+        said = "; ".join(filter(None, (why if whole else "", found.state)))
+        return not_run(what, None if found.small else theirs, ACCURACY.unit, said)
     ours, interval = found.accuracy()
     said = "; ".join(filter(None, (why, found.state)))
     if theirs is None or found.small:

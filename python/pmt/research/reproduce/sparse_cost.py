@@ -20,6 +20,7 @@ from pmt.research.reproduce.study import (
     Row,
     Scale,
     Study,
+    at_least,
     compared,
     not_run,
 )
@@ -55,7 +56,7 @@ _ACCURACIES = (
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
     ("BP accuracy, int8 alone", _BACKWARD, "bp_int8", "bp_accuracy"),
     ("BP-free accuracy, paper's method, rate 0.001", _FORWARD, "paper", "bp_free_accuracy"),
-    ("BP-free accuracy, default", _FORWARD, "default", "bp_free_accuracy"),
+    ("BP-free accuracy, unprepared default", _FORWARD, "default", "bp_free_accuracy"),
 )
 
 
@@ -103,8 +104,7 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     size = {name: kilobytes(cost["bytes"]) for name, cost in methods.items()}
     analytic = {name: kilobytes(cost["analytic_bytes"]) for name, cost in methods.items()}
     bound = (
-        "a lower bound, of what must be alive at once for these layers; the paper prints the "
-        "figure of full training"
+        "what must be alive at once for these layers; the paper prints the figure of full training"
     )
     # The paper's own peak of inference, with the trained parameters of a block.
     with_theirs = {
@@ -112,8 +112,8 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
         for name in (_OURS, _OTHER_BLOCK)
     }
     return [
-        compared("BP memory, float32", size[_FLOAT], paper["bp_kb"], _BP_MEMORY, why=bound),
-        compared("BP memory, int8", size[_INT8], paper["bp_kb"], _BP_MEMORY, why=bound),
+        at_least("BP memory, float32", size[_FLOAT], paper["bp_kb"], _BP_MEMORY, why=bound),
+        at_least("BP memory, int8", size[_INT8], paper["bp_kb"], _BP_MEMORY, why=bound),
         compared(
             "BP-free memory, parameters and peak of inference",
             analytic[_OURS],

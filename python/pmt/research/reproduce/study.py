@@ -24,16 +24,20 @@ __all__ = [
     "Scale",
     "Study",
     "Verdict",
+    "at_least",
     "beside",
     "claim",
     "compared",
     "not_run",
+    "projected",
     "verdict",
 ]
 
 Scale = Literal["small", "full"]
 # The last one is that of a figure which the paper does not have.
-Verdict = Literal["reproduced", "better", "not reproduced", "not run", "not published"]
+Verdict = Literal[
+    "reproduced", "better", "not reproduced", "lower bound", "projected", "not run", "not published"
+]
 Interval = tuple[float, float]
 
 
@@ -88,8 +92,10 @@ class Row:
         The published figure, or in words what a figure shows; None where there is neither.
     unit : str
         Unit of both.
-    verdict : {"reproduced", "better", "not reproduced", "not run", "not published"}
-        See :func:`verdict`; the last one is that of a figure which the paper does not have.
+    verdict : str
+        ``"reproduced"``, ``"better"``, ``"not reproduced"`` or ``"not run"``: see :func:`verdict`;
+        ``"lower bound"``: see :func:`at_least`; ``"projected"``: see :func:`projected`;
+        ``"not published"``: a figure that the paper does not have.
     interval : (float, float) or None
         95 % interval of ours.
     why : str
@@ -149,6 +155,21 @@ def compared(
     """Return the row of a published number."""
     said = verdict(ours, theirs, quantity, interval)
     return Row(what, ours, theirs, quantity.unit, said, interval, why)
+
+
+def at_least(what: str, ours: float, theirs: float, quantity: Quantity, *, why: str = "") -> Row:
+    """Return the row of a figure of which ours is a lower bound.
+
+    A bound below the published figure does not contradict it: its verdict is ``"lower bound"``.
+    """
+    said = verdict(ours, theirs, quantity)
+    beneath = said != "reproduced" and ours < theirs
+    return Row(what, ours, theirs, quantity.unit, "lower bound" if beneath else said, None, why)
+
+
+def projected(what: str, ours: float, theirs: float, unit: str, *, why: str) -> Row:
+    """Return the row of a figure that is computed from another one, for it was not measured."""
+    return Row(what, ours, theirs, unit, "projected", None, why)
 
 
 def claim(
