@@ -81,6 +81,45 @@ def test_a_callable_with_an_argument_begins_where_the_folder_ends(tmp_path: Path
     assert begun == [0, 12]
 
 
+def test_an_argument_with_a_default_is_the_callers_own(tmp_path: Path) -> None:
+    def frames(speed: int = 2, *_: object, **__: object) -> Iterator[Any]:
+        return itertools.islice(samples(), 0, None, speed)
+
+    from_stream(frames, tmp_path / "c", limit=4)
+    assert_holds(from_stream(frames, tmp_path / "c", limit=8), range(0, 16, 2))
+
+
+def test_a_generator_that_has_begun_cannot_go_on(tmp_path: Path) -> None:
+    source = itertools.islice(samples(), 10)
+    generator = (pair for pair in source)
+    from_stream(generator, tmp_path / "c", limit=4)
+    message = (
+        "stream is a generator that has begun already, and the folder's 4 samples are to be passed "
+        "over: give a new one, or a function that returns one"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        from_stream(generator, tmp_path / "c", limit=8)
+    assert len(list(source)) == 6
+    assert_holds(from_stream(samples(), tmp_path / "c", limit=8), range(8))
+
+
+def test_a_stream_shorter_than_the_folder_leaves_it_open(tmp_path: Path) -> None:
+    from_stream(samples(), tmp_path / "c", limit=6)
+    message = (
+        "stream ends after 4 samples, and the folder holds 6: give the same stream from its "
+        "beginning, or remove the folder"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        from_stream(itertools.islice(samples(), 4), tmp_path / "c", limit=8)
+    assert_holds(from_stream(samples(), tmp_path / "c", limit=8), range(8))
+
+
+def test_a_stream_that_gave_nothing_may_give_something_later(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^stream gives nothing: "):
+        from_stream([], tmp_path / "c")
+    assert_holds(from_stream(batches(), tmp_path / "c"), range(60))
+
+
 def test_a_batch_is_cut_at_the_limit_and_gone_on_with_inside(tmp_path: Path) -> None:
     assert_holds(from_stream(batches(), tmp_path / "c", limit=30), range(30))
     assert_holds(from_stream(batches(7), tmp_path / "c"), range(60))
@@ -190,8 +229,13 @@ def test_inputs_may_be_floats_or_pictures(tmp_path: Path) -> None:
         (
             [IMAGES[0]],
             TypeError,
-            "stream gives a ndarray: must be pairs (input, label); give from_batches a generator "
-            "of such pairs",
+            "stream gives a ndarray: must be pairs (input, label); give (input, None) for a sample "
+            "without a label",
+        ),
+        (
+            [(np.full((4, 4, 3), np.nan), 0)],
+            ValueError,
+            "stream: float images hold values that are not finite: remove or replace them",
         ),
     ],
 )
@@ -227,6 +271,34 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path) -> None:
     ):
         from_stream(samples(), tmp_path / "photos", limit=20)
     assert os.listdir(tmp_path / "photos") == ["cat.png"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"samples": -1},
+        {"samples": 1e999},
+        {"samples": None},
+        {"ended": None},
+        {"key": []},
+        {"key": None},
+        {"images": None},
+        {"images": None, "labels": None},
+        {"images": ["V9", [1]]},
+        {"images": ["no dtype", [6, 5, 3]]},
+        {"images": ["<f4", [6, -5, 3]]},
+        {"images": ["<f1", [6, 5, 3]]},
+        {"labels": [None, []]},
+        {"labels": 7},
+    ],
+)
+def test_a_description_that_cannot_be_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    from_stream(samples(), tmp_path / "c", limit=20)
+    described = tmp_path / "c" / "stream.json"
+    described.write_text(json.dumps({**json.loads(described.read_text()), **change}))
+    message = "stream.json: is damaged; remove the folder, and the stream is read again"
+    with pytest.raises(ValueError, match=f"{re.escape(message)}$"):
+        from_stream(samples(), tmp_path / "c", limit=20)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,15 @@ class SampleReader:
         Whether arrays are (C, H, W) or (C, T); None takes tensors so, other arrays not.
     size
         Height and width that images are resized to.
+    remedy
+        How samples that are no pairs can be given, for errors.
     """
 
     source: str
     features: bool = False
     channels_first: bool | None = None
     size: tuple[int, int] | None = None
+    remedy: str = "give from_batches a generator of such pairs"
 
     def __post_init__(self) -> None:
         """Check that what is resized is an image, and note that no picture was seen."""
@@ -76,6 +79,11 @@ class SampleReader:
                 "give features=True for what is no image"
             )
         low, high = float(array.min(initial=0.0)), float(array.max(initial=0.0))
+        if not np.isfinite([low, high]).all():
+            raise ValueError(
+                f"{self.source}: float images hold values that are not finite: remove or replace "
+                "them"
+            )
         if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
             raise ValueError(
                 f"{self.source}: float images must lie in 0..1, these in {low:.4g}..{high:.4g}: "
@@ -122,7 +130,7 @@ class SampleReader:
         count = f" of {len(sample)}" if isinstance(sample, tuple | list | dict) else ""
         raise TypeError(
             f"{self.source} gives a {type(sample).__name__}{count}: must be pairs (input, label); "
-            "give from_batches a generator of such pairs"
+            f"{self.remedy}"
         )
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -239,13 +241,27 @@ def _kind(rows: Array) -> tuple[str, tuple[int, ...]]:
 
 def _row_bytes(kind: tuple[str, tuple[int, ...]]) -> int:
     dtype, shape = kind
-    return int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
+    return np.dtype(dtype).itemsize * math.prod(shape)
 
 
 def _state_of(stored: dict[str, Any]) -> StreamState:
-    kinds = {
-        name: None if stored[name] is None else (str(stored[name][0]), tuple(stored[name][1]))
-        for name in ("images", "labels")
-    }
-    key = {str(name): str(value) for name, value in stored["key"].items()}
-    return StreamState(key, int(stored["samples"]), bool(stored["ended"]), **kinds)
+    """Return the state that a file describes, or raise an error where none can be so."""
+    samples, ended, key = stored["samples"], stored["ended"], stored["key"]
+    images, labels = (_stored_kind(stored[name]) for name in ("images", "labels"))
+    if type(samples) is not int or samples < 0 or type(ended) is not bool:
+        raise ValueError(f"samples {samples!r}, ended {ended!r}")
+    if not isinstance(key, dict):
+        raise TypeError(f"key {key!r}")
+    if (images is None) != (labels is None) or (samples > 0 and images is None):
+        raise ValueError(f"{samples} samples of {images} and {labels}")
+    return StreamState({str(k): str(v) for k, v in key.items()}, samples, ended, images, labels)
+
+
+def _stored_kind(stored: Any) -> tuple[str, tuple[int, ...]] | None:
+    if stored is None:
+        return None
+    dtype, shape = stored
+    is_shape = isinstance(shape, list) and all(type(size) is int and size > 0 for size in shape)
+    if not is_shape or re.fullmatch(r"[<|][biuf][1248]", dtype) is None:
+        raise ValueError(f"dtype {dtype!r}, shape {shape!r}")
+    return np.dtype(dtype).str, tuple(shape)

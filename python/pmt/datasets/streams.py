@@ -28,6 +28,8 @@ Stream = Iterable[Any] | Callable[[], Iterable[Any]] | Callable[[int], Iterable[
 # The label of a sample that has none; its dtype tells it from a class.
 UNLABELED = np.full(1, NO_LABEL, np.int8)
 
+_PAIRS_REMEDY = "give (input, None) for a sample without a label"
+
 
 def from_stream(
     source: Stream,
@@ -54,8 +56,8 @@ def from_stream(
         one. A sample's label is an integer, a vector of float targets, or None; a batch's labels
         have shape (B,), its targets (B, K). Inputs are those of :func:`from_batches`, or pictures
         (Pillow). To go on, an iterable begins anew and its first samples are passed over: they
-        must be the same. A callable with one argument gets the number of the sample to begin
-        with instead.
+        must be the same. A callable with an argument that has no default gets the number of the
+        sample to begin with instead.
     cache
         Folder to keep the samples in; it is made. It takes H x W x C bytes a sample, four times as
         many of float32.
@@ -80,7 +82,8 @@ def from_stream(
     ------
     TypeError, ValueError
         A sample is none, or unlike those before it; nothing came; the folder holds another stream
-        or something else, or is damaged. Samples before the one in error are kept.
+        or something else, or is damaged; the stream to go on with has begun already, or ends
+        before what the folder holds. Samples before the one in error are kept.
     BlockingIOError
         Another process fills the folder.
     OSError
@@ -89,7 +92,8 @@ def from_stream(
     limit = checked_integer("limit", limit)
     if limit < 0:
         raise ValueError(f"limit = {limit}: must be 0 (all) or more")
-    reader = _StreamReader(SampleReader(name, features, channels_first, checked_size(size)))
+    samples = SampleReader(name, features, channels_first, checked_size(size), _PAIRS_REMEDY)
+    reader = _StreamReader(samples)
     options = {"features": features, "channels_first": channels_first, "size": checked_size(size)}
     full_key = {"key": str(key), **{option: str(value) for option, value in options.items()}}
     folder = StreamCache(Path(cache), full_key)
@@ -104,7 +108,7 @@ def from_stream(
 
 
 def _holds(state: StreamState, limit: int) -> bool:
-    return state.ended or 0 < limit <= state.samples
+    return state.samples > 0 and (state.ended or 0 < limit <= state.samples)
 
 
 def _filled(
@@ -112,6 +116,7 @@ def _filled(
 ) -> StreamState:
     if _holds(state, limit):
         return state
+    _check_begins_anew(source, state.samples, reader.name)
     pairs, skipped = _begun(source, state.samples)
     line = ProgressLine(limit, done=state.samples, unit="sample") if limit else None
     try:
@@ -122,7 +127,19 @@ def _filled(
             line.clear()
         if callable(source) and hasattr(pairs, "close"):
             pairs.close()
-    return state if limit and state.samples == limit else folder.end(state)
+    is_open = state.samples == 0 or 0 < limit == state.samples
+    return state if is_open else folder.end(state)
+
+
+def _check_begins_anew(source: Stream, samples: int, name: str) -> None:
+    """Raise an error for a generator that has begun: the samples to pass over are gone from it."""
+    if samples == 0 or not inspect.isgenerator(source):
+        return
+    if inspect.getgeneratorstate(source) != inspect.GEN_CREATED:
+        raise ValueError(
+            f"{name} is a generator that has begun already, and the folder's {samples:,} samples "
+            "are to be passed over: give a new one, or a function that returns one"
+        )
 
 
 def _begun(source: Stream, samples: int) -> tuple[Iterator[Any], int]:
@@ -130,9 +147,14 @@ def _begun(source: Stream, samples: int) -> tuple[Iterator[Any], int]:
     if not callable(source):
         return iter(source), samples
     begin: Callable[..., Iterable[Any]] = source
-    if inspect.signature(begin).parameters:
+    if any(_is_needed(parameter) for parameter in inspect.signature(begin).parameters.values()):
         return iter(begin(samples)), 0
     return iter(begin()), samples
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    by_position = (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return parameter.kind in by_position and parameter.default is parameter.empty
 
 
 def _shown(blocks: Iterator[Block], line: ProgressLine | None, done: int) -> Iterator[Block]:
@@ -148,6 +170,7 @@ class _StreamReader:
 
     def __init__(self, samples: SampleReader) -> None:
         self._samples = samples
+        self.name = samples.source
 
     def blocks(
         self, pairs: Iterator[Any], state: StreamState, skipped: int, wanted: int | None
@@ -171,6 +194,11 @@ class _StreamReader:
                 wanted -= len(block[0])
                 if wanted == 0:
                     return
+        if skipped:
+            raise ValueError(
+                f"{self.name} ends after {state.samples - skipped:,} samples, and the folder holds "
+                f"{state.samples:,}: give the same stream from its beginning, or remove the folder"
+            )
 
     def _batch(self, x: object, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         images = self._samples.batch(x)
