@@ -11,6 +11,7 @@ import pytest
 from study_data import grid_data, missing_run, run_record
 
 import pmt
+from pmt._util.extras import missing_extra
 from pmt.cli import main
 from pmt.research.reproduce import results
 from pmt.research.reproduce.bp_free_rows import bp_free_rows
@@ -99,7 +100,8 @@ def test_rows_as_text():
     ]  # fmt: skip
     squares = Quantity("|g|^2", 0.2, relative=True)
     assert row_cells(compared("j", 56_249_123.4, 3168.8, squares, interval=(2.6e4, 6e7))) == [
-        "j", "56,249,123", "26,000..60,000,000", "3,169", "+56,245,955", "|g|^2", "not reproduced", "",
+        "j", "56,249,123", "26,000..60,000,000", "3,169", "+56,245,955", "|g|^2", "not reproduced",
+        "",
     ]  # fmt: skip
     rows = [beside("e", 1.0, "%"), compared("f", 1.0, 1, ACCURACY), compared("g", 1.0, 1, ACCURACY)]
     assert summary(rows) == "2 reproduced, 1 not published"
@@ -334,6 +336,63 @@ def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):
     assert main(["reproduce", "estimators", *out]) == 0
     assert main([*collect, "--plot", str(tmp_path / "plot.png")]) == 0
     assert (tmp_path / "plot.png").stat().st_size > 0
+
+
+def test_nothing_is_measured_where_finished_runs_are_collected(tmp_path, capsys):
+    command = ["reproduce", "memory-formulas", "--scale", "small", "--out", str(tmp_path)]
+    kept = tmp_path / "results"
+    collect = [*command, "--collect", "--results", str(kept)]
+    assert main(collect) == 0
+    folder = tmp_path / "small" / "memory-formulas"
+    assert capsys.readouterr().out == (
+        "Table 3: peak memory by formula\n"
+        f"memory-formulas: nothing is finished in {folder}; the same without --collect measures "
+        "it\n"
+    )
+    assert not kept.exists()
+    assert main(command) == 0
+    measured = results.load("memory-formulas", folder)
+    assert main(collect) == 0
+    assert results.load("memory-formulas", kept) == measured
+
+
+def test_a_study_that_cannot_be_done_is_named_and_the_next_one_follows(
+    tmp_path, capsys, monkeypatch
+):
+    def missing(*given):
+        raise missing_extra("the exact gradient needs torch", "torch")
+
+    for name in ("gradient-cosine", "estimators"):
+        monkeypatch.setitem(
+            STUDIES, name, replace(STUDIES[name], measure=missing, forecast=missing)
+        )
+    names = ["gradient-cosine", "estimators", "memory-formulas"]
+    command = ["reproduce", *names, "--scale", "small", "--out", str(tmp_path)]
+    need = 'the exact gradient needs torch: pip install "poor-mans-training[torch]"'
+    complaint = (
+        f"pmt: error: gradient-cosine: {need}\n"
+        f"pmt: error: estimators: {need}\n"
+        "pmt: error: not done: gradient-cosine, estimators\n"
+    )
+    for more in ([], ["--dry-run"]):
+        assert main([*command, *more]) == 1
+        told = capsys.readouterr()
+        assert "memory-formulas: " in told.out
+        assert told.err == complaint
+    assert main(["reproduce", "estimators", "--scale", "small", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {need}\n"
+
+
+def test_a_run_that_failed_stays_in_the_table():
+    failed = {**missing_run("bp_fp32", 60), "error": "training needs torch"}
+    grids = {"cifar10c_backprop": grid_data([], [failed])}
+    small_grids = {name: {**grid, "model": "fashion_mnist_dscnn"} for name, grid in grids.items()}
+    for data, theirs in (({"grids": grids}, 73.89), ({"grids": small_grids}, None)):
+        rows = STUDIES["cifar10c-accuracy"].compare(data, published("cifar10c-accuracy"))
+        (row,) = [row for row in rows if "failed" in row.why]
+        assert row.what == "all layers, float32: gaussian_noise"
+        assert (row.theirs, row.verdict) == (theirs, "not run")
+        assert row.why == "1 min 00 s on a thread; failed: training needs torch"
 
 
 def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from pmt._util.progress import duration
 from pmt.cli.arguments import add_integer, add_json, add_plot, job_of
@@ -14,6 +15,9 @@ from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
 from pmt.research.reproduce.registry import STUDIES, study
 from pmt.research.reproduce.reproduce_job import ReproduceJob, Reproduction, forecast, reproduce
+from pmt.research.reproduce.study import Unfinished
+
+Made = TypeVar("Made")
 
 USAGE = "pmt reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
 SUMMARY = "the paper's tables and figures, measured again and compared"
@@ -101,11 +105,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.dry_run:
         return _forecast(jobs, output)
     try:
-        done = [_done(job, output) for job in jobs]
+        done, undone = _each(jobs, lambda job: _done(job, output), output)
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
-    if arguments.plot is not None:
+    if arguments.plot is not None and done:
         _draw(done[0], arguments.plot)
         output.text(f"plot in {arguments.plot}")
     output.figures({"studies": [_figures(one) for one in done]})
@@ -113,7 +117,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if failed:
         complain(f"error: {failed} runs failed; the same command tries them again")
         return EXIT_FAILED_RUNS
-    return 0
+    return _code(undone)
 
 
 _KEYS = ("name", "item", "title")
@@ -145,20 +149,50 @@ def _page(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _forecast(jobs: list[ReproduceJob], output: Output) -> int:
-    figures = []
+def _each(
+    jobs: list[ReproduceJob],
+    do: Callable[[ReproduceJob], Made],
+    output: Output,
+) -> tuple[list[Made], list[str]]:
+    """Do every job, and return what came of them and the names of those that were refused.
+
+    The error of a job alone is the command's; of several the others are done.
+    """
+    made, refused = [], []
     for job in jobs:
-        left = forecast(job)
-        entry: dict[str, Any] = {"study": job.study, "scale": job.scale}
-        if left is None:
-            output.text(f"{job.study}: minutes")
-        else:
-            took = duration(left.hours * 3600)
-            output.text(f"{job.study}: {left.runs} of {left.of} runs left, {took}")
-            entry |= asdict(left)
-        figures.append(entry)
+        try:
+            made.append(do(job))
+        except Unfinished as nothing:
+            output.text(str(nothing))
+        except (ValueError, OSError, ImportError) as error:
+            if len(jobs) == 1:
+                raise
+            complain(f"error: {job.study}: {error}")
+            refused.append(job.study)
+    return made, refused
+
+
+def _code(refused: list[str]) -> int:
+    if not refused:
+        return 0
+    complain(f"error: not done: {', '.join(refused)}")
+    return EXIT_FAILED_RUNS
+
+
+def _forecast(jobs: list[ReproduceJob], output: Output) -> int:
+    figures, refused = _each(jobs, lambda job: _left(job, output), output)
     output.figures({"studies": figures})
-    return 0
+    return _code(refused)
+
+
+def _left(job: ReproduceJob, output: Output) -> dict[str, Any]:
+    left = forecast(job)
+    entry: dict[str, Any] = {"study": job.study, "scale": job.scale}
+    if left is None:
+        output.text(f"{job.study}: minutes")
+        return entry
+    output.text(f"{job.study}: {left.runs} of {left.of} runs left, {duration(left.hours * 3600)}")
+    return entry | asdict(left)
 
 
 def _done(job: ReproduceJob, output: Output) -> Reproduction:

@@ -70,7 +70,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
         rows += [
             accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
             for name, one in known.items()
-            if one.runs
+            if one.runs or len(known) == 1
         ]
     return rows
 

@@ -21,17 +21,21 @@ _TOOLS = ("arm-none-eabi-g++", "make", "qemu-system-arm")
 def counted_instructions(
     network: str, layers: str, queries: int, target: str, context: Context
 ) -> dict[str, Any] | None:
-    """Count a forward and a step of one image with the paper's method; None without the tools.
+    """Count a forward and a step of one image with the paper's method.
+
+    None without the tools, or where nothing is to be done and it was not counted before.
 
     The command `pmt profile --instructions` does it: emulation belongs to firmware, which is no
     part of research. Its figures are kept in the study's folder.
     """
-    if any(shutil.which(tool) is None for tool in _TOOLS):
+    name = f"instructions_{network}_{layers}_{queries}"
+    done = (context.folder / f"{name}.json").exists()
+    if not done and (context.collect or any(shutil.which(tool) is None for tool in _TOOLS)):
         return None
     words = ["profile", network, "--instructions", "--method", "paper", "--layers", layers]
     words += ["--queries", str(queries), "--target", target]
-    context.tell(f"pmt {' '.join(words)}")
-    name = f"instructions_{network}_{layers}_{queries}"
+    if not done:
+        context.tell(f"pmt {' '.join(words)}")
     return kept(context.folder, name, lambda: _counted(words, target))
 
 

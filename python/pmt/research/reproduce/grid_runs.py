@@ -38,7 +38,8 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
     dict
         ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
         (:func:`pmt.research.reproduce.run_record.run_record`), ``missing`` (axes of the runs that
-        are not there, and the ``seconds`` each takes here) and ``failed`` (titles and errors).
+        are not there, the ``seconds`` each takes here, and the ``error`` of one that failed) and
+        ``failed`` (titles and errors).
         ``seconds``: of all finished runs.
     """
     finished: list[dict[str, Any]] = []
@@ -68,13 +69,15 @@ def _measure(
     """Do a grid, and add its results to those that tell how long others take."""
     sweep = open_sweep(_job(name, grid, context))
     failed: dict[str, str] = {}
+    errors: Mapping[str, str] = {}
     if sweep.left and not context.collect:
         took = duration(sweep.forecast().expected.hours * 3600)
         context.tell(f"{name}: {len(sweep.left)} of {len(sweep.all_runs)} runs left, about {took}")
         done = sweep.run(context.tell)
         sweep = done.sweep
         titles = {run.hash: run.title for run in sweep.all_runs if not run.awaits_rate}
-        failed = {titles[run]: error for run, error in done.summary.failed.items()}
+        errors = done.summary.failed
+        failed = {titles[run]: error for run, error in errors.items()}
     everything = dataclasses.replace(sweep.job, shard=(1, 1))
     whole = sweep if sweep.job == everything else open_sweep(everything)
     known = finished_results((run for run in whole.runs if not run.awaits_rate), whole.job.out)
@@ -86,13 +89,16 @@ def _measure(
         "protocol": dict(grid.protocol),
         "macs": grid.macs,
         "runs": [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs],
-        "missing": list(_missing(whole, known, finished)),
+        "missing": list(_missing(whole, known, finished, errors)),
         "failed": failed,
     }
 
 
 def _missing(
-    sweep: Sweep, known: Mapping[str, Any], finished: Sequence[dict[str, Any]]
+    sweep: Sweep,
+    known: Mapping[str, Any],
+    finished: Sequence[dict[str, Any]],
+    errors: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     """Yield the axes of the runs that are not finished, and the time of each on one thread."""
     seconds: dict[tuple[str, str, str], float] = {}
@@ -102,7 +108,9 @@ def _missing(
         alike = (run.method, run.options.get("layers", ""), run.preparation)
         if alike not in seconds:
             seconds[alike] = _seconds(run, sweep, finished)
-        yield {**run.axes, "macs": run.macs, "seconds": round(seconds[alike])}
+        failed = not run.awaits_rate and run.hash in errors
+        error = {"error": errors[run.hash]} if failed else {}
+        yield {**run.axes, "macs": run.macs, "seconds": round(seconds[alike]), **error}
 
 
 def _seconds(run: RunSpec, sweep: Sweep, finished: Sequence[dict[str, Any]]) -> float:

@@ -12,7 +12,7 @@ from pmt.datasets.storage import named
 from pmt.research.reproduce import results
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import study as find_study
-from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study
+from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study, Unfinished
 
 __all__ = ["ReproduceJob", "Reproduction", "forecast", "reproduce"]
 
@@ -127,6 +127,8 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
         If there is no such study, or its result would replace one of another scale or of more runs.
     FileNotFoundError
         If data or the paper's network is missing.
+    Unfinished
+        If nothing is to be done, and a study without sweeps is not finished.
     KeyboardInterrupt
         On Ctrl-C; the same call goes on.
     """
@@ -134,9 +136,7 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     kept = None if job.results is None else results.path_of(study.name, job.results)
     if kept is not None and not job.force:
         results.refuse_loss(kept, job.scale)
-    start = time.monotonic()
-    data = study.measure(job.scale, job.context(tell or (lambda text: None)))
-    result = results.record(study.name, job.scale, data, time.monotonic() - start)
+    result = _result(study, job, job.context(tell or (lambda text: None)))
     if kept is not None:
         if not job.force:
             results.refuse_loss(kept, job.scale, results.run_count(result))
@@ -145,6 +145,24 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
     rows = tuple(study.compare(result["data"], published(study.name)))
     return Reproduction(study, result, rows, failed)
+
+
+def _result(study: Study, job: ReproduceJob, context: Context) -> dict[str, Any]:
+    """Measure a study, or take what is finished; without sweeps that is its last result."""
+    if job.collect and study.forecast is None:
+        try:
+            return results.load(study.name, context.folder)
+        except FileNotFoundError:
+            raise Unfinished(
+                f"{study.name}: nothing is finished in {context.folder}; the same without "
+                "--collect measures it"
+            ) from None
+    start = time.monotonic()
+    data = study.measure(job.scale, context)
+    result = results.record(study.name, job.scale, data, time.monotonic() - start)
+    if study.forecast is None:
+        results.save(result, context.folder)
+    return result
 
 
 def _first(names: tuple[str, ...], folder: str | Path | None) -> Path | None:

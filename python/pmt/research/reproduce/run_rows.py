@@ -35,6 +35,10 @@ class Found:
         if not self.missing:
             absent = "left out at small scale" if self.small else "no run of it"
             return "" if self.runs else absent
+        errors = dict.fromkeys(run["error"] for run in self.missing if "error" in run)
+        return "; ".join([self._left(), *(f"failed: {error}" for error in errors)])
+
+    def _left(self) -> str:
         count = len(self.missing)
         took = duration(sum(run["seconds"] for run in self.missing) / count)
         if self.runs:

@@ -23,6 +23,7 @@ __all__ = [
     "Row",
     "Scale",
     "Study",
+    "Unfinished",
     "Verdict",
     "at_least",
     "beside",
@@ -196,6 +197,10 @@ def beside(
 ) -> Row:
     """Return the row of a figure that the paper does not have."""
     return Row(what, ours, None, unit, "not published", interval, why)
+
+
+class Unfinished(Exception):
+    """A study of which there is nothing to collect."""
 
 
 @dataclass(frozen=True)
