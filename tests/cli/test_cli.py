@@ -264,7 +264,8 @@ BAD_INPUT = {
     ),
     "large batch": (
         TRAIN + "--batch 61",
-        "batch=61 is larger than the training set of 48 samples; use a smaller batch",
+        "batch=61 is larger than the 48 training images left, 12 of 60 are held out to choose the "
+        "best state; use a smaller batch",
     ),
     "used folder": (
         "train {model} --data {data} --out {data}",

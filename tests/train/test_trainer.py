@@ -214,6 +214,12 @@ def test_labels_and_layers_that_do_not_fit_are_refused():
         pmt.ZOTrainer(layers="B9").fit(model, data())
     with pytest.raises(ValueError, match="batch=25 is larger than the training set of 12 samples"):
         pmt.ZOTrainer(layers="B1").fit(model, data())
+    message = (
+        r"^batch=25 is larger than the 16 training images left, 4 of 20 are held out to choose the "
+        r"best state; use a smaller batch$"
+    )
+    with pytest.raises(ValueError, match=message):
+        pmt.ZOTrainer(layers="B1").fit(model, data(20))
 
 
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_the_seed():

@@ -84,6 +84,55 @@ def test_two_classes_for_a_model_of_ten() -> None:
     assert caught[0].filename == __file__
 
 
+def lacking(*shares: int) -> Dataset:
+    """So many bundled images of each class."""
+    images = pmt.datasets.bundled("train")
+    rows = [np.flatnonzero(images.labels == label)[:count] for label, count in enumerate(shares)]
+    return images.subset(np.concatenate(rows))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            lacking(8, 8, 8, 8, 8),
+            "data set 'fashion_mnist_train' has one image or none of 5 of the model's 10 classes "
+            "(Sandal, Shirt, Sneaker, Bag and 1 more): training may unlearn them, and held-out "
+            "images do not show it; add some images of each",
+        ),
+        (
+            lacking(2, 2, 2, 2, 2, 2, 2, 1, 3, 3),
+            "data set 'fashion_mnist_train' has one image or none of 1 of the model's 10 classes "
+            "(Sneaker): training may unlearn them, and held-out images do not show it; add some "
+            "images of each",
+        ),
+        (
+            of_labels([0, 1, 2, 3, 4, 5] * 4),
+            "data set 'mine' has one image or none of 4 of the model's 10 classes (6, 7, 8, 9): "
+            "training may unlearn them, and held-out images do not show it; add some images of "
+            "each",
+        ),
+    ],
+)
+def test_classes_that_training_images_lack(data: Dataset, message: str) -> None:
+    assert_warns(message, data)
+    short = {"layers": "head", "batch": 10, "epochs": 1, "preparation": "none"}
+    pmt.ZOTrainer(**short).fit(MODEL.copy(), data, held_out=SOME, progress=False)
+    # A loss without labels does not read which classes there are.
+    trainer = pmt.ZOTrainer(**short, loss="entropy", keep_best=False)
+    trainer.fit(MODEL.copy(), data, progress=False)
+
+
+def test_classes_of_a_new_head_cannot_be_unlearned() -> None:
+    names = [f"animal {number}" for number in range(10)]
+    checked_training_data(MODEL, of_labels([0, 1, 2, 3, 4, 5] * 4, names), None)
+    blank = MODEL.copy()
+    blank.set_weights("head", np.zeros_like(blank.weights("head")))
+    checked_training_data(blank, lacking(8, 8, 8, 8, 8), None)
+    checked_training_data(MODEL, lacking(2, 2, 2, 2, 2, 2, 2, 2, 2, 2), None)
+    checked_training_data(MODEL, lacking(4, 4, 4, 4, 3), None)  # too few to choose a state
+
+
 def test_classes_in_another_order_than_the_models() -> None:
     names = sorted(SOME.class_names)
     assert names[0] == "Ankle boot"
@@ -115,7 +164,7 @@ def test_labels_outside_of_the_models_classes() -> None:
 
 
 def test_valid_of_other_classes() -> None:
-    first, last = SOME[SOME.labels < 5], SOME[SOME.labels >= 5]
+    first, last = SOME[SOME.labels < 5].take(19), SOME[SOME.labels >= 5]
     message = (
         "data has images of the classes 0, 1, 2, 3 and 1 more and valid of 5, 6, 7, 8 and 1 more, "
         "none in common: hold valid out of the same images, data.shuffled(0).split(0.9, seed=0)"

@@ -6,16 +6,19 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.class_checks import is_named, listed
 from pmt.model.input_conversion import check_range
+from pmt.train.learned_classes import learned_classes
 
 __all__ = ["checked_training_data", "measured_images"]
 
 _FEWEST = 10  # images that say something about a data set's classes
+_FEWEST_TO_CHOOSE = 20  # images of which a run holds some out to choose its best state
 _STACK = 4  # the caller of fit
 
 
@@ -24,6 +27,8 @@ def checked_training_data(
     data: DataLike,
     valid: DataLike | None,
     check: Callable[[Model, Dataset], None] = Model.check_classes,
+    *,
+    warns_of_missing: bool = True,
 ) -> tuple[Dataset, Dataset | None]:
     """Return the images to train on and to watch, checked against the model and each other.
 
@@ -35,6 +40,8 @@ def checked_training_data(
         Training images, and those that are watched, if any.
     check : callable
         Raises a ValueError where training images have not the labels that the training needs.
+    warns_of_missing : bool
+        Whether classes without images matter: the loss reads labels, and the caller holds out none.
 
     Returns
     -------
@@ -52,15 +59,16 @@ def checked_training_data(
     Warns
     -----
     UserWarning
-        Where training images are of one class alone or of half the model's classes or fewer; more
-        than half of ``valid`` is of classes that no training image has; or the inputs are outside
-        of what the model's input can hold.
+        Where training images are of one class alone or of half the model's classes or fewer, or a
+        class that the model knows has one of 20 or more, or none; more than half of ``valid`` is of
+        classes that no training image has; or the inputs are outside of what the model's input can
+        hold.
     """
     images = Dataset.of(data, "data")
     check(model, images)
     check_range(model.core, images)
     if images.has_class_labels:
-        _warn_of_few_classes(images, model.classes)
+        _warn_of_few_classes(model, images, warns_of_missing)
     if valid is None:
         return images, None
     watched = measured_images(model, valid, "valid")
@@ -96,25 +104,54 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     return images
 
 
-def _warn_of_few_classes(data: Dataset, classes: int) -> None:
-    found = np.unique(data.labels)
-    count = len(data)
-    if count < _FEWEST or classes < 2:
+def _warn_of_few_classes(model: Model, data: Dataset, warns_of_missing: bool) -> None:
+    counts = np.bincount(data.labels, minlength=model.classes)
+    if len(data) < _FEWEST or model.classes < 2:
         return
+    message = _on_few_classes(data, counts)
+    if message is None and warns_of_missing and len(data) >= _FEWEST_TO_CHOOSE:
+        message = _on_missing_classes(model, data, counts)
+    if message is not None:
+        warnings.warn(message, stacklevel=_STACK)
+
+
+def _on_few_classes(data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
+    """Return a warning where images are of one class, or of half the model's classes or fewer."""
+    found, classes, count = np.flatnonzero(counts), len(counts), len(data)
     if len(found) == 1:
-        warnings.warn(
+        return (
             f"all {count:,} training images of {data.name!r} are of class "
             f"{_named(data, int(found[0]))}, and the model has {classes}: where files are sorted "
-            f"by class, shuffle before you cut, data.shuffled(0).take({count})",
-            stacklevel=_STACK,
+            f"by class, shuffle before you cut, data.shuffled(0).take({count})"
         )
-    elif not is_named(data) and len(found) <= classes // 2 and count >= 2 * classes:
-        warnings.warn(
+    if not is_named(data) and len(found) <= classes // 2 and count >= 2 * classes:
+        return (
             f"data set {data.name!r} has images of {len(found)} classes "
             f"({listed(found.tolist())}), the model has {classes}: it unlearns the others; "
-            "use a model of as many classes, or images of all",
-            stacklevel=_STACK,
+            "use a model of as many classes, or images of all"
         )
+    return None
+
+
+def _on_missing_classes(model: Model, data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
+    """Return a warning where classes that the model knows have one image or none."""
+    few = np.flatnonzero(counts < 2)
+    # Names of fewer classes than the model's have brought a warning of their own.
+    is_told = is_named(data) and len(data.class_names) < len(counts)
+    if not len(few) or is_told or _has_new_head(model, data):
+        return None
+    names = data.class_names if is_named(data) else range(len(counts))
+    return (
+        f"data set {data.name!r} has one image or none of {len(few)} of the model's {len(counts)} "
+        f"classes ({listed([names[label] for label in few])}): training may unlearn them, and "
+        "held-out images do not show it; add some images of each"
+    )
+
+
+def _has_new_head(model: Model, data: Dataset) -> bool:
+    """Whether the model knows none of the classes: its head is untrained, or for other ones."""
+    is_for_others = model.class_names is not None and learned_classes(model, data) is not None
+    return is_for_others or not model.weights(model.layers[-1].index).any()
 
 
 def _named(data: Dataset, label: int) -> str:

@@ -16,6 +16,7 @@ from pmt.model.model import check_model
 from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_count
+from pmt.train.losses import reads_labels
 from pmt.train.parameters import Parameters
 from pmt.train.preparation import Preparation
 from pmt.train.result import RunResult
@@ -104,11 +105,12 @@ class Trainer(Parameters, ABC):
         samples = len(data)
         count = held_out_count(self.options, samples)
         batch = self.options.batch
-        if count > 0 and samples - count < batch <= samples:
+        if count > 0 and samples - count < batch:
+            whole = ", or keep_best=False, which trains on all" if batch <= samples else ""
             raise ValueError(
                 f"batch={batch} is larger than the {samples - count} training images left, "
-                f"{count} of {samples} are held out to choose the best state; use a smaller batch, "
-                "or keep_best=False, which trains on all"
+                f"{count} of {samples} are held out to choose the best state; use a smaller batch"
+                f"{whole}"
             )
         return count
 
@@ -203,7 +205,10 @@ class Trainer(Parameters, ABC):
             lower accuracy, and a loss higher by more than one standard error.
         """
         check_model(model)
-        data, valid = checked_training_data(model, data, valid, self.check_data)
+        unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
+        data, valid = checked_training_data(
+            model, data, valid, self.check_data, warns_of_missing=unseen
+        )
         if held_out is not None:
             held_out = measured_images(model, held_out, "held_out")
         folder = RunFolder.of(out) if out is not None else None
