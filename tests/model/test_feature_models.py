@@ -86,6 +86,12 @@ def test_the_part_is_independent_and_has_no_classes() -> None:
     assert repr(part).startswith("<pmt.Model residual: 8x8x3 -> 4 features, 6 layers, ")
 
 
+def test_a_layer_of_another_type_is_refused() -> None:
+    message = "layer is list: must be the name or the index of one layer, a string or an integer"
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        residual_network().features(["stem"])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("layer", "message"),
     [

@@ -315,6 +315,17 @@ def test_speed_has_bars_and_a_roofline():
     assert bars.figure.get_suptitle() == "a processor, kernels vnni, 1 thread"
 
 
+@pytest.mark.parametrize("draw", [run().plot, BEFORE.plot, lambda ax: plot_curves(CURVES, ax=ax)])
+def test_one_axes_is_not_several(draw):
+    grid = pyplot.subplots(1, 2)[1]
+    for ax, shown in ((grid, "ndarray"), (list(grid), "list"), ("left", "str")):
+        with pytest.raises(TypeError) as error:
+            draw(ax)
+        assert str(error.value) == (
+            f"ax is {shown}: must be one Axes of matplotlib; of several, give the one to draw on"
+        )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

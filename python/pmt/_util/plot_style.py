@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.extras import load_pyplot
+from pmt._util.extras import import_extra, load_pyplot
 
 __all__ = [
     "COLORS",
@@ -18,6 +18,7 @@ __all__ = [
     "bar_style",
     "line_style",
     "new_axes",
+    "one_axes",
     "panels",
 ]
 
@@ -72,6 +73,23 @@ def bar_style(place: int) -> dict[str, Any]:
 def new_axes(width: float, height: float) -> Any:
     """Return the axes of a new figure of so many inches."""
     return load_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def one_axes(ax: Any, width: float, height: float) -> Any:
+    """Return the user's axes, or, for None, those of a new figure of so many inches."""
+    if ax is None:
+        return new_axes(width, height)
+    _check_axes(ax)
+    return ax
+
+
+def _check_axes(ax: object) -> None:
+    matplotlib = import_extra("matplotlib.axes", "plots need matplotlib", "plot")
+    if not isinstance(ax, matplotlib.Axes):
+        raise TypeError(
+            f"ax is {type(ax).__name__}: must be one Axes of matplotlib; of several, give the one "
+            "to draw on"
+        )
 
 
 def panels(

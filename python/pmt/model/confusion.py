@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import new_axes
+from pmt._util.plot_style import one_axes
 from pmt._util.tables import html_table, table
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
@@ -162,10 +162,11 @@ class Confusion:
         ------
         ImportError
             If matplotlib is missing.
+        TypeError
+            If ``ax`` is no Axes.
         """
         classes = len(self.class_names)
-        if ax is None:
-            ax = new_axes(self.plot_inches, self.plot_inches)
+        ax = one_axes(ax, self.plot_inches, self.plot_inches)
         shares = self.matrix / np.maximum(self.images, 1)[:, None]
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         ax.set_xlabel("predicted class")

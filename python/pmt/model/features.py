@@ -108,6 +108,11 @@ def _before_head(graph: Graph) -> int:
 
 
 def _index(graph: Graph, layer: str | int) -> int:
+    if not isinstance(layer, str | int | np.integer):
+        raise TypeError(
+            f"layer is {type(layer).__name__}: must be the name or the index of one layer, a "
+            "string or an integer"
+        )
     names = [op.name for op in graph.ops]
     if isinstance(layer, str) and layer in names:
         return names.index(layer)

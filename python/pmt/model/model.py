@@ -360,6 +360,8 @@ class Model(Classifier, LayerArrays):
         ------
         ValueError
             If there is no such op, or no layer with weights comes before its output.
+        TypeError
+            If ``layer`` is neither a string nor an integer.
 
         Examples
         --------

@@ -157,5 +157,7 @@ class RunResult:
         ------
         ImportError
             If matplotlib is missing.
+        TypeError
+            If ``ax`` is no Axes.
         """
         return plot_records(self.phases, self.epochs, ax, valid)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import COLORS, SMALL, new_axes
+from pmt._util.plot_style import COLORS, SMALL, one_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +37,7 @@ def plot_records(
     Nothing lies right of the axes, where a neighbor's label would be.
     """
     own = ax is None
-    if ax is None:
-        ax = new_axes(6, 3.5)
+    ax = one_axes(ax, 6, 3.5)
     right = ax.twinx()
     first = 1 - len(phases)
     places = [*range(first, 1), *(epoch["epoch"] for epoch in epochs)]

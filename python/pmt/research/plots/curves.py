@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import FAINT, SMALL, line_style, new_axes, panels
+from pmt._util.plot_style import FAINT, SMALL, line_style, one_axes, panels
 from pmt.research.report.curves import Curve, mean_curve
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Pivot
@@ -67,8 +67,7 @@ def plot_curves(
     _check(measure, band)
     if not curves:
         raise ValueError("curves is empty: there is nothing to draw")
-    if ax is None:
-        ax = new_axes(5.6, 4.2)
+    ax = one_axes(ax, 5.6, 4.2)
     for place, (label, curve) in enumerate(curves.items()):
         _draw(ax, curve, place, label, band)
     _frame(ax, list(curves.values()), measure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.plot_style import add_legend, bar_style, new_axes
+from pmt._util.plot_style import add_legend, bar_style, one_axes
 from pmt.research.profile import Profile
 from pmt.train.costs.memory import PARTS
 
@@ -48,8 +48,7 @@ def plot_memory(
         If matplotlib is missing.
     """
     own = ax is None
-    if ax is None:
-        ax = new_axes(9, 0.4 * len(profiles) + 1.6)
+    ax = one_axes(ax, 9, 0.4 * len(profiles) + 1.6)
     names = [profile.method for profile in profiles]
     start = [0.0] * len(profiles)
     for part, title in PARTS.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import SMALL, new_axes
+from pmt._util.plot_style import SMALL, one_axes
 from pmt.research.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
         If matplotlib is missing.
     """
     height, width = sheet.tile_shape
-    if ax is None:
-        tall = _INCHES * height / width
-        ax = new_axes(1.6 + _INCHES * sheet.columns, 0.8 + tall * len(sheet.rows))
+    tall = _INCHES * height / width
+    ax = one_axes(ax, 1.6 + _INCHES * sheet.columns, 0.8 + tall * len(sheet.rows))
     down, across = (max(1, round(_GAP * side)) for side in (height, width))
     ax.imshow(_mosaic(sheet, down, across), interpolation="nearest", aspect="equal")
     middles = (np.arange(len(sheet.rows)) + 0.5) * (height + down) - down / 2 - 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import SMALL, add_legend, new_axes
+from pmt._util.plot_style import SMALL, add_legend, one_axes
 from pmt.research.plots.memory import part_style
 from pmt.research.step_memory import KINDS, StepMemory, Stretch
 
@@ -41,8 +41,7 @@ def plot_step_memory(step: StepMemory, *, ax: Axes | None = None) -> Axes:
         If matplotlib is missing.
     """
     own = ax is None
-    if ax is None:
-        ax = new_axes(9, 4.5)
+    ax = one_axes(ax, 9, 4.5)
     collections = import_extra("matplotlib.collections", "plots need matplotlib", "plot")
     for kind, title in KINDS.items():
         corners = [_corners(b) for b in step.buffers if b.kind == kind]
