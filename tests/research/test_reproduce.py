@@ -44,6 +44,8 @@ from pmt.research.reproduce.study_grids import GRIDS, read_study_grid, small
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "lab" / "results"
 PAGE = ROOT / "docs" / "lab" / "reproduction.md"
+# Drawn by plot_curves, which needs a finished run.
+CURVES = ("learning-rate-scaling", "estimators", "bp-free-methods", "bp-free-methods-same-layers")
 TRAINING = [one.name for one in STUDIES.values() if one.forecast is not None]
 
 
@@ -145,6 +147,18 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
     )
     assert default.what == "unprepared default, 2.4e12 MACs: mean of 12 corruptions"
     assert default.why == "3 seeds of each corruption; 36 runs of 1 min 00 s on a thread"
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in CURVES])
+def test_a_study_is_drawn_on_one_axes(name):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    data = results.load(name, RESULTS)["data"]
+    figure, grid = pyplot.subplots(1, 2)
+    assert STUDIES[name].plot(data, ax=grid[0]) is grid[0]
+    for several, kind in ((grid, "ndarray"), ([grid[0]], "list")):
+        with pytest.raises(TypeError, match=f"ax is {kind}: must be one Axes of matplotlib; of"):
+            STUDIES[name].plot(data, ax=several)
+    pyplot.close(figure)
 
 
 def test_groups_differ_in_color_or_marker():
@@ -285,6 +299,15 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
 def test_the_registry_and_the_published_numbers():
     with pytest.raises(ValueError, match=r"'estimator' is no study; did you mean 'estimators'\?"):
         study("estimator")
+    with pytest.raises(
+        ValueError, match=r"'cifar10c' is no study; did you mean 'cifar10c-accuracy'\?"
+    ):
+        study("cifar10c")
+    with pytest.raises(ValueError, match="'bp' is no study") as error:
+        study("bp")
+    assert str(error.value) == (
+        "'bp' is no study; did you mean 'bp-free-methods' or 'bp-free-methods-same-layers'?"
+    )
     assert all(module.replace("-", "_").isidentifier() for module in STUDIES)
     table = published("cifar10c-accuracy")
     assert {len(values) for values in table.values()} == {12}
@@ -406,6 +429,7 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     assert complaint("estimators", "fgvc-accuracy", "--plot", "x.png") == (
         "pmt: error: --plot x.png: give one study to draw\n"
     )
+    assert complaint("--list", "nope") == ("pmt: error: --list shows all studies; give no name\n")
     assert complaint("estimators", "--write", "x.md") == (
         "pmt: error: --write x.md: goes with --page alone\n"
     )

@@ -93,6 +93,8 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     if arguments.list:
+        if arguments.studies:
+            raise ValueError("--list shows all studies; give no name")
         rows = [[one.name, one.item, one.title] for one in STUDIES.values()]
         output.text(table(["study", "of the paper", "subject"], rows, left=_LEFT))
         output.figures({"studies": [dict(zip(_KEYS, row, strict=True)) for row in rows]})

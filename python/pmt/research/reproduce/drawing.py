@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmt._util.plot_style import SMALL, line_style, new_axes
+from pmt._util.plot_style import SMALL, line_style, one_axes
 from pmt.research.plots import plot_curves
 from pmt.research.report.curves import Curve
 
@@ -29,8 +29,7 @@ def draw_groups(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw test accuracies in % above names, a color and a marker for each group that has any."""
-    if ax is None:
-        ax = new_axes(9, 4.5)
+    ax = one_axes(ax, 9, 4.5)
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
     for place, (title, values) in enumerate(shown.items()):
         points = [(x, y) for x, y in enumerate(values) if y is not None]

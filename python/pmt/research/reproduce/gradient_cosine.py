@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.plot_style import one_axes
 from pmt.research.reproduce.cosine_plot import draw_both, draw_cosines
 from pmt.research.reproduce.cosines import (
     difference,
@@ -169,7 +170,7 @@ def _ours(data: Mapping[str, Any]) -> list[Row]:
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw cosines by layer, and on axes of our own the dimensions above them."""
     shown = {name: _NAMES[name] for name in (_WEIGHT, _NODE, *_OURS)}
-    return draw_both(data, shown) if ax is None else draw_cosines(data, shown, ax)
+    return draw_both(data, shown) if ax is None else draw_cosines(data, shown, one_axes(ax, 10, 4))
 
 
 STUDY = Study(

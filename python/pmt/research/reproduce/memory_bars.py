@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt._util.plot_style import add_legend, bar_style, new_axes
+from pmt._util.plot_style import add_legend, bar_style, one_axes
 from pmt.research.reproduce.training_costs import kilobytes
 from pmt.train.costs.memory import PARTS
 
@@ -33,7 +33,7 @@ def draw_memory(
         Axes to draw on; new ones by default.
     """
     methods = costs["methods"]
-    axes = new_axes(8, 0.5 * len(methods) + 1.5) if ax is None else ax
+    axes = one_axes(ax, 8, 0.5 * len(methods) + 1.5)
     start = dict.fromkeys(methods, 0.0)
     for place, (part, title) in enumerate(PARTS.items()):
         sizes = [kilobytes(cost["parts"].get(part, 0)) for cost in methods.values()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.plot_style import add_legend, bar_style, new_axes
+from pmt._util.plot_style import add_legend, bar_style, one_axes
 from pmt.model import Model
 from pmt.research.profile import Profile, profile_method
 from pmt.research.reproduce.study import Context, Quantity, Row, Scale, Study, claim, compared
@@ -150,7 +150,7 @@ def _order(batch: Mapping[str, Any]) -> list[Row]:
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw the planned bytes and the printed formulas of a step of one image."""
-    axes = new_axes(8, 3.5) if ax is None else ax
+    axes = one_axes(ax, 8, 3.5)
     batch = data["batches"][0]
     names = [name for name in batch["printed"] if name != "inference"]
     places = np.arange(len(names))

@@ -46,5 +46,13 @@ STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
 def study(name: str) -> Study:
     """Return a study by its name; a ValueError says which there are."""
     if name not in STUDIES:
-        raise ValueError(f"{name!r} is no study{did_you_mean(name, STUDIES)}")
+        raise ValueError(f"{name!r} is no study{_remedy(name)}")
     return STUDIES[name]
+
+
+def _remedy(name: str) -> str:
+    """Say which studies begin like this name, or which one is spelled most alike."""
+    begin = [one for one in STUDIES if name and one.startswith(name.lower())]
+    return (
+        f"; did you mean {' or '.join(map(repr, begin))}?" if begin else did_you_mean(name, STUDIES)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt._util.plot_style import new_axes
+from pmt._util.plot_style import one_axes
 from pmt.research.reproduce.cosine_plot import draw_cosines
 from pmt.research.reproduce.cosines import (
     difference,
@@ -144,7 +144,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
         for scope in ("layer_wise", "model_wise")
     }
     shown[_OURS] = "one sign a channel, layer-wise"
-    return draw_cosines(data, shown, new_axes(9, 5) if ax is None else ax)
+    return draw_cosines(data, shown, one_axes(ax, 9, 5))
 
 
 STUDY = Study(

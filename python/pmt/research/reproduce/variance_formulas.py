@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.plot_style import add_legend, line_style, new_axes
+from pmt._util.plot_style import add_legend, line_style, one_axes
 from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.gradient_batch import GradientBatch, gradient_batch
 from pmt.research.reproduce.kept_parts import kept
@@ -150,7 +150,7 @@ def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw measured, exact and printed squared errors of every row."""
-    axes = new_axes(9, 4.5) if ax is None else ax
+    axes = one_axes(ax, 9, 4.5)
     rows = [(case, row) for case in data["cases"] for row in case["rows"]]
     places = np.arange(len(rows))
     measured = [row["measured"] for _, row in rows]
