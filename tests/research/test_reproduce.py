@@ -132,7 +132,11 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
             "cifar10c_paper_seeds": grid_data([], more),
             "cifar10c_default": grid_data(
                 [],
-                [missing_run("default", 60, corruption=name) for name in corruptions] * 3,
+                [
+                    missing_run("default", 60, corruption=name, seed=seed)
+                    for name in corruptions
+                    for seed in (1, 2, 3)
+                ],
             ),
         }
     }
@@ -143,7 +147,7 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
     ]
     assert paper.what == "paper, rate 0.001: mean of 12 corruptions"
     assert paper.why == (
-        "3 seeds of gaussian_noise, 1 of each other; 14 runs of 1 min 00 s on a thread"
+        "the first of 3 seeds of gaussian_noise; 12 runs of 1 min 00 s on a thread"
     )
     assert default.what == "unprepared default, 2.4e12 MACs: mean of 12 corruptions"
     assert default.why == "3 seeds of each corruption; 36 runs of 1 min 00 s on a thread"
@@ -159,6 +163,17 @@ def test_a_study_is_drawn_on_one_axes(name):
         with pytest.raises(TypeError, match=f"ax is {kind}: must be one Axes of matplotlib; of"):
             STUDIES[name].plot(data, ax=several)
     pyplot.close(figure)
+
+
+def test_corruptions_weigh_alike_in_their_mean():
+    corruptions = published("cifar10c-accuracy")["corruptions"]
+    once = [run_record("paper", 20, corruption=name) for name in corruptions]
+    more = [run_record("paper", 40, corruption=corruptions[0], seed=seed) for seed in (2, 3)]
+    grids = {"cifar10c_paper": grid_data(once), "cifar10c_paper_seeds": grid_data(more)}
+    rows = STUDIES["cifar10c-accuracy"].compare({"grids": grids}, published("cifar10c-accuracy"))
+    accuracy = {row.what: row.ours for row in rows}
+    assert accuracy["paper, rate 0.001: mean of 12 corruptions"] == 50.0
+    assert accuracy["paper, rate 0.001: gaussian_noise"] == pytest.approx(250 / 3)
 
 
 def test_groups_differ_in_color_or_marker():

@@ -65,8 +65,8 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
         if len(known) > 1:
             mean = round(float(np.mean([theirs[name] for name in known])), 2) if theirs else None
             title = f"{line.title}: mean of {len(known)} corruptions"
-            seeds = _seeds(known)
-            rows.append(accuracy_row(title, line.found(data), mean, why=seeds, whole=True))
+            even, seeds = _even(known)
+            rows.append(accuracy_row(title, even, mean, why=seeds, whole=True))
         rows += [
             accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
             for name, one in known.items()
@@ -75,14 +75,27 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def _seeds(found: Mapping[str, Found]) -> str:
-    """Say how many runs the corruptions have; empty where each has one."""
-    counts = {name: len(one.runs) + len(one.missing) for name, one in found.items()}
-    least, most = min(counts.values()), max(counts.values())
-    if least == most:
-        return f"{most} seeds of each corruption" if most > 1 else ""
-    more = ", ".join(name for name, count in counts.items() if count == most)
-    return f"{most} seeds of {more}, {least} of each other"
+def _even(found: Mapping[str, Found]) -> tuple[Found, str]:
+    """Return as many seeds of each corruption, so that all weigh alike in a mean, and say which."""
+    seeds = {name: _seeds(one) for name, one in found.items()}
+    least = min(map(len, seeds.values()))
+    taken = {name: own[:least] for name, own in seeds.items()}
+    even = Found(
+        tuple(r for n, one in found.items() for r in one.runs if r["axes"]["seed"] in taken[n]),
+        tuple(r for n, one in found.items() for r in one.missing if r["seed"] in taken[n]),
+        any(one.small for one in found.values()),
+    )
+    more = [f"{len(own)} seeds of {name}" for name, own in seeds.items() if len(own) > least]
+    if more:
+        return even, f"the first {'' if least == 1 else f'{least} '}of {', '.join(more)}"
+    return even, f"{least} seeds of each corruption" if least > 1 else ""
+
+
+def _seeds(found: Found) -> list[int]:
+    """Return the seeds of all runs, finished or not, in order."""
+    return sorted(
+        {*(run["axes"]["seed"] for run in found.runs), *(r["seed"] for r in found.missing)}
+    )
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
