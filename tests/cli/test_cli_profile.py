@@ -9,6 +9,7 @@ import sys
 import pytest
 from cli_files import check_document, check_golden, documented_command, write_model
 from firmware_tools import need_firmware_tools, random_dataset
+from install_hints import install_hint
 from required import need
 
 import pmt
@@ -193,7 +194,7 @@ def test_without_tensorflow_lite_micro_a_line_says_what_to_install(tmp_path, cap
     assert main(["profile", *arguments]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         "TensorFlow Lite Micro is left out: TensorFlow Lite Micro needs the package tflite_micro: "
-        'pip install "poor-mans-training[tflm]"'
+        + install_hint("tflm")
     )
 
 

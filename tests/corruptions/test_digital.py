@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from corruption_inputs import constants_of, flat, made_images
+from install_hints import install_hint
 from PIL import Image
 from scipy import ndimage
 
@@ -210,4 +211,4 @@ def test_what_is_missing_is_named_with_how_to_install_it(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError) as error:
         corrupt(made_images(), name, 5)
-    assert str(error.value) == (f'{name} needs {package}: pip install "poor-mans-training[data]"')
+    assert str(error.value) == f"{name} needs {package}: {install_hint('data')}"

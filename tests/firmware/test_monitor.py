@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_files import GOLDEN, check_golden
+from install_hints import install_hint
 
 from pmt.cli import main
 from pmt.firmware.monitor import TrainingLog
@@ -144,7 +145,7 @@ def test_a_port_needs_pyserial(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "serial", None)
     assert main(["monitor", "--port", "/dev/ttyACM0"]) == 2
     assert capsys.readouterr().err == (
-        'pmt: error: --port needs pyserial: pip install "poor-mans-training[monitor]"\n'
+        f"pmt: error: --port needs pyserial: {install_hint('monitor')}\n"
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from cli_files import check_golden, write_model
+from install_hints import install_hint
 from networks import residual_network
 
 import pmt
@@ -253,27 +254,27 @@ def test_bad_input_is_one_line_and_exit_code_2(name, model, tmp_path, capsys):
         (
             "--against=onnxruntime",
             "onnxruntime",
-            '--against needs the package onnxruntime: pip install "poor-mans-training[bench]"',
+            f"--against needs the package onnxruntime: {install_hint('bench')}",
         ),
         (
             "--against=onnxruntime",
             "onnx",
-            '--against needs the package onnx: pip install "poor-mans-training[bench]"',
+            f"--against needs the package onnx: {install_hint('bench')}",
         ),
         (
             "--against=litert",
             "ai_edge_litert",
-            '--against needs the package ai-edge-litert: pip install "poor-mans-training[bench]"',
+            f"--against needs the package ai-edge-litert: {install_hint('bench')}",
         ),
         (
             "--against=torch",
             "torch",
-            '--against needs the package torch: pip install "poor-mans-training[torch]"',
+            f"--against needs the package torch: {install_hint('torch')}",
         ),
         (
             "--plot=x.png",
             "matplotlib.pyplot",
-            'plots need matplotlib: pip install "poor-mans-training[plot]"',
+            f"plots need matplotlib: {install_hint('plot')}",
         ),
     ],
 )

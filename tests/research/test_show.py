@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cifar_files import write_binary_100, write_published
 from cli_files import check_golden, write_data
+from install_hints import install_hint
 from PIL import Image
 
 from pmt._util import atomic_file
@@ -295,7 +296,7 @@ def test_a_missing_pillow_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert main(["show", str(data), "--out", str(tmp_path / "s.png")]) == 2
     assert capsys.readouterr().err == (
-        'pmt: error: contact sheets need Pillow: pip install "poor-mans-training[data]"\n'
+        f"pmt: error: contact sheets need Pillow: {install_hint('data')}\n"
     )
 
 

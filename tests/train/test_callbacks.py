@@ -7,6 +7,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from install_hints import install_hint
 from networks import residual_network
 from toy_trainer import Stop, Toy, data, flat, stop_at
 
@@ -229,7 +230,7 @@ def test_a_missing_package_is_named(monkeypatch, make, package):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError) as caught:
         make()
-    assert str(caught.value) == f'{package}: pip install "poor-mans-training[callbacks]"'
+    assert str(caught.value) == f"{package}: {install_hint('callbacks')}"
 
 
 def test_a_frame_has_a_row_for_each_state(monkeypatch):

@@ -25,4 +25,6 @@ def load_pyplot() -> Any:
 
 def missing_extra(need: str, extra: str) -> ModuleNotFoundError:
     """Make the error for a missing package: "plots need matplotlib", and the extra it is in."""
-    return ModuleNotFoundError(f'{need}: pip install "poor-mans-training[{extra}]"')
+    return ModuleNotFoundError(
+        f'{need}: pip install "poor-mans-training[{extra}]", or in a clone pip install ".[{extra}]"'
+    )
