@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pmt._util.extras import missing_extra
 from pmt._util.folder_lock import FolderLock
 from pmt._util.progress import ProgressLine, duration
 from pmt.research.sweep.execution import Outcome, execute
@@ -133,10 +134,8 @@ def dask_backend(address: str) -> Iterator[None]:
         joblib: Any = importlib.import_module("joblib")
         distributed: Any = importlib.import_module("dask.distributed")
     except ImportError as error:
-        raise ImportError(
-            '--dask needs joblib and Dask: pip install "poor-mans-training[sweep]" '
-            '"dask[distributed]"'
-        ) from error
+        need = '--dask needs joblib and Dask (pip install "dask[distributed]")'
+        raise missing_extra(need, "sweep") from error
     try:
         client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
@@ -175,10 +174,8 @@ def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Iterator[Outcome]
     try:
         joblib: Any = importlib.import_module("joblib")
     except ImportError as error:
-        raise ImportError(
-            'several processes need joblib: pip install "poor-mans-training[sweep]"; --jobs 1 '
-            "does without"
-        ) from error
+        need = "several processes need joblib, --jobs 1 does without"
+        raise missing_extra(need, "sweep") from error
     parallel = joblib.Parallel(n_jobs=_jobs(jobs), batch_size=1, return_as="generator_unordered")
     # One thread each: the processes share the cores.
     yield from parallel(joblib.delayed(execute)(run, str(folder), 1) for run in runs)
