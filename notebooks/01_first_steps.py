@@ -18,7 +18,7 @@
 # them: no back-propagation, no float weights, nothing but its own forward pass. At the end it
 # leaves as a firmware project that goes on learning on a microcontroller.
 #
-# You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
+# In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt

@@ -17,8 +17,8 @@
 # A query of an early layer runs nearly the whole network, and every trained weight wants memory.
 # So one trains a part of the network. Which part? That depends on what has changed in the images.
 #
-# The network and images are those that come with the package. You need `pip install
-# "poor-mans-training[plot]"`. It takes about half a minute.
+# The network and images are those that come with the package. In a clone:
+# `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt
@@ -74,7 +74,7 @@ for row, (kind, selection) in zip(axes, found.items(), strict=True):
 # %%
 for kind, selection in found.items():
     verdicts = (f"{c.name} {selection.verdict(c)}" for c in selection.candidates)
-    print(f"{kind + ':':<19}{', '.join(verdicts)}")
+    print(f"{kind + ':':<19}{'; '.join(verdicts)}")
 
 # %% [markdown]
 # - **Noise** comes in at the first layers, and there it is best undone.

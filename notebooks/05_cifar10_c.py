@@ -19,7 +19,7 @@
 # answers that for MCUNet and twelve corruptions. Here is the same in small: one corruption of
 # each of its four families, on the network and images that come with the package.
 #
-# You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
+# In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt
@@ -106,9 +106,10 @@ for kind, row in table.items():
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet and the paper's twelve corruptions, severity 5, with back-propagation beside. What
-# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which
-# `pmt reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+# MCUNet and the paper's twelve corruptions, severity 5. So far only noise has been run, without
+# back-propagation and without the paper's method; gray marks are the paper's printed figures. What
+# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which `pmt
+# reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
 # %%
 full = stored("cifar10c-accuracy")

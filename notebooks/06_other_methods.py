@@ -18,8 +18,8 @@
 # perturbs one weight at a time: its gradient is good, and a step takes a query for each weight.
 # The paper's method is in between. Which of them learns most from the same work?
 #
-# The network and images are those that come with the package. You need `pip install
-# "poor-mans-training[plot]"`. It takes about half a minute.
+# The network and images are those that come with the package. In a clone:
+# `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt
@@ -90,9 +90,10 @@ _ = ax.legend(fontsize="small", loc="lower right")
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise: all layers first, then the same layers for all methods. What
-# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which
-# `pmt reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+# MCUNet under severe Gaussian noise: all layers first, then the same layers for all methods. So far
+# none of it has been run. What follows is not run here: it is drawn from the versioned results in
+# `docs/lab/results`, which `pmt reproduce` makes ([all of them, beside the
+# paper's](../docs/lab/reproduction.md)).
 
 # %%
 all_layers = stored("bp-free-methods")

@@ -19,8 +19,8 @@
 # the paper?
 #
 # Everything here is counted, not trained: the figures are of the full-size MCUNet (128x128
-# images, 22.5 million multiply-accumulates), which comes with the package. You need `pip install
-# "poor-mans-training[plot]"`; the instructions also need `arm-none-eabi-g++` and
+# images, 22.5 million multiply-accumulates), which comes with the package. In a clone:
+# `pip install ".[notebook]"`; the instructions also need `arm-none-eabi-g++` and
 # `qemu-system-arm`. It takes less than half a minute.
 
 # %%

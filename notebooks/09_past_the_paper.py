@@ -18,8 +18,8 @@
 # get with a fraction of that? Three things are in pmt that are not in the paper: alignment, which
 # needs no labels; a head that is trained exactly; and an estimator that perturbs channels.
 #
-# The network and images are those that come with the package. You need `pip install
-# "poor-mans-training[plot]"`. It takes about a quarter of a minute.
+# The network and images are those that come with the package. In a clone:
+# `pip install ".[notebook]"`. It takes about a quarter of a minute.
 
 # %%
 import matplotlib.pyplot as plt
@@ -63,7 +63,7 @@ for kind in kinds:
 # gradient (notebook 02). Here both train the second block and the head under fog for the same
 # work, from the network as it came. `paper` gets three learning rates, and as few queries and
 # images a step as the others: with the 100 of each that the paper prints it would take one step
-# in ten.
+# where it now takes 44.
 
 # %%
 noisy = pmt.corruptions.corrupt(train, "fog", severity=5, seed=1)
@@ -116,10 +116,10 @@ print(runs["default"].verdict())
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet on CIFAR-10-C, twelve corruptions: `default` and the preparation alone, beside the
-# paper's method with 20 million forwards. What follows is not run here: it is drawn from the
-# versioned results in `docs/lab/results`, which `pmt reproduce` makes ([all of them, beside the
-# paper's](../docs/lab/reproduction.md)).
+# MCUNet on CIFAR-10-C: `default` and the preparation alone, beside the paper's printed figures. So
+# far only noise has been run, and no run of the paper's method with its 20 million forwards. What
+# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which `pmt
+# reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
 # %%
 full = stored("cifar10c-accuracy")

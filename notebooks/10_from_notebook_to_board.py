@@ -18,7 +18,7 @@
 # notebook exports a training as a firmware project, builds it, runs it on an emulated Cortex-M7
 # with the memory of a real board, and compares what comes back.
 #
-# You need `pip install "poor-mans-training[plot]"`, and for the board `make`, `arm-none-eabi-g++`
+# In a clone: `pip install ".[notebook]"`; for the board also `make`, `arm-none-eabi-g++`
 # and `qemu-system-arm` (Debian: `apt-get install make gcc-arm-none-eabi qemu-system-arm`). Where
 # one is missing, the notebook says so and leaves that part out. It takes less than a minute.
 

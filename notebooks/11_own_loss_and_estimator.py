@@ -19,7 +19,7 @@
 # almost everywhere. Then the same is done with an estimator that sees the order of the losses
 # alone.
 #
-# You need `pip install "poor-mans-training[plot]"`. It takes about half a minute.
+# In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
 import matplotlib.pyplot as plt
