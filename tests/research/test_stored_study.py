@@ -31,6 +31,19 @@ def test_a_study_without_a_result_says_how_to_get_one(tmp_path):
     assert found.plot() is None
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
+    def outside() -> None:
+        raise FileNotFoundError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "checkout_folder", outside)
+    for found, folder in ((stored(NAME), "docs/lab/results"), (stored(NAME, "none"), "none")):
+        assert str(found).splitlines()[1] == (
+            f"no folder {folder}: results are in docs/lab/results of a checkout"
+        )
+        assert found.rows == ()
+
+
 def test_a_result_is_compared_with_the_paper(small_result):
     found = stored(NAME, small_result)
     rows = found.study.compare({"grids": {}}, published(NAME))
@@ -60,7 +73,7 @@ def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
     results.save(results.record("memory-formulas", "small", data, 1.0), tmp_path)
     found = stored("memory-formulas", tmp_path)
     first, *others = found.table().splitlines()
-    assert first.split() == ["ours", "paper", "verdict"]
+    assert first.split() == ["ours", "paper", "unit", "verdict"]
     assert [line.partition("  ")[0] for line in others] == [row.what for row in found.rows]
     _, ax = pyplot.subplots()
     assert found.plot(ax=ax) is ax

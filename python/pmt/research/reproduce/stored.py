@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StoredStudy", "stored"]
 
-_SHOWN = ("", "ours", "95 % interval", "paper", "verdict")
+_SHOWN = ("", "ours", "95 % interval", "paper", "unit", "verdict")
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,13 @@ class StoredStudy:
     result : dict or None
         What was measured, as :func:`pmt.research.reproduce.results.load` returns it; None where it
         has not been run.
+    folder : pathlib.Path
+        Where results are looked for.
     """
 
     study: Study
     result: Mapping[str, Any] | None
+    folder: Path
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -47,6 +50,10 @@ class StoredStudy:
 
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
+        if not self.folder.is_dir():
+            return (
+                f"{title}\nno results in {self.folder}: they are in docs/lab/results of a checkout"
+            )
         if self.result is None:
             return f"{title}\nnot run yet: `pmt reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
@@ -61,7 +68,7 @@ class StoredStudy:
         full = [place for place in places if any(cells[place] for cells in ran)]
         titles = [TITLES[place] for place in full]
         rows = [[cells[place] for place in full] for cells in ran]
-        return table(titles, rows, left=("", "verdict")) if ran else ""
+        return table(titles, rows, left=("", "unit", "verdict")) if ran else ""
 
     def plot(self, *, ax: Axes | None = None) -> Axes | None:
         """Draw the study on new axes, or on ``ax``.
@@ -99,7 +106,9 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
         If there is no such study, or its file is damaged.
     """
     study = find_study(name)
+    place = Path("docs/lab/results") if folder is None else Path(folder)
     try:
-        return StoredStudy(study, results.load(name, folder))
+        place = results.checkout_folder() if folder is None else place
+        return StoredStudy(study, results.load(name, place), place)
     except FileNotFoundError:
-        return StoredStudy(study, None)
+        return StoredStudy(study, None, place)
