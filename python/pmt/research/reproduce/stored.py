@@ -51,9 +51,8 @@ class StoredStudy:
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
         if not self.folder.is_dir():
-            return (
-                f"{title}\nno results in {self.folder}: they are in docs/lab/results of a checkout"
-            )
+            where = "results are in docs/lab/results of a checkout"
+            return f"{title}\nno folder {self.folder}: {where}"
         if self.result is None:
             return f"{title}\nnot run yet: `pmt reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
