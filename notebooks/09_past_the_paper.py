@@ -116,8 +116,8 @@ print(runs["default"].verdict())
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet on CIFAR-10-C: `default` and the preparation alone, beside the paper's printed figures. So
-# far only noise has been run, and no run of the paper's method with its 20 million forwards. What
+# MCUNet on CIFAR-10-C: `default` and the preparation alone, beside the paper's printed figures. The
+# paper's method with its 20 million forwards has not been run so far. What
 # follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which `pmt
 # reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
