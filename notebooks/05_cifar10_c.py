@@ -106,9 +106,10 @@ for kind, row in table.items():
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet and the paper's twelve corruptions, severity 5. Back-propagation and
-# the paper's own method have not been run so far, and most corruptions with one seed; gray marks are the paper's printed figures. What
-# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which `pmt
+# MCUNet and the paper's twelve corruptions, severity 5. Back-propagation and the paper's own method
+# have not been run so far, and most corruptions with one seed; gray marks are the paper's printed
+# figures. What follows is not run here: it is drawn from the versioned results in
+# `docs/lab/results`, which `pmt
 # reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
 # %%

@@ -1,4 +1,4 @@
-"""What the Python reference lists: the names that a module declares public."""
+"""The names in the Python reference: those that a module declares public."""
 
 from __future__ import annotations
 

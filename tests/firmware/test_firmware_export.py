@@ -103,7 +103,7 @@ def test_a_run_goes_on_with_the_images_that_it_trains_on(
         (sample,) = step.samples
         (index,) = steps.indices(step.step)
         assert (task.images[sample] == model.prepare(kept.images[[index]])[0]).all()
-    # Of images that are not the run's none are left out.
+    # From images that are not the run's none are left out.
     other = data.shuffled(7)
     task = make_task(tmp_path / "run", dataset=other, steps=2, batch=1, **others)
     assert len(task.dataset) == images

@@ -45,7 +45,7 @@ def model() -> pmt.Model:
 
 
 def trained() -> Names:
-    """What a page calls a model, and data to train it on."""
+    """The names that a page has for a model, and data to train it on."""
     data = images_of("train")
     return {"pmt": pmt, "model": model(), "data": data, "test": images_of("test")}
 

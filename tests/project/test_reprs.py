@@ -1,4 +1,4 @@
-"""What objects say of themselves on a terminal and in a notebook: at most 12 lines."""
+"""The text that objects show of themselves on a terminal and in a notebook: at most 12 lines."""
 
 from __future__ import annotations
 

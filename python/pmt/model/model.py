@@ -247,7 +247,7 @@ class Model(Classifier, LayerArrays):
 
     @property
     def output_text(self) -> str:
-        """What the model gives, in a few words: "10 classes", "8x8x16 features"."""
+        """The output in a few words: "10 classes", "8x8x16 features"."""
         return output_text(self.output_shape, is_classifier=self.is_classifier)
 
     @property

@@ -1,4 +1,4 @@
-"""What lies in memory during a training step of one image, operation by operation."""
+"""The contents of memory during a training step of one image, operation by operation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pmt.train.costs.memory import Moment, device_options
 
 __all__ = ["KINDS", "Buffer", "StepMemory", "Stretch", "step_memory"]
 
-# What lies there, from the bottom of a picture to its top, with names for a legend.
+# Parts of memory, from the bottom of a picture to its top, with names for a legend.
 KINDS = {
     "weights": "trained weights and biases",
     "optimizer": "optimizer state",

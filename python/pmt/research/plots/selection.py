@@ -20,7 +20,7 @@ _LABELS = {
     "loss": "loss on the held-out images (nats)",
     "accuracy": "accuracy on the held-out images",
 }
-# What came of a candidate: its legend, color and hatch.
+# The outcome of a candidate: its legend, color and hatch.
 _VERDICTS = {
     "best": ("chosen", COLORS["blue"], ""),
     "rival": ("cannot be told apart", COLORS["sky"], "///"),

@@ -1,4 +1,4 @@
-"""What the plots of the studies share: groups of points, and curves over MACs."""
+"""Common parts of the plots of studies: groups of points, and curves over MACs."""
 
 from __future__ import annotations
 

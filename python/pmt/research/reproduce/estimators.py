@@ -14,7 +14,7 @@ __all__ = ["STUDY"]
 Data = Mapping[str, Any]
 
 _GRID = "estimators"
-# What the figure compares each estimator with: itself layer by layer, and the mixture.
+# The comparison of each estimator: with itself layer by layer, and the mixture.
 _BETTER = {
     "weight_model_wise": "weight_layer_wise",
     "node_model_wise": "node_layer_wise",

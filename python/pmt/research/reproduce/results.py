@@ -1,4 +1,4 @@
-"""What a study measured, as one JSON file that is versioned with the code."""
+"""The measurements of a study, as one JSON file that is versioned with the code."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ GRIDS = Path(__file__).parent / "grids"
 _SMALL_MACS = 5 * 10**8
 SMALL_MODEL = "fashion_mnist_dscnn"
 _SMALL_PROTOCOL = {"images": 30, "held_out": 10, "test_images": 20}
-# Of every method that has them; deepzero's step is a query for each of its weights.
+# Options of every method that has them; deepzero's step is a query for each of its weights.
 _SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20, "head_epochs": 2}
 # Steps with a query for each weight, and a scheme that is MCUNet's alone.
 _NOT_SMALL = ("deepzero", "deepzero_sparse", "mcutrain")
