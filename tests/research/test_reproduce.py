@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from install_hints import install_hint
 from study_data import grid_data, missing_run, run_record
 
 import pmt
@@ -406,7 +407,7 @@ def test_a_study_that_cannot_be_done_is_named_and_the_next_one_follows(
         )
     names = ["gradient-cosine", "estimators", "memory-formulas"]
     command = ["reproduce", *names, "--scale", "small", "--out", str(tmp_path)]
-    need = 'the exact gradient needs torch: pip install "poor-mans-training[torch]"'
+    need = f"the exact gradient needs torch: {install_hint('torch')}"
     complaint = (
         f"pmt: error: gradient-cosine: {need}\n"
         f"pmt: error: estimators: {need}\n"
