@@ -33,5 +33,6 @@ def draw_cosines(data: Mapping[str, Any], names: Mapping[str, str], ax: Any) -> 
     ax.axhline(0, color="black", linewidth=0.5)
     ax.set_xticks(places, data["layers"], rotation=90, fontsize="x-small")
     ax.set_ylabel("cosine with the exact gradient")
-    add_legend(ax, beside=False)
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
+    add_legend(ax, beside=False, **place)
     return ax
