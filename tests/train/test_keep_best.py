@@ -229,6 +229,7 @@ def test_the_phases_are_states_of_their_own():
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert result.held_out == 40
     head = result.phases[1]
+    assert head["head_epochs"] == 12
     assert head["macs"] == trainer.preparation.cost(model, 160).macs
     assert (head["forwards"], head["changed"]) == (0, 0)
     assert head["valid_loss"] < result.before["valid_loss"]

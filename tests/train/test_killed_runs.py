@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from networks import labels, pixels, residual_network
+
 import pmt
+from pmt.datasets import Dataset
 
 # Kills a run at its first change of the disk, the next one at its second, and so on, until one
 # ends by itself; after each, the same call goes on. Prints what each kill left.
@@ -89,3 +94,24 @@ def test_a_run_killed_at_any_change_of_the_disk_is_started_again_or_goes_on(tmp_
     for number in range(len(states)):
         assert contents(tmp_path / str(number) / "run") == whole
         assert [path.name for path in (tmp_path / str(number)).iterdir()] == ["run"]
+
+
+def test_ctrl_c_while_a_step_is_recorded_keeps_the_step(tmp_path, monkeypatch):
+    append = pmt.RunFolder.append
+
+    def interrupted(folder, record):
+        append(folder, record)
+        if record["kind"] == "step":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(pmt.RunFolder, "append", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    model = residual_network()
+    data = Dataset(pixels(model, 8), labels(model, 8), tuple("abcd"), "random")
+    trainer = pmt.ZOTrainer(layers="head", batch=4, epochs=1, queries=2, preparation="none")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trainer.fit(model, data, out=tmp_path / "run", progress=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from interruptions import cut_and_resumed
@@ -9,6 +11,7 @@ from interruptions import cut_and_resumed
 import pmt
 from pmt import corruptions, datasets
 from pmt.firmware import export
+from pmt.train import linear_head
 from pmt.train.linear_head import HeadTraining
 from pmt.train.preparation import Preparation
 
@@ -26,8 +29,8 @@ def options(**changes):
     return pmt.train.options.preset("default", **chosen)
 
 
-def train_head(model, data, *, epochs=2, threads=1):
-    HeadTraining(epochs, 0.5, seed=1).run(model, data, threads=threads)
+def train_head(model, data, *, epochs=2, threads=1, exactly=None):
+    return HeadTraining(epochs, 0.5, seed=1).run(model, data, threads=threads, epochs=exactly)
 
 
 def parameters(model):
@@ -57,17 +60,17 @@ def test_inputs_of_an_op_that_is_not_there_are_refused():
 
 def test_the_head_gets_the_bytes_of_a_run_on_it(monkeypatch):
     """Without random rounding, steps on features are steps on images."""
-    own = HeadTraining._core_options
+    own = linear_head._core_options
 
-    def to_nearest(self):
-        options = own(self)
+    def to_nearest(seed):
+        options = own(seed)
         options.rounding = "nearest"
         return options
 
-    monkeypatch.setattr(HeadTraining, "_core_options", to_nearest)
+    monkeypatch.setattr(linear_head, "_core_options", to_nearest)
     on_features, on_images = pmt.load(MODEL), pmt.load(MODEL)
     data = noisy(130)
-    train_head(on_features, data)
+    train_head(on_features, data, exactly=2)
     alike = {
         "keep_best": False,
         "batch": 50,
@@ -109,6 +112,40 @@ def test_it_costs_a_forward_an_image_and_the_head_in_every_epoch():
     assert cost == 130 * (FORWARD - HEAD) + 3 * 2 * 50 * 3 * HEAD
 
 
+def test_longer_passes_cost_more():
+    model, data = pmt.load(MODEL), noisy(130)
+    two, six = train_head(model, data, exactly=2), train_head(model, data, exactly=6)
+    assert (two.epochs, six.epochs) == (2, 6)
+    assert two.macs == HeadTraining(2, 0.5, seed=1).macs(model, 130)
+    assert six.macs == HeadTraining(6, 0.5, seed=1).macs(model, 130)
+
+
+def test_a_head_that_is_right_but_for_a_shift_takes_the_passes_given():
+    assert train_head(pmt.load(MODEL), noisy(300), epochs=12).epochs == 12
+
+
+def test_a_head_of_other_classes_takes_ten_times_as_many():
+    data = datasets.bundled("train").take(300)
+    turned = replace(data, labels=(data.labels + 3) % 10)
+    model = pmt.load(MODEL)
+    before = model.evaluate(turned).accuracy
+    assert train_head(model, turned, epochs=12).epochs == 120
+    assert before < 0.1
+    assert model.evaluate(turned).accuracy > 0.8
+
+
+def test_too_few_images_choose_nothing():
+    data = datasets.bundled("train").take(5)
+    turned = replace(data, labels=(data.labels + 3) % 10)
+    assert train_head(pmt.load(MODEL), turned, epochs=12).epochs == 12
+
+
+def test_images_of_one_class_train_a_head():
+    data = datasets.bundled("train").take(40)
+    one = replace(data, labels=data.labels * 0)
+    assert train_head(pmt.load(MODEL), one, epochs=12).epochs in (12, 36, 120)
+
+
 @pytest.mark.parametrize(
     ("changes", "trained"),
     [
@@ -140,12 +177,12 @@ def test_the_head_before_training_is_part_of_the_run(tmp_path):
     start = pmt.load(MODEL)
     whole = trainer.fit(start.copy(), data, valid=valid, out=tmp_path / "whole", progress=False)
     by_hand = start.copy()
-    train_head(by_hand, data)
+    work = train_head(by_hand, data)
     plain = pmt.ZOTrainer(trainer.options.replace(preparation="none"))
     after = plain.fit(by_hand, data, progress=False)
     assert whole.model.image() == after.model.image()
-    spent = trainer.preparation.cost(start, 150).macs
-    assert whole.epochs[-1]["macs"] == after.epochs[-1]["macs"] + spent
+    assert [phase.get("head_epochs") for phase in whole.phases] == [None, work.epochs]
+    assert whole.epochs[-1]["macs"] == after.epochs[-1]["macs"] + work.macs
     assert whole.epochs[-1]["forwards"] == after.epochs[-1]["forwards"]
     resumed = cut_and_resumed(trainer, start, data, valid, tmp_path / "cut")
     assert resumed.model.image() == whole.model.image()

@@ -4,6 +4,9 @@ What the last layer sees does not depend on it: one forward an image gives its f
 passes over them as one likes cost next to nothing. The gradient is exact, that of softmax
 regression. A network whose head fits its features is trained from a better start: linear probing,
 then fine-tuning (Kumar et al. 2022, arXiv:2202.10054).
+
+Few passes are enough for a head that is right but for a shift of the images, and more would fit
+their noise; a head for other classes needs many. Cross-validation on the features decides.
 """
 
 from __future__ import annotations
@@ -11,17 +14,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.model import Model
+from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import graph_of_activations
+from pmt.protocol.splitting import balanced_order
 from pmt.train.costs.work import zeroth_order_work
+from pmt.train.keep_best import is_worse
 from pmt.train.schedule import Schedule
 
-__all__ = ["HeadTraining"]
+__all__ = ["LONGER", "HeadTraining", "HeadWork"]
 
+LONGER = (3, 10)  # times the passes, tried in turn while they lower the loss
+_FOLDS = 3
 _BATCH = 50
+_THREADS = 1  # for steps of a layer so small that threads wait for each other
 _AT_ONCE = 1 << 22  # bytes of images whose features are computed, so that copies stay small
 
 
@@ -40,17 +49,34 @@ class _Epochs:
 
 
 @dataclass(frozen=True)
+class HeadWork:
+    """The work of training a head alone.
+
+    Attributes
+    ----------
+    epochs : int
+        Passes over the features that the head has seen.
+    macs : int
+        Multiply-accumulates of the features and of these passes; choosing is not counted.
+    """
+
+    epochs: int
+    macs: int
+
+
+@dataclass(frozen=True)
 class HeadTraining:
     """Training of the head alone: the same steps, whatever trains the other layers afterwards.
 
     Attributes
     ----------
     epochs : int
-        Passes over the features.
+        Passes over the features, at least; :data:`LONGER` times as many where they lower the
+        cross-validated loss by more than its standard error.
     learning_rate : float
         Root mean square of the first update, in weight steps; the last one's is a tenth of it.
     seed : int
-        Seed of the order of images and of stochastic rounding.
+        Seed of the order of images, of the folds and of stochastic rounding.
     """
 
     epochs: int
@@ -62,47 +88,114 @@ class HeadTraining:
         last = model.core.op_count - 1
         if last not in [layer.index for layer in model.layers]:
             return False
-        (head,) = _core.Trainer(model.core, self._core_options(), [last], 1, 1).layers()
+        (head,) = _core.Trainer(model.core, _core_options(self.seed), [last], 1, 1).layers()
         return bool(head["estimator"] == "closed_form")
 
     def macs(self, model: Model, images: int) -> int:
-        """Count MACs: a forward an image up to the head, then the head alone in every epoch."""
-        macs = [int(op["macs"]) for op in model.core.ops()]
-        schedule = self._schedule(images)
-        batch = schedule.options.batch
-        step = zeroth_order_work(_head_alone(model).core, self._core_options(), [0]).cost(batch)
-        return images * sum(macs[:-1]) + schedule.steps * step.macs
+        """Count the least MACs: a forward an image up to the head, then the head in every pass."""
+        features = images * sum(int(op["macs"]) for op in model.core.ops()[:-1])
+        return features + self._on_features(model).macs(self.epochs, images)
 
-    def run(self, model: Model, data: Dataset, *, threads: int = 0) -> None:
+    def run(
+        self, model: Model, data: Dataset, *, threads: int = 0, epochs: int | None = None
+    ) -> HeadWork:
         """Train the head of a model in place; no other layer changes.
 
-        The result does not depend on the threads. Ctrl-C leaves the model as it was.
+        Cross-validation chooses the passes unless ``epochs`` says how many. The result does not
+        depend on the threads. Ctrl-C leaves the model as it was.
         """
-        schedule = self._schedule(len(data))
         last = model.core.op_count - 1
-        rows = max(1, _AT_ONCE // data.images[:1].nbytes)
-        parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
-        found = [model.core.inputs(model.prepare(part), last, threads) for part in parts]
-        features = found[0] if len(found) == 1 else np.concatenate(found)
+        features = _features(model, data, threads)
         labels = np.ascontiguousarray(data.labels, np.int64)
-        head = _head_alone(model).core
-        batch = schedule.options.batch
-        trainer = _core.Trainer(head, self._core_options(), [0], batch, threads)
+        training = self._on_features(model)
+        if epochs is None:
+            epochs = training.choose_epochs(self.epochs, features, labels)
+        head = training.train(epochs, features, labels)
+        model.core.set_parameters(last, head.core.weights(0), head.core.bias(0))
+        return HeadWork(epochs, replace(self, epochs=epochs).macs(model, len(data)))
+
+    def _on_features(self, model: Model) -> _FeatureTraining:
+        return _FeatureTraining(_head_alone(model), self.learning_rate, self.seed)
+
+
+@dataclass(frozen=True)
+class _FeatureTraining:
+    """Training of a head on features, each time from the same start."""
+
+    head: Model
+    learning_rate: float
+    seed: int
+
+    def train(
+        self, epochs: int, features: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]
+    ) -> Model:
+        """Return a head that is trained."""
+        schedule = self._schedule(epochs, len(features))
+        trained = self.head.copy()
+        options, batch = _core_options(self.seed), schedule.options.batch
+        trainer = _core.Trainer(trained.core, options, [0], batch, _THREADS)
         for step in range(schedule.steps):
             chosen = schedule.indices(step)
             trainer.step(features[chosen], labels[chosen], step, schedule.learning_rate(step))
-        model.core.set_parameters(last, head.weights(0), head.bias(0))
+        return trained
 
-    def _schedule(self, images: int) -> Schedule:
+    def macs(self, epochs: int, images: int) -> int:
+        """Count the MACs of the steps."""
+        schedule = self._schedule(epochs, images)
+        step = zeroth_order_work(self.head.core, _core_options(self.seed), [0])
+        return schedule.steps * step.cost(schedule.options.batch).macs
+
+    def choose_epochs(
+        self, least: int, features: npt.NDArray[np.int8], labels: npt.NDArray[np.int64]
+    ) -> int:
+        """Return how many passes cross-validation chooses."""
+        if len(labels) < 2 * _FOLDS:
+            return least
+        order = balanced_order(labels, self.seed)
+        folds = [np.sort(part) for part in np.array_split(order, _FOLDS)]
+        chosen, best = least, self._out_of_fold(least, features, labels, folds)
+        for epochs in (least * factor for factor in LONGER):
+            scores = self._out_of_fold(epochs, features, labels, folds)
+            if not is_worse(best, scores):
+                break
+            chosen, best = epochs, scores
+        return chosen
+
+    def _out_of_fold(
+        self,
+        epochs: int,
+        features: npt.NDArray[np.int8],
+        labels: npt.NDArray[np.int64],
+        folds: list[npt.NDArray[np.int64]],
+    ) -> ImageScores:
+        """Score every image by a head that has not seen its fold."""
+        logits = np.empty((len(labels), self.head.output_shape[-1]), np.float32)
+        for fold in folds:
+            others = np.setdiff1d(np.arange(len(labels)), fold)
+            trained = self.train(epochs, features[others], labels[others])
+            logits[fold] = trained.core.logits(features[fold], _THREADS, False)
+        return scores_of_logits(logits, labels)
+
+    def _schedule(self, epochs: int, images: int) -> Schedule:
         batch = min(_BATCH, images)
-        return Schedule(_Epochs(self.epochs, batch, self.learning_rate, self.seed), images)
+        return Schedule(_Epochs(epochs, batch, self.learning_rate, self.seed), images)
 
-    def _core_options(self) -> _core.Options:
-        options = _core.Options()
-        options.seed = self.seed
-        options.step = "normalised"
-        options.rounding = "stochastic"
-        return options
+
+def _core_options(seed: int) -> _core.Options:
+    options = _core.Options()
+    options.seed = seed
+    options.step = "normalised"
+    options.rounding = "stochastic"
+    return options
+
+
+def _features(model: Model, data: Dataset, threads: int) -> npt.NDArray[np.int8]:
+    """Compute the inputs of the last layer, part by part."""
+    last = model.core.op_count - 1
+    rows = max(1, _AT_ONCE // data.images[:1].nbytes)
+    parts = [data.images[first : first + rows] for first in range(0, len(data), rows)]
+    found = [model.core.inputs(model.prepare(part), last, threads) for part in parts]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def _head_alone(model: Model) -> Model:

@@ -6,8 +6,8 @@ leave the same bytes whichever trainer it is, so that methods compare from one s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, cast
 
@@ -32,6 +32,7 @@ __all__ = [
     "PREPARATION",
     "PREPARATIONS",
     "Phase",
+    "PhaseWork",
     "Preparation",
     "PreparationOptions",
     "without_head",
@@ -59,7 +60,8 @@ ALIGN_RELIABILITY = partial(
 HEAD_EPOCHS = partial(
     option,
     metavar="N",
-    help="passes of the head alone over features that are computed once",
+    help="passes of the head alone over features that are computed once, at least; three or ten "
+    "times as many where cross-validation says that they pay, as for a head of other classes",
     values=Range(1, 10**6),
 )
 HEAD_LEARNING_RATE = partial(
@@ -99,11 +101,27 @@ class PreparationOptions(Protocol):
 
     @property
     def head_epochs(self) -> int:
-        """Epochs of the head alone."""
+        """Epochs of the head alone, at least."""
 
     @property
     def head_learning_rate(self) -> float:
         """Learning rate of the head alone."""
+
+
+@dataclass(frozen=True)
+class PhaseWork:
+    """The work that a phase has done.
+
+    Attributes
+    ----------
+    macs : int
+        Multiply-accumulates.
+    figures : mapping
+        Entries for the record of the phase: ``head_epochs``, the passes that the head has seen.
+    """
+
+    macs: int
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,15 +133,15 @@ class Phase:
     name : {"aligned", "head"}
         The state that it leaves the model in.
     macs : int
-        Its multiply-accumulates.
+        Its multiply-accumulates, at least.
     run : callable
-        Takes the model, which it changes in place, and the training images. Ctrl-C may leave the
-        model changed in part.
+        Takes the model, which it changes in place, and the training images; returns its work.
+        Ctrl-C may leave the model changed in part.
     """
 
     name: str
     macs: int
-    run: Callable[[Model, Dataset], None]
+    run: Callable[[Model, Dataset], PhaseWork]
 
 
 class Preparation:
@@ -162,9 +180,10 @@ class Preparation:
                 windows=windows,
                 reliability=self.options.align_reliability,
             )
-            phases.append(Phase("aligned", cost.macs, self._align))
+            run = partial(self._align, macs=cost.macs)
+            phases.append(Phase("aligned", cost.macs, run))
         if self.trains_head(model):
-            phases.append(Phase("head", self.head.macs(model, samples), self._train_head))
+            phases.append(Phase("head", self.head.macs(model, samples), self.train_head))
         return phases
 
     def notes(self, model: Model) -> list[str]:
@@ -188,7 +207,7 @@ class Preparation:
         return "it is not linear" if trained else "it is not among the trained layers"
 
     def cost(self, model: Model, samples: int) -> Cost:
-        """Count the work on so many training samples, in which no forward is perturbed."""
+        """Count the least work on so many training samples; no forward of it is perturbed."""
         return Cost(0, sum(phase.macs for phase in self.phases(model, samples)))
 
     def apply(self, model: Model, data: Dataset) -> None:
@@ -196,8 +215,10 @@ class Preparation:
         for phase in self.phases(model, len(data)):
             phase.run(model, data)
 
-    def _train_head(self, model: Model, data: Dataset) -> None:
-        self.head.run(model, data, threads=self.threads)
+    def train_head(self, model: Model, data: Dataset, epochs: int | None = None) -> PhaseWork:
+        """Train the head alone, so many passes, or as many as cross-validation chooses."""
+        work = self.head.run(model, data, threads=self.threads, epochs=epochs)
+        return PhaseWork(work.macs, {"head_epochs": work.epochs})
 
     @property
     def head(self) -> HeadTraining:
@@ -205,7 +226,7 @@ class Preparation:
         options = self.options
         return HeadTraining(options.head_epochs, options.head_learning_rate, options.seed)
 
-    def _align(self, model: Model, data: Dataset) -> None:
+    def _align(self, model: Model, data: Dataset, *, macs: int) -> PhaseWork:
         statistics = self.reference(model)
         assert statistics is not None
         samples = len(data.images)
@@ -219,6 +240,7 @@ class Preparation:
             reliability=self.options.align_reliability,
             threads=self.threads,
         )
+        return PhaseWork(macs)
 
     def trains_head(self, model: Model) -> bool:
         """Whether the head is trained alone: on classes, so not where loss or model have none."""

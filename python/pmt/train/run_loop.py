@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.deferred_signals import deferred_signals
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
@@ -24,7 +25,7 @@ from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
 from pmt.train.keep_best import EPOCH_ERRORS, FEW, PHASE_ERRORS, RATE_CUT, BestState
 from pmt.train.learned_classes import learned_classes, with_classes
-from pmt.train.preparation import Phase
+from pmt.train.preparation import Phase, PhaseWork
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig
 from pmt.train.run_folder import RunFolder
@@ -111,20 +112,21 @@ class Run:
         They have chosen, and a head gains by every image. Where training the head did no good, or
         nothing was held out of the training images, nothing is done.
         """
-        phase = next((phase for phase in self.phases if phase.name == "head"), None)
         record = next((r for r in self.history.phases if r.get("phase") == "head"), {})
-        if phase is None or not record.get("best") or not self.images.were_parted:
+        if not record.get("best") or not self.images.were_parted:
             return
         if self.history.refit is not None:
             return
         start = time.monotonic()
         self._go_back()
         # A run that was killed after the model was written has the head already.
+        preparation, data = self.trainer.preparation, self.images.data
+        epochs = record["head_epochs"]
         if self.folder is None or not self.folder.best_is_refit():
-            phase.run(self.model, self.images.data)
+            preparation.train_head(self.model, data, epochs)
         seconds = time.monotonic() - start
         measured, _ = self._measure(with_held_out=False)
-        macs = self.trainer.preparation.head.macs(self.model, len(self.images.data))
+        macs = replace(preparation.head, epochs=epochs).macs(self.model, len(data))
         totals = self.history.totals(seconds, macs)
         refit = {"kind": "refit", "phase": "refit", "step": self.step - 1, **measured, **totals}
         self._keep(refit=True)
@@ -257,13 +259,13 @@ class Run:
         if self.prepared:
             return
         validation = self._cross_validation()
-        self._end_phase(None, 0.0, validation)
+        self._end_phase(None, PhaseWork(0), 0.0, validation)
         self.settled = False
         for phase in self.phases:
             start = time.monotonic()
-            phase.run(self.model, self.data)
+            work = phase.run(self.model, self.data)
             self._make_stepper()
-            self._end_phase(phase, time.monotonic() - start, validation)
+            self._end_phase(phase, work, time.monotonic() - start, validation)
         self.settled = self.prepared = True
         if self.phases:
             self._save()
@@ -278,18 +280,22 @@ class Run:
         return CrossValidation(self.model, self.images.data, seed, self._score)
 
     def _end_phase(
-        self, phase: Phase | None, seconds: float, validation: CrossValidation | None
+        self,
+        phase: Phase | None,
+        work: PhaseWork,
+        seconds: float,
+        validation: CrossValidation | None,
     ) -> None:
         """Measure and record a phase, unless that is done; go back where it has done harm."""
-        name, macs = ("start", 0) if phase is None else (phase.name, phase.macs)
+        name = "start" if phase is None else phase.name
         measured, scores = self._measure()
         better, worse = self._judged(phase, scores, validation, measured)
         kind = "start" if phase is None else "phase"
-        record = {"kind": kind, "phase": name, "step": -1, **measured}
+        record = {"kind": kind, "phase": name, "step": -1, **measured, **work.figures}
         if self.keeps_best:
             self.best.add(scores, better)
             record["best"] = better
-        record.update(self.history.totals(seconds, macs))
+        record.update(self.history.totals(seconds, work.macs))
         known = [phase.get("phase") for phase in self.history.phases]
         if name not in known and (measured or name != "start"):
             self._record(record)
@@ -396,8 +402,9 @@ class Run:
         )
         record = {"kind": "step", "step": self.step, **result}
         record["seconds"] = round(time.monotonic() - start, 4)
-        self._record(record)
-        self.step += 1
+        with deferred_signals():
+            self._record(record)
+            self.step += 1
         self._tell(StepEnd(self.step, self.schedule.steps, record))
         self._end_epoch()
         if callable(self.progress):

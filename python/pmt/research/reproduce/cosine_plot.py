@@ -27,12 +27,12 @@ def draw_both(data: Mapping[str, Any], names: Mapping[str, str]) -> Any:
 def draw_cosines(data: Mapping[str, Any], names: Mapping[str, str], ax: Any) -> Any:
     """Draw the cosines of estimators by layer, with one standard error; names are the legend's."""
     places = np.arange(len(data["layers"]))
-    for place, (estimator, label) in enumerate(names.items()):
+    for number, (estimator, label) in enumerate(names.items()):
         cosines, errors = series(data, estimator)
-        ax.errorbar(places, cosines, errors, label=label, capsize=2, **line_style(place))
+        ax.errorbar(places, cosines, errors, label=label, capsize=2, **line_style(number))
     ax.axhline(0, color="black", linewidth=0.5)
     ax.set_xticks(places, data["layers"], rotation=90, fontsize="x-small")
     ax.set_ylabel("cosine with the exact gradient")
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
     add_legend(ax, beside=False, **place)
     return ax
