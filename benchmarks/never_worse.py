@@ -11,7 +11,10 @@ fog and on clean images, ResNet-8 under Gaussian noise and JPEG of severity 5 an
 Every run ends after the same multiply-accumulates. Each seed holds other images out and draws other
 perturbations. "alone" is alignment and head alone, on all the training images, none held out. A
 difference comes with its standard error, of the differences image by image, means of the seeds.
-A run that is stopped goes on: finished ones are read from the folder.
+A run that is stopped goes on: finished ones are read from the folder. The page's table is made from
+docs/lab/results/never-worse.json, which --results writes:
+
+    python benchmarks/never_worse.py --table docs/lab/results/never-worse.json
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from pmt import corruptions, datasets, methods
 from pmt._util import atomic_file
 from pmt.cli.output import table
 from pmt.datasets import Dataset
+from pmt.research.sweep.result import pack, unpack
 
 SEEDS = (1, 2, 3)
 SEVERITY = 3
@@ -127,11 +131,25 @@ def run(networks: Networks, name: str, task: str, seed: int, threads: int) -> di
         "network": name,
         "task": task,
         "seed": seed,
-        "right": {key: "".join("01"[value] for value in values) for key, values in right.items()},
+        "images": len(test),
+        "right": {key: pack(np.array(values)) for key, values in right.items()},
         "states": [*result.phases, result.epochs[-1], *filter(None, [result.refit])],
         "verdict": result.verdict(),
         "taken_back": sum(bool(epoch.get("taken_back")) for epoch in result.epochs),
     }
+
+
+def compact(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what the table needs of a run, and how it ended."""
+    wanted = ("phase", "epoch", "head_epochs", "valid_accuracy", "valid_loss", "macs")
+    states = [{key: state[key] for key in wanted if key in state} for state in found["states"]]
+    return {**found, "states": states}
+
+
+def table_of(runs: list[dict[str, Any]]) -> str:
+    """Return the table as text."""
+    titles = ["network", "task", "start", "aligned", "head", "last epoch", "kept", "alone"]
+    return table([*titles, "kept - start", "kept - alone"], rows(runs), left=titles[:2])
 
 
 def rows(runs: list[dict[str, Any]]) -> list[list[str]]:
@@ -159,7 +177,10 @@ def rows(runs: list[dict[str, Any]]) -> list[list[str]]:
 
 def mean_right(runs: list[dict[str, Any]], key: str) -> npt.NDArray[np.float64]:
     """Return for every test image in which share of the seeds it is right."""
-    return np.mean([[char == "1" for char in run["right"][key]] for run in runs], axis=0)
+    mean: npt.NDArray[np.float64] = np.mean(
+        [unpack(run["right"][key], run["images"]) for run in runs], axis=0
+    )
+    return mean
 
 
 def accuracy(runs: list[dict[str, Any]], name: str) -> str:
@@ -183,13 +204,20 @@ def percent(share: float) -> str:
 def main() -> None:
     """Run what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--models", type=Path, required=True, help="folder of the model files")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--models", type=Path, help="folder of the model files")
+    parser.add_argument("--out", type=Path, help="folder of the figures")
+    parser.add_argument("--results", type=Path, help="file that keeps what the table needs")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="by default 1 2 3")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS, help="by default all")
     parser.add_argument("--threads", type=int, default=0, help="0 takes all")
     arguments = parser.parse_args()
+    if arguments.table is not None:
+        print(table_of(json.loads(arguments.table.read_text())["runs"]))
+        return
+    if None in (arguments.data, arguments.models, arguments.out):
+        parser.error("--data, --models and --out are needed, or --table alone")
     arguments.out.mkdir(parents=True, exist_ok=True)
     networks = Networks(arguments.data, arguments.models)
     names = [name for name in networks.loaders if "," not in name]
@@ -203,8 +231,10 @@ def main() -> None:
                     atomic_file.write_text(path, json.dumps(found))
                 runs.append(json.loads(path.read_text()))
                 print(f"{name}, {task}, seed {seed}: {runs[-1]['verdict']}", flush=True)
-    titles = ["network", "task", "start", "aligned", "head", "last epoch", "kept", "alone"]
-    print(table([*titles, "kept - start", "kept - alone"], rows(runs), left=titles[:2]))
+    print(table_of(runs))
+    if arguments.results is not None:
+        lines = ",\n".join(json.dumps(compact(found), sort_keys=True) for found in runs)
+        atomic_file.write_text(arguments.results, f'{{"runs": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

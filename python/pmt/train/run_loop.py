@@ -23,6 +23,7 @@ from pmt.model import ImageScores, Model
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
 from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
+from pmt.train.head_start import HeadStart
 from pmt.train.keep_best import EPOCH_ERRORS, FEW, PHASE_ERRORS, RATE_CUT, BestState
 from pmt.train.learned_classes import learned_classes, with_classes
 from pmt.train.preparation import Phase, PhaseWork
@@ -73,6 +74,7 @@ class Run:
         self.best = BestState()
         self.best_image: bytes | None = None
         self.watched = Divergence()
+        self.head_start = HeadStart()
 
     def execute(self, source: dict[str, Any]) -> RunResult:
         """Train to the end, or return the result of a run that is finished."""
@@ -109,8 +111,9 @@ class Run:
     def _refit_head(self) -> None:
         """Train the head alone once more in the best state, now on the held-out images too.
 
-        They have chosen, and a head gains by every image. Where training the head did no good, or
-        nothing was held out of the training images, nothing is done.
+        They have chosen, and a head gains by every image. It begins as it did the first time, and
+        takes as many passes. Where training the head did no good, or nothing was held out of the
+        training images, nothing is done.
         """
         record = next((r for r in self.history.phases if r.get("phase") == "head"), {})
         if not record.get("best") or not self.images.were_parted:
@@ -123,6 +126,7 @@ class Run:
         preparation, data = self.trainer.preparation, self.images.data
         epochs = record["head_epochs"]
         if self.folder is None or not self.folder.best_is_refit():
+            self.head_start.give(self.model)
             preparation.train_head(self.model, data, epochs)
         seconds = time.monotonic() - start
         measured, _ = self._measure(with_held_out=False)
@@ -238,7 +242,7 @@ class Run:
     def _load_state(self, state: dict[str, npt.NDArray[Any]] | None) -> None:
         if state is None or not self.prepared:
             return
-        rest = self.watched.load_state(self.best.load_state(state))
+        rest = self.watched.load_state(self.best.load_state(self.head_start.load_state(state)))
         try:
             self.stepper.load_state(rest)
         except ValueError as error:
@@ -262,6 +266,8 @@ class Run:
         self._end_phase(None, PhaseWork(0), 0.0, validation)
         self.settled = False
         for phase in self.phases:
+            if phase.name == "head":
+                self.head_start.take(self.model)
             start = time.monotonic()
             work = phase.run(self.model, self.data)
             self._make_stepper()
@@ -469,7 +475,7 @@ class Run:
         if self.folder is not None and whole and self.prepared:
             self.folder.lock.check()
             chosen = self.best.state() if self.keeps_best else self.watched.state()
-            state = {**self.stepper.state(), **chosen}
+            state = {**self.stepper.state(), **chosen, **self.head_start.state()}
             self.folder.save_checkpoint(self.model, step=self.step, state=state)
 
 
