@@ -14,6 +14,7 @@ from study_data import grid_data, missing_run, run_record
 import pmt
 from pmt._util.extras import missing_extra
 from pmt.cli import main
+from pmt.research.report.run_record import thinned
 from pmt.research.reproduce import results
 from pmt.research.reproduce.bp_free_rows import bp_free_rows
 from pmt.research.reproduce.curve_rows import loss_rows
@@ -22,7 +23,6 @@ from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
 from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
-from pmt.research.reproduce.run_record import thinned
 from pmt.research.reproduce.run_rows import accuracy_row, find
 from pmt.research.reproduce.study import (
     ACCURACY,

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders",
         metavar="DIR",
         nargs="+",
-        help="folders of sweeps; those of shards may be several",
+        help="folders of sweeps, those of shards may be several, or files that --keep wrote",
     )
     parser.add_argument(
         "--rows",
@@ -79,7 +79,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="md, tex (booktabs) or csv, one line a cell (default: md)",
     )
     parser.add_argument(
+        "--transpose",
+        action="store_true",
+        help="write the columns as rows, where they are many, in md and tex; the figures stay",
+    )
+    parser.add_argument(
         "--out", metavar="FILE", help="write the tables to this file (default: standard output)"
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="FILE",
+        help="write the runs, without weights, to this JSON file, from which `pmt report FILE` "
+        "makes the same tables; of curves 12 points are kept",
     )
     add_plot(
         parser,
@@ -101,13 +112,16 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             where=dict(arguments.where),
         )
     )
-    text = report.text(arguments.format, arguments.spread)
+    text = report.text(arguments.format, arguments.spread, transpose=arguments.transpose)
     if arguments.out is None:
         output.text(text.rstrip("\n"))
     else:
         atomic_file.write_text(arguments.out, text)
         table = report.table
         output.text(f"{len(table.rows)} x {len(table.columns)} cells in {arguments.out}")
+    if arguments.keep is not None:
+        report.keep(arguments.keep)
+        output.text(f"{len(report.runs)} runs in {arguments.keep}")
     if arguments.plot is not None:
         save_plot(plot_report(report.table), arguments.plot)
         output.text(f"curves in {arguments.plot}")

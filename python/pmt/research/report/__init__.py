@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pmt.research.report.curves import Curve, mean_curve, results_curve
-from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen, read_runs
+from pmt.research.report.finished_runs import METRICS, FinishedRun, chosen
 from pmt.research.report.formats import (
     FORMATS,
     Figures,
@@ -16,6 +16,7 @@ from pmt.research.report.formats import (
 from pmt.research.report.pivot import Cell, Comparison, Difference, Pivot, compare, pivot
 from pmt.research.report.rates import ChosenRate
 from pmt.research.report.report_job import Report, ReportJob, make_report
+from pmt.research.report.run_sources import read_runs
 
 __all__ = [
     "FORMATS",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.research.sweep.result import read_result, unpack
+from pmt.research.sweep.result import unpack
 from pmt.train.run_folder import RunFolder
 
-__all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "read_runs"]
+__all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better"]
 
 _IMAGES = ("test", "clean", "held_out")
 # Measured with the chosen checkpoint; with before_ in front, with the untrained model.
@@ -34,7 +35,10 @@ def higher_is_better(metric: str) -> bool:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run folder with its ``result.json``."""
+    """A run folder with its ``result.json``, or the record of a run that was kept.
+
+    A record has the curve of the loss in it, and its folder is only the name of the run.
+    """
 
     folder: Path
     result: Mapping[str, Any]
@@ -89,6 +93,9 @@ class FinishedRun:
     def curve(self, measure: str = "loss") -> list[tuple[int, float]]:
         """Return MACs and loss or accuracy on the held-out images after every epoch, 0 first."""
         points = []
+        if "curve" in self.result:
+            kept = self.result["curve"] if measure == "loss" else []
+            return [(int(macs), math.nan if loss is None else float(loss)) for macs, loss in kept]
         for record in RunFolder(self.folder).read_metrics():
             if record["kind"] not in ("start", "phase", "epoch"):
                 continue
@@ -112,51 +119,6 @@ def _preparation(options: Mapping[str, Any]) -> str:
         return str(options["preparation"])
     said = {"align": options.get("align_images", 0), "head": options.get("head_epochs", 0)}
     return "+".join(name for name, count in said.items() if count) or "none"
-
-
-def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
-    """Read the finished runs of sweeps but trials of learning rates, and count the unfinished ones.
-
-    Parameters
-    ----------
-    folders : iterable of str or pathlib.Path
-        Folders of sweeps. A run that is in several counts once.
-
-    Returns
-    -------
-    runs : list of FinishedRun
-        By their hash.
-    unfinished : int
-        Run folders without a result.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a folder does not exist.
-    ValueError
-        If a result is damaged, or there is none.
-    """
-    found: dict[str, FinishedRun] = {}
-    trials = 0
-    unfinished: set[str] = set()
-    paths = [Path(folder) for folder in folders]
-    for path in paths:
-        if not path.is_dir():
-            raise FileNotFoundError(f"{path} is no folder; give the --out of a `pmt sweep`")
-        for folder in sorted(p for p in path.iterdir() if p.is_dir()):
-            result = read_result(folder)
-            if result is not None and result.get("trial"):
-                trials += 1
-            elif result is not None:
-                found.setdefault(folder.name, FinishedRun(folder, result))
-            elif (folder / "config.toml").is_file():
-                unfinished.add(folder.name)
-    if not found:
-        names = ", ".join(map(str, paths))
-        what = "only trials of learning rates" if trials else "no finished run of a sweep"
-        remedy = "go on with the same `pmt sweep`" if trials else "start one with `pmt sweep`"
-        raise ValueError(f"{names}: holds {what}; {remedy}")
-    return [found[name] for name in sorted(found)], len(unfinished - set(found))
 
 
 def chosen(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> list[FinishedRun]:

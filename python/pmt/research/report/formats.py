@@ -104,8 +104,8 @@ class TableText:
     notes: tuple[str, ...]
 
 
-def pivot_text(table: Pivot, figures: Figures) -> TableText:
-    """Write the means; the best of each column is bold."""
+def pivot_text(table: Pivot, figures: Figures, *, transpose: bool = False) -> TableText:
+    """Write the means; the best of each column is bold, and stays so where it becomes a row."""
     best = {column: table.best(column) for column in table.columns}
     averages = {row: table.average(row) for row in table.rows}
     rows = []
@@ -122,10 +122,14 @@ def pivot_text(table: Pivot, figures: Figures) -> TableText:
     head = (name(table.row_fields), *(name(column) for column in table.columns))
     if len(table.columns) > 1:
         head = (*head, "mean")
-    return TableText(figures.title, head, tuple(rows), _notes(table, figures))
+    notes = (*_notes(table, figures), *_notes_of_best(table, "row" if transpose else "column"))
+    text = TableText(figures.title, head, tuple(rows), notes)
+    return _transposed(text, name(table.column_fields)) if transpose else text
 
 
-def comparison_text(compared: Comparison, figures: Figures) -> TableText:
+def comparison_text(
+    compared: Comparison, figures: Figures, *, transpose: bool = False
+) -> TableText:
     """Write the differences to the baseline; those whose interval excludes 0 are bold."""
     table = compared.pivot
     base = name(compared.baseline)
@@ -149,7 +153,18 @@ def comparison_text(compared: Comparison, figures: Figures) -> TableText:
         "Bold, and clearly: the interval excludes 0.",
     )
     title = f"{figures.metric.replace('_', ' ')}: difference to {base}, in {unit}"
-    return TableText(title, head, tuple(rows), notes)
+    text = TableText(title, head, tuple(rows), notes)
+    return _transposed(text, name(table.column_fields)) if transpose else text
+
+
+def _transposed(table: TableText, corner: str) -> TableText:
+    """Return the table with its columns as rows."""
+    head = (corner, *(row[0].text for row in table.rows))
+    rows = tuple(
+        (CellText(title), *(row[place] for row in table.rows))
+        for place, title in enumerate(table.head[1:], 1)
+    )
+    return TableText(table.title, head, rows, table.notes)
 
 
 def name(key: Key | Sequence[str]) -> str:
@@ -190,7 +205,12 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
             "that several seeds share counts once, and more only as far as the seeds disagree on "
             "it. It does not say what other seeds would give."
         )
-    notes.append("Bold: best of its column.")
+    return tuple(notes)
+
+
+def _notes_of_best(table: Pivot, across: str) -> tuple[str, ...]:
+    """Say what is bold, in a row or a column, and what is missing."""
+    notes = [f"Bold: best of its {across}."]
     if table.missing or table.unfinished:
         begun = f"; {table.unfinished} begun and not finished" if table.unfinished else ""
         notes.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt.research.report.finished_runs import chosen, read_runs
+from pmt.research.report.finished_runs import FinishedRun, chosen
 from pmt.research.report.formats import (
     Figures,
     comparison_text,
@@ -16,8 +16,10 @@ from pmt.research.report.formats import (
     to_markdown,
     to_tex,
 )
+from pmt.research.report.kept_runs import keep_runs
 from pmt.research.report.pivot import Comparison, Pivot, compare, pivot
 from pmt.research.report.rates import ChosenRate, chosen_rates, rates_text
+from pmt.research.report.run_sources import gather_runs
 
 __all__ = ["Report", "ReportJob", "make_report"]
 
@@ -29,7 +31,7 @@ class ReportJob:
     Parameters
     ----------
     folders : sequence of str or pathlib.Path
-        Folders of sweeps.
+        Folders of sweeps, and files that :meth:`Report.keep` wrote.
     rows, columns : tuple of str
         Fields that the rows and the columns are.
     where : dict of str to list of str
@@ -50,13 +52,25 @@ class ReportJob:
 
 @dataclass(frozen=True)
 class Report:
-    """A table of sweeps, its comparison with a baseline, if one was named, and tuned rates."""
+    """A table of sweeps, its comparison with a baseline, if one was named, and tuned rates.
+
+    ``runs`` are those of the table, ``unfinished`` the hashes of those that were only begun.
+    """
 
     table: Pivot
     compared: Comparison | None
     rates: Sequence[ChosenRate] = ()
+    runs: Sequence[FinishedRun] = ()
+    unfinished: Sequence[str] = ()
 
-    def text(self, form: str = "md", spread: str = "std") -> str:
+    def keep(self, path: str | Path) -> None:
+        """Write the runs without weights into a JSON file, which :class:`ReportJob` takes again.
+
+        The tables from it are the same to the last digit; of curves it has 12 points.
+        """
+        keep_runs(self.runs, path, self.unfinished)
+
+    def text(self, form: str = "md", spread: str = "std", *, transpose: bool = False) -> str:
         """Return the tables as text.
 
         Parameters
@@ -65,13 +79,15 @@ class Report:
             Markdown, LaTeX (booktabs), or one line a cell, without the tuned rates.
         spread : {"std", "range"}
             Spread over seeds: standard deviation, or the least and the largest.
+        transpose : bool
+            Whether columns are written as rows, in Markdown and LaTeX; the figures stay.
         """
         if form == "csv":
             return to_csv(self.table, self.compared)
         figures = Figures(self.table.metric, spread)
-        texts = [pivot_text(self.table, figures)]
+        texts = [pivot_text(self.table, figures, transpose=transpose)]
         if self.compared is not None:
-            texts.append(comparison_text(self.compared, figures))
+            texts.append(comparison_text(self.compared, figures, transpose=transpose))
         if self.rates:
             texts.append(rates_text(self.rates))
         return to_tex(texts) if form == "tex" else to_markdown(texts)
@@ -136,14 +152,15 @@ def make_report(job: ReportJob) -> Report:
         If there are no runs, a field, a metric or the baseline is unknown, or runs in one cell
         differ in more than the seed.
     """
-    runs, unfinished = read_runs(job.folders)
-    runs = chosen(runs, job.where)
+    found, begun = gather_runs(job.folders)
+    runs = chosen(found, job.where)
+    unfinished = [] if job.where else begun
     table = pivot(
         runs,
         rows=job.rows,
         columns=job.columns,
         metric=job.metric,
-        unfinished=0 if job.where else unfinished,
+        unfinished=len(unfinished),
     )
     compared = None if job.baseline is None else compare(table, job.baseline)
-    return Report(table, compared, chosen_rates(runs))
+    return Report(table, compared, chosen_rates(runs), runs, unfinished)

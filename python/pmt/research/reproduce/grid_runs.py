@@ -8,7 +8,7 @@ from typing import Any
 
 from pmt._util.progress import duration
 from pmt.research.report import FinishedRun
-from pmt.research.reproduce.run_record import run_record
+from pmt.research.report.run_record import run_record
 from pmt.research.reproduce.study import Context, Forecast
 from pmt.research.sweep import (
     Grid,
@@ -37,7 +37,7 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
     -------
     dict
         ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
-        (:func:`pmt.research.reproduce.run_record.run_record`), ``missing`` (axes of the runs that
+        (:func:`pmt.research.report.run_record.run_record`), ``missing`` (axes of the runs that
         are not there, the ``seconds`` each takes here, and the ``error`` of one that failed) and
         ``failed`` (titles and errors).
         ``seconds``: of all finished runs.

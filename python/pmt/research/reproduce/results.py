@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pmt import _core
 from pmt._util import atomic_file
+from pmt._util.origin import origin
 from pmt._util.parsing import parse_json
+from pmt._util.spread_json import spread_json
 from pmt.research.benchmark.timing import processor
 
 __all__ = ["checkout_folder", "load", "path_of", "record", "refuse_loss", "run_count", "save"]
@@ -49,9 +47,7 @@ def record(study: str, scale: str, data: Mapping[str, Any], seconds: float) -> d
     return {
         "study": study,
         "scale": scale,
-        "pmt": _core.__version__,
-        "commit": _commit(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        **origin(),
         "machine": processor(),
         "seconds": round(data.get("seconds", seconds), 1),
         "data": {name: value for name, value in data.items() if name != "seconds"},
@@ -62,7 +58,7 @@ def save(result: Mapping[str, Any], folder: str | Path) -> Path:
     """Write a result into a folder, which is made if it is missing; the file is whole or absent."""
     path = path_of(result["study"], folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.write_text(path, _text(result) + "\n")
+    atomic_file.write_text(path, spread_json(result, _SPREAD) + "\n")
     return path
 
 
@@ -155,32 +151,3 @@ def checkout_folder() -> Path:
     raise FileNotFoundError(
         "docs/lab/results is not found; run in a checkout of pmt, or give the folder of results"
     )
-
-
-def _commit() -> str | None:
-    """Return the commit of the checkout that holds the package; None outside of one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _text(value: Any, level: int = 0) -> str:
-    """Return JSON with a line for each run, so that two versions can be compared."""
-    if level < _SPREAD and isinstance(value, dict) and value and not _is_flat(value):
-        items = [f"{json.dumps(key)}: {_text(one, level + 1)}" for key, one in value.items()]
-        return _lines("{", items, "}", level)
-    if level < _SPREAD and isinstance(value, list) and value and not _is_flat(value):
-        return _lines("[", [_text(one, level + 1) for one in value], "]", level)
-    return json.dumps(value, separators=(", ", ": "), allow_nan=False)
-
-
-def _is_flat(value: Any) -> bool:
-    members = value.values() if isinstance(value, dict) else value
-    return not any(isinstance(one, dict | list) for one in members)
-
-
-def _lines(first: str, items: list[str], last: str, level: int) -> str:
-    inner = "\n" + " " * (level + 1)
-    return first + inner + f",{inner}".join(items) + "\n" + " " * level + last

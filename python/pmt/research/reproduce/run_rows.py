@@ -12,7 +12,7 @@ from pmt._util.progress import duration
 from pmt.protocol import wilson_of_share
 from pmt.research.report import FinishedRun
 from pmt.research.report.intervals import accuracy_interval
-from pmt.research.reproduce.run_record import finished_run
+from pmt.research.report.run_record import finished_run
 from pmt.research.reproduce.study import ACCURACY, Row, beside, compared, not_run
 from pmt.research.reproduce.study_grids import SMALL_MODEL
 

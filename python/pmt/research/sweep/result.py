@@ -17,7 +17,16 @@ from pmt.datasets.dataset import checksum
 from pmt.model import ImageScores, Model
 from pmt.research.sweep.run_data import at_size
 
-__all__ = ["RESULT", "Measured", "measure", "measure_with", "pack", "read_result", "unpack"]
+__all__ = [
+    "RESULT",
+    "Measured",
+    "is_result",
+    "measure",
+    "measure_with",
+    "pack",
+    "read_result",
+    "unpack",
+]
 
 RESULT = "result.json"
 _REMEDY = "remove the file, and the sweep makes it again"
@@ -41,13 +50,14 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     result = parse_json(text, path, _REMEDY, finite=False)  # a loss may have become infinite
-    if not _is_result(result):
+    if not is_result(result):
         raise ValueError(f"{path}: is no result of a run; {_REMEDY}")
     assert isinstance(result, dict)
     return result
 
 
-def _is_result(result: Any) -> bool:
+def is_result(result: Any) -> bool:
+    """Whether it holds what reports and forecasts read of a run."""
     if not isinstance(result, dict):
         return False
     if not all(isinstance(result.get(name), dict) for name in _TABLES):
