@@ -1,0 +1,79 @@
+"""Tables of a page in docs/lab, from the runs that are kept in docs/lab/results.
+
+    python scripts/lab_tables.py docs/lab/results.md
+
+A block of the page names a file of `pmt report --keep` and arguments of `pmt report`, whose output
+is put between its two lines:
+
+    <!-- table: sweeps/ablation.json --rows method --columns corruption -->
+    <!-- end of table -->
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+from pmt._util import atomic_file
+from pmt.cli import main as pmt
+
+RESULTS = Path(__file__).parents[1] / "docs" / "lab" / "results"
+FIRST = re.compile(r"<!-- table: (.*) -->")
+LAST = "<!-- end of table -->"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fill the tables of a page from kept runs.")
+    parser.add_argument("pages", metavar="PAGE", nargs="+", help="Markdown files")
+    for page in map(Path, parser.parse_args().pages):
+        try:
+            atomic_file.write_text(page, filled(page.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise SystemExit(f"{page}: {error}") from None
+
+
+def filled(text: str) -> str:
+    """Return a page with the tables that its blocks name.
+
+    Raises
+    ------
+    ValueError
+        If a block is left open or closed twice, or `pmt report` refuses it.
+    """
+    lines: list[str] = []
+    block = ""
+    for line in text.splitlines():
+        first = FIRST.fullmatch(line)
+        if first:
+            if block:
+                raise ValueError(f"{line} stands within {block}")
+            block = line
+            lines += [line, "", *table(first[1]).splitlines(), ""]
+        elif line == LAST:
+            if not block:
+                raise ValueError(f"{line} ends no block: add <!-- table: FILE.json [OPTIONS] -->")
+            block = ""
+        if not block:
+            lines.append(line)
+    if block:
+        raise ValueError(f"{block} has no {LAST}")
+    return "\n".join(lines) + "\n"
+
+
+def table(arguments: str) -> str:
+    """Return what `pmt report` prints; files are those of docs/lab/results."""
+    words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
+    printed, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):
+        code = pmt(["report", *words])
+    if code != 0:
+        raise ValueError(f"table: {arguments}: {error.getvalue().strip()}")
+    return printed.getvalue()
+
+
+if __name__ == "__main__":
+    main()
