@@ -10,7 +10,7 @@ import pytest
 from pages import code_blocks, run_block
 
 
-def test_the_page_runs_and_forward_passes_earn_more_than_the_head_alone(
+def test_the_page_runs_and_the_head_brings_nearly_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -23,8 +23,9 @@ def test_the_page_runs_and_forward_passes_earn_more_than_the_head_alone(
     begun, drifted, head, whole = map(float, re.findall(r"^[a-z ,]+: (0\.\d{3})$", printed, re.M))
     assert begun > 0.9
     assert drifted < begun - 0.3
-    assert head > drifted + 0.2
-    assert whole > head + 0.03
+    assert head > drifted + 0.45
+    assert head > 0.9
+    assert whole > head - 0.005
     before, after = re.search(r"^accuracy (\S+) -> (\S+),", printed, re.MULTILINE).groups()
     assert float(before) == pytest.approx(drifted, abs=5e-4)
     assert float(after) == pytest.approx(whole, abs=5e-4)
