@@ -16,12 +16,16 @@ from no_adaptation import PAPER, SEVERITY, accuracy
 
 import pmt
 from pmt import corruptions, datasets
+from pmt._util import atomic_file
+from pmt._util.origin import origin
+from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
 from pmt.train.alignment import align
 
 TRAINED_IMAGES = 45_000
+STATES = ("before", "channels", "windows", "reliability")
 # "BP-free (Ours)", INT8, in the table of CIFAR-10-C accuracies: 2e7 perturbed forwards.
 PAPER_BP_FREE = {
     "gaussian_noise": 66.78,
@@ -40,12 +44,13 @@ PAPER_BP_FREE = {
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, and write the accuracies, 0..1, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", help="model file that holds clean statistics, or a bundled one")
     parser.add_argument("--data", required=True, help="folder of CIFAR-10")
     parser.add_argument("--images", type=int, default=256, help="images to align to (default: 256)")
     parser.add_argument("--seeds", type=int, default=3, help="repetitions (default: 3)")
+    parser.add_argument("--json", metavar="FILE", help="write each seed's accuracies to this file")
     options = parser.parse_args()
     whole = datasets.load(options.data, split="train")
     fresh = whole.subset(np.arange(TRAINED_IMAGES, len(whole)))
@@ -54,15 +59,19 @@ def main() -> None:
         f"{options.model}, {len(test):,} test images, severity {SEVERITY}, aligned to "
         f"{options.images} images without labels, {options.seeds} seeds; accuracy in %"
     )
-    rows = []
+    rows, accuracies = [], {}
     for name in ("clean", *corruptions.names()):
         seeds = range(options.seeds)
         found = [aligned(options.model, name, fresh, test, options.images, s) for s in seeds]
+        accuracies[name] = dict(zip(STATES, np.transpose(found).tolist(), strict=True))
         rows.append(row(name, np.array(found)))
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
-    titles = ["images", "before", "channels", "windows", "reliability", "range"]
-    titles += ["paper before", "paper adapted"]
+    titles = ["images", *STATES, "range", "paper before", "paper adapted"]
     print(table(titles, rows, left=["images"]))
+    if options.json:
+        kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
+        kept |= {"images": options.images, "seeds": options.seeds, "accuracy": accuracies}
+        atomic_file.write_text(options.json, spread_json(kept, 2) + "\n")
 
 
 def aligned(

@@ -15,6 +15,9 @@ from typing import Any
 
 import pmt
 from pmt import corruptions, datasets
+from pmt._util import atomic_file
+from pmt._util.origin import origin
+from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 
@@ -31,23 +34,29 @@ LOSSES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Print the table, a row for each corruption."""
+    """Print the table, a row for each corruption, and write the accuracies, 0..1, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corruptions", default="gaussian_noise,contrast", help="names, by commas")
-    rows = [row(name) for name in parser.parse_args().corruptions.split(",")]
+    parser.add_argument("--json", metavar="FILE", help="write each seed's accuracies to this file")
+    options = parser.parse_args()
+    found = {name: accuracies(name) for name in options.corruptions.split(",")}
+    rows = [[name, *map(cell, one.values())] for name, one in found.items()]
     print(f"Accuracy in %, mean of {len(SEEDS)} seeds and their range, severity {SEVERITY}")
     print(table(["images", "start", *LOSSES], rows, left=["images"]))
+    if options.json:
+        kept = {**origin(), "epochs": EPOCHS, "severity": SEVERITY, "seeds": len(SEEDS)}
+        atomic_file.write_text(options.json, spread_json({**kept, "accuracy": found}, 3) + "\n")
 
 
-def row(name: str) -> list[str]:
-    """Return the cells of a corruption."""
+def accuracies(name: str) -> dict[str, list[float]]:
+    """Return the accuracy of each seed before training, and after it by each loss."""
     splits = {seed: corrupted(name, seed) for seed in SEEDS}
     start = [pmt.load("fashion_mnist_dscnn").evaluate(test).accuracy for _, test in splits.values()]
-    after = [
-        [trained(*split, seed, options) for seed, split in splits.items()]
-        for options in LOSSES.values()
-    ]
-    return [name, *map(cell, [start, *after])]
+    after = {
+        loss: [trained(*split, seed, options) for seed, split in splits.items()]
+        for loss, options in LOSSES.items()
+    }
+    return {"start": start, **after}
 
 
 def corrupted(name: str, seed: int) -> tuple[Dataset, Dataset]:

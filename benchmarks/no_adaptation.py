@@ -12,6 +12,9 @@ from dataclasses import replace
 
 import pmt
 from pmt import corruptions, datasets
+from pmt._util import atomic_file
+from pmt._util.origin import origin
+from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
@@ -25,19 +28,23 @@ PAPER = dict(zip(_TABLE["corruptions"], _TABLE["no_adaptation"], strict=True))
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, and write the accuracies, 0..1, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", help="model file, or the name of a bundled one")
     parser.add_argument("--data", required=True, help="folder of CIFAR-10")
+    parser.add_argument("--json", metavar="FILE", help="write the accuracies to this file")
     options = parser.parse_args()
     model, test = pmt.load(options.model), datasets.load(options.data, split="test")
-    rows = [row("clean", accuracy(model, test), len(test), None)]
+    found = {"clean": accuracy(model, test)}
     for name in corruptions.names():
-        corrupted = corruptions.corrupt(test, name, SEVERITY, seed=0)
-        rows.append(row(name, accuracy(model, corrupted), len(test), PAPER.get(name)))
+        found[name] = accuracy(model, corruptions.corrupt(test, name, SEVERITY, seed=0))
+    rows = [row(name, share, len(test), PAPER.get(name)) for name, share in found.items()]
     titles = ["images", "accuracy", "interval", "paper", "difference"]
     print(f"{options.model}, {len(test):,} test images, severity {SEVERITY}")
     print(table(titles, rows, left=["images"]))
+    if options.json:
+        kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
+        atomic_file.write_text(options.json, spread_json({**kept, "accuracy": found}, 2) + "\n")
 
 
 def accuracy(model: pmt.Model, data: Dataset) -> float:
