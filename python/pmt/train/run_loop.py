@@ -36,7 +36,7 @@ from pmt.train.run_metrics import RunHistory
 if TYPE_CHECKING:
     from pmt.train.training_run import Trainer
 
-__all__ = ["Progress", "Run"]
+__all__ = ["Progress", "Run", "stepper_state"]
 
 _SECONDS_BETWEEN_CHECKPOINTS = 10.0
 
@@ -266,7 +266,7 @@ class Run:
         self._end_phase(None, PhaseWork(0), 0.0, validation)
         self.settled = False
         for phase in self.phases:
-            if phase.name == "head":
+            if phase.name == "head" and self.keeps_best and self.images.were_parted:
                 self.head_start.take(self.model)
             start = time.monotonic()
             work = phase.run(self.model, self.data)
@@ -477,6 +477,11 @@ class Run:
             chosen = self.best.state() if self.keeps_best else self.watched.state()
             state = {**self.stepper.state(), **chosen, **self.head_start.state()}
             self.folder.save_checkpoint(self.model, step=self.step, state=state)
+
+
+def stepper_state(state: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return those arrays of a checkpoint that are the stepper's, not the run's."""
+    return Divergence().load_state(BestState().load_state(HeadStart().load_state(state)))
 
 
 _NO_SCORES = ImageScores(np.empty(0), np.empty(0, np.bool_))

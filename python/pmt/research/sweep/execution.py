@@ -22,6 +22,7 @@ from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
+from pmt.train.run_loop import stepper_state
 from pmt.train.training_run import Trainer
 
 __all__ = ["Outcome", "execute"]
@@ -163,7 +164,7 @@ def _tested(
     made: Any = type(trainer)
     again = made(run.read_config()[0], threads=trainer.threads)
     stepper = again.stepper(result.model, len(images.train))
-    stepper.load_state(run.load_state(saved))
+    stepper.load_state(stepper_state(run.load_state(saved)))
 
     def score(part: Dataset) -> ImageScores:
         found: ImageScores = stepper.score_images(result.model, part, trainer.threads)
