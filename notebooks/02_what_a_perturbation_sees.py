@@ -78,16 +78,15 @@ noisy = pmt.corruptions.corrupt(train, "gaussian_noise", severity=5, seed=1)[:8]
 
 
 def cosines(*estimators):
-    study = study_gradients(
+    return study_gradients(
         model, noisy, estimators=estimators, queries=[64], repeats=3, progress=False
     )
-    _, axes = plt.subplots(
-        2, 1, figsize=(7, 4.6), sharex=True, height_ratios=(1, 2), layout="constrained"
-    )
-    plot_cosines(study, ax=axes)
 
 
-cosines("weight+mu1+clean", "node+mu1+clean")
+_, axes = plt.subplots(
+    2, 1, figsize=(7, 4.6), sharex=True, height_ratios=(1, 2), layout="constrained"
+)
+_ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 
 # %% [markdown]
 # That is the paper's setting: steps of one unit of the int8 grid (`mu1`), losses compared with
@@ -109,7 +108,8 @@ cosines("weight+mu1+clean", "node+mu1+clean")
 # better baseline than the clean loss, for it takes out what all perturbations have in common.
 
 # %%
-cosines("weight+mu4", "node+mu4", "weight+mu1+clean")
+_, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+_ = plot_cosines(cosines("weight+mu4", "node+mu4", "weight+mu1+clean"), ax=ax)
 
 # %% [markdown]
 # The queries are as many as before, and cost the same. Weight perturbation gains most in `conv1`,
@@ -123,7 +123,8 @@ cosines("weight+mu4", "node+mu4", "weight+mu1+clean")
 # dimension is then the number of channels: tens, not thousands.
 
 # %%
-cosines("pooled+mu2", "weight+mu4", "node+mu4")
+_, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+_ = plot_cosines(cosines("pooled+mu2", "weight+mu4", "node+mu4"), ax=ax)
 
 # %% [markdown]
 # One sign a channel has one and a half to eight times the cosine of one sign a weight, in every

@@ -9,8 +9,6 @@ that show those results, which takes seconds, and the other outputs stay.
 from __future__ import annotations
 
 import argparse
-import base64
-import io
 import resource
 import sys
 import tempfile
@@ -22,12 +20,11 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from PIL import Image
+from notebook_pictures import keep_pictures, lighten
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "notebooks"
 TIMEOUT = 600  # seconds of a cell
-COLORS = 64  # of a picture: plots have few, and a palette takes a quarter of the bytes
 STORED = 'stored("'  # in every cell that shows a versioned result
 _IMPORT = "from pmt.research.reproduce.stored import stored"
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -87,21 +84,7 @@ def _execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
         extra_arguments=["--IPKernelApp.log_level=40"],  # errors alone
     )
     client.execute()
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            if "image/png" in data:
-                data["image/png"] = _light(data["image/png"])
-
-
-def _light(png: str) -> str:
-    """Return a picture with few colors, base64 as it came."""
-    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
-    small = io.BytesIO()
-    # The median cut, Pillow's own choice, gives a plot's blue and green lines one color.
-    method = Image.Quantize.FASTOCTREE
-    picture.quantize(COLORS, method, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return base64.b64encode(small.getvalue()).decode()
+    lighten(notebook.cells)
 
 
 def _processor_seconds() -> float:
@@ -132,6 +115,8 @@ def main() -> int:
             print(f"{name}: failed\n{error}", flush=True)
             continue
         target = known[name].with_suffix(".ipynb")
+        if target.exists():
+            keep_pictures(notebook.cells, nbformat.read(target, as_version=4).cells)
         nbformat.write(notebook, target)
         size = target.stat().st_size / 1024
         took, worked = time.monotonic() - start, _processor_seconds() - before

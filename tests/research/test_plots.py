@@ -289,6 +289,17 @@ def test_cosines_are_by_layer_at_the_most_queries():
         plot_cosines(STUDY, queries=5)
 
 
+def test_cosines_alone_take_one_axes(pyplot):
+    given = pyplot.subplots()[1]
+    (cosines,) = plot_cosines(STUDY, ax=given)
+    assert cosines is given
+    assert legend(cosines) == ["weight", "node"]
+    with pytest.raises(ValueError, match="ax has 3 axes and the plot 2 panels"):
+        plot_cosines(STUDY, ax=[given] * 3)
+    with pytest.raises(TypeError, match="ax is int: must be one Axes of matplotlib"):
+        plot_cosines(STUDY, ax=3)
+
+
 def test_errors_have_a_panel_a_layer():
     axes = plot_errors(STUDY)
     assert [ax.get_title() for ax in axes] == ["conv1", "conv2", "head"]

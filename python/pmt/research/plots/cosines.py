@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import SMALL, line_style, panels
+from pmt._util.plot_style import SMALL, line_style, one_axes, panels
 from pmt.research.studies.gradient_quality import GradientStudy, Quality
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _LEAST_ERROR = 1e-12  # of a closed form; a logarithm needs one
 
 
 def plot_cosines(
-    study: GradientStudy, *, queries: int | None = None, ax: Sequence[Axes] | None = None
+    study: GradientStudy, *, queries: int | None = None, ax: Axes | Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
     """Draw dimensions (top) and cosines with the exact gradient (bottom) by layer.
 
@@ -34,35 +34,40 @@ def plot_cosines(
         See :func:`pmt.research.studies.gradient_quality.study_gradients`.
     queries : int, optional
         Number of queries to show; by default the most that were measured.
-    ax : sequence of matplotlib.axes.Axes, optional
-        Two axes to draw on; those of a new figure by default.
+    ax : matplotlib.axes.Axes or sequence of two, optional
+        What to draw on, a single one for the cosines alone; two of a new figure by default.
 
     Returns
     -------
-    ndarray of matplotlib.axes.Axes, shape (2,)
-        The axes of dimensions and of cosines.
+    ndarray of matplotlib.axes.Axes, shape (2,) or (1,)
+        The axes of dimensions, where they are drawn, and of cosines.
 
     Raises
     ------
     ImportError
         If matplotlib is missing.
     ValueError
-        If ``ax`` is not two, or no estimate has so many queries.
+        If ``ax`` is not one or two, or no estimate has so many queries.
     """
     counts = sorted({row.queries for row in study.rows})
     chosen = counts[-1] if queries is None else queries
     if chosen not in counts:
         known = ", ".join(map(str, counts))
         raise ValueError(f"queries = {chosen}: the study has estimates of {known} queries")
-    axes = panels(ax, 2, 1, (9, 6), sharex=True, height_ratios=(1, 2)).ravel()
+    if ax is None or isinstance(ax, Sequence | np.ndarray):
+        axes = panels(ax, 2, 1, (9, 6), sharex=True, height_ratios=(1, 2)).ravel()
+    else:
+        axes = np.array([one_axes(ax, 0, 0)], object)
     names = _estimators(study.rows)
-    _draw_dimensions(axes[0], study.of(names[0], chosen))
+    if len(axes) == 2:
+        _draw_dimensions(axes[0], study.of(names[0], chosen))
+    below = axes[-1]
     for k, name in enumerate(names):
-        _draw_cosines(axes[1], study.of(name, chosen), k, name)
-    axes[1].axhline(0, color="black", linewidth=0.5)
-    axes[1].set_ylabel("cosine with the exact gradient")
-    axes[1].tick_params("x", rotation=60)
-    axes[1].legend(fontsize=SMALL)
+        _draw_cosines(below, study.of(name, chosen), k, name)
+    below.axhline(0, color="black", linewidth=0.5)
+    below.set_ylabel("cosine with the exact gradient")
+    below.tick_params("x", rotation=60)
+    below.legend(fontsize=SMALL)
     if ax is None:
         title = f"{chosen} queries, {study.images} images; crosses: theory without rounding"
         axes[0].figure.suptitle(title)
