@@ -4,15 +4,21 @@
 
 Severity 5. For each seed other images adapt (from the 5,000 of CIFAR-10's training images that the
 bundled models were not trained on) and another noise falls on the test images. No labels are used.
+docs/lab/results.md shows the table of docs/lab/results/alignment.json, which --results writes:
+
+    python benchmarks/alignment.py --table docs/lab/results/alignment.json
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from no_adaptation import PAPER, SEVERITY, accuracy
+from no_adaptation import PAPER, PUBLISHED, SEVERITY, accuracy
 
 import pmt
 from pmt import corruptions, datasets
@@ -27,51 +33,51 @@ from pmt.train.alignment import align
 TRAINED_IMAGES = 45_000
 STATES = ("before", "channels", "windows", "reliability")
 # "BP-free (Ours)", INT8, in the table of CIFAR-10-C accuracies: 2e7 perturbed forwards.
-PAPER_BP_FREE = {
-    "gaussian_noise": 66.78,
-    "shot_noise": 66.22,
-    "impulse_noise": 61.00,
-    "speckle_noise": 67.33,
-    "gaussian_blur": 80.11,
-    "defocus_blur": 83.66,
-    "motion_blur": 81.00,
-    "zoom_blur": 86.33,
-    "fog": 78.33,
-    "brightness": 88.22,
-    "contrast": 69.78,
-    "elastic_transform": 79.56,
-}
+PAPER_BP_FREE = dict(zip(PUBLISHED["corruptions"], PUBLISHED["bp_free"], strict=True))
 
 
 def main() -> None:
-    """Print the table, and write the accuracies, 0..1, as JSON."""
+    """Print the table, of new accuracies or of those of a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", help="model file that holds clean statistics, or a bundled one")
-    parser.add_argument("--data", required=True, help="folder of CIFAR-10")
+    parser.add_argument(
+        "model", nargs="?", help="model file that holds clean statistics, or a bundled one"
+    )
+    parser.add_argument("--data", help="folder of CIFAR-10")
     parser.add_argument("--images", type=int, default=256, help="images to align to (default: 256)")
     parser.add_argument("--seeds", type=int, default=3, help="repetitions (default: 3)")
-    parser.add_argument("--json", metavar="FILE", help="write each seed's accuracies to this file")
+    parser.add_argument("--results", help="file that gets each seed's accuracies, 0..1, as JSON")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
     options = parser.parse_args()
+    if options.table is not None:
+        print(table_of(json.loads(options.table.read_text())))
+        return
+    if options.model is None or options.data is None:
+        parser.error("MODEL and --data are needed, or --table alone")
     whole = datasets.load(options.data, split="train")
     fresh = whole.subset(np.arange(TRAINED_IMAGES, len(whole)))
     test = datasets.load(options.data, split="test")
-    print(
-        f"{options.model}, {len(test):,} test images, severity {SEVERITY}, aligned to "
-        f"{options.images} images without labels, {options.seeds} seeds; accuracy in %"
-    )
-    rows, accuracies = [], {}
+    accuracies = {}
     for name in ("clean", *corruptions.names()):
         seeds = range(options.seeds)
         found = [aligned(options.model, name, fresh, test, options.images, s) for s in seeds]
         accuracies[name] = dict(zip(STATES, np.transpose(found).tolist(), strict=True))
-        rows.append(row(name, np.array(found)))
-        print("  ".join(rows[-1]), file=sys.stderr, flush=True)
+        print("  ".join(row(name, accuracies[name])), file=sys.stderr, flush=True)
+    kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
+    kept |= {"images": options.images, "seeds": options.seeds, "accuracy": accuracies}
+    if options.results:
+        atomic_file.write_text(options.results, spread_json(kept, 2) + "\n")
+    print(table_of(kept))
+
+
+def table_of(kept: dict[str, Any]) -> str:
+    """Return the table of kept accuracies."""
+    title = (
+        f"{kept['model']}, {kept['test_images']:,} test images, severity {kept['severity']}, "
+        f"aligned to {kept['images']} images without labels, {kept['seeds']} seeds; accuracy in %"
+    )
+    rows = [row(name, found) for name, found in kept["accuracy"].items()]
     titles = ["images", *STATES, "range", "paper before", "paper adapted"]
-    print(table(titles, rows, left=["images"]))
-    if options.json:
-        kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
-        kept |= {"images": options.images, "seeds": options.seeds, "accuracy": accuracies}
-        atomic_file.write_text(options.json, spread_json(kept, 2) + "\n")
+    return f"{title}\n{table(titles, rows, left=['images'])}"
 
 
 def aligned(
@@ -92,17 +98,12 @@ def aligned(
     return found
 
 
-def row(name: str, found: np.ndarray) -> list[str]:
+def row(name: str, found: dict[str, list[float]]) -> list[str]:
     """Means over the seeds, and the range of the last; percentages."""
-    means = [f"{100 * mean:.1f}" for mean in found.mean(0)]
-    low, high = 100 * found[:, -1].min(), 100 * found[:, -1].max()
+    means = [f"{100 * np.mean(found[state]):.1f}" for state in STATES]
+    low, high = 100 * min(found[STATES[-1]]), 100 * max(found[STATES[-1]])
     paper = [str(PAPER.get(name, "")), f"{PAPER_BP_FREE[name]:.1f}" if name in PAPER else ""]
-    return [
-        name,
-        *means,
-        f"{low:.1f}..{high:.1f}",
-        *paper,
-    ]
+    return [name, *means, f"{low:.1f}..{high:.1f}", *paper]
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
-"""Training by losses that back-propagation cannot use, or that need no labels, on shifted images.
+r"""Training by losses that back-propagation cannot use, or that need no labels, on shifted images.
 
     python benchmarks/losses_without_gradient.py
 
 The bundled network and images, corrupted; test images have noise of their own. Without alignment
 and exact head, with the default's options and three epochs over 1,000 images: what is gained,
 perturbed forwards gain by this loss alone. The model of the last step is tested. `entropy` sees no
-label.
+label. docs/lab/results.md shows the table of docs/lab/results/losses-without-gradient.json, which
+--results writes:
+
+    python benchmarks/losses_without_gradient.py --table \
+        docs/lab/results/losses-without-gradient.json
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import pmt
@@ -34,18 +40,30 @@ LOSSES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Print the table, a row for each corruption, and write the accuracies, 0..1, as JSON."""
+    """Print the table, of new accuracies or of those of a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corruptions", default="gaussian_noise,contrast", help="names, by commas")
-    parser.add_argument("--json", metavar="FILE", help="write each seed's accuracies to this file")
+    parser.add_argument("--results", help="file that gets each seed's accuracies, 0..1, as JSON")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
     options = parser.parse_args()
+    if options.table is not None:
+        print(table_of(json.loads(options.table.read_text())))
+        return
     found = {name: accuracies(name) for name in options.corruptions.split(",")}
-    rows = [[name, *map(cell, one.values())] for name, one in found.items()]
-    print(f"Accuracy in %, mean of {len(SEEDS)} seeds and their range, severity {SEVERITY}")
-    print(table(["images", "start", *LOSSES], rows, left=["images"]))
-    if options.json:
-        kept = {**origin(), "epochs": EPOCHS, "severity": SEVERITY, "seeds": len(SEEDS)}
-        atomic_file.write_text(options.json, spread_json({**kept, "accuracy": found}, 3) + "\n")
+    kept = {**origin(), "epochs": EPOCHS, "severity": SEVERITY, "seeds": len(SEEDS)}
+    kept["accuracy"] = found
+    if options.results:
+        atomic_file.write_text(options.results, spread_json(kept, 3) + "\n")
+    print(table_of(kept))
+
+
+def table_of(kept: dict[str, Any]) -> str:
+    """Return the table of kept accuracies, a row for each corruption."""
+    rows = [[name, *map(cell, one.values())] for name, one in kept["accuracy"].items()]
+    losses = list(next(iter(kept["accuracy"].values())))
+    severity, seeds = kept["severity"], kept["seeds"]
+    title = f"Accuracy in %, mean of {seeds} seeds and their range, severity {severity}"
+    return f"{title}\n{table(['images', *losses], rows, left=['images'])}"
 
 
 def accuracies(name: str) -> dict[str, list[float]]:

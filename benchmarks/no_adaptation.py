@@ -3,12 +3,18 @@
     python benchmarks/no_adaptation.py cifar10_mcunet --data cifar-10-batches-bin
 
 Severity 5, seed 0. The interval is Wilson's, 95 %. The paper tests on 900 images.
+docs/lab/results.md shows the table of docs/lab/results/no-adaptation.json, which --results writes:
+
+    python benchmarks/no_adaptation.py --table docs/lab/results/no-adaptation.json
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pmt
 from pmt import corruptions, datasets
@@ -23,28 +29,41 @@ from pmt.research.reproduce.published import published
 
 SEVERITY = 5
 # "No Adaptation" in the table of CIFAR-10-C accuracies.
-_TABLE = published("cifar10c-accuracy")
-PAPER = dict(zip(_TABLE["corruptions"], _TABLE["no_adaptation"], strict=True))
+PUBLISHED = published("cifar10c-accuracy")
+PAPER = dict(zip(PUBLISHED["corruptions"], PUBLISHED["no_adaptation"], strict=True))
 
 
 def main() -> None:
-    """Print the table, and write the accuracies, 0..1, as JSON."""
+    """Print the table, of new accuracies or of those of a file."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", help="model file, or the name of a bundled one")
-    parser.add_argument("--data", required=True, help="folder of CIFAR-10")
-    parser.add_argument("--json", metavar="FILE", help="write the accuracies to this file")
+    parser.add_argument("model", nargs="?", help="model file, or the name of a bundled one")
+    parser.add_argument("--data", help="folder of CIFAR-10")
+    parser.add_argument("--results", help="file that gets the accuracies, 0..1, as JSON")
+    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
     options = parser.parse_args()
+    if options.table is not None:
+        print(table_of(json.loads(options.table.read_text())))
+        return
+    if options.model is None or options.data is None:
+        parser.error("MODEL and --data are needed, or --table alone")
     model, test = pmt.load(options.model), datasets.load(options.data, split="test")
     found = {"clean": accuracy(model, test)}
     for name in corruptions.names():
         found[name] = accuracy(model, corruptions.corrupt(test, name, SEVERITY, seed=0))
-    rows = [row(name, share, len(test), PAPER.get(name)) for name, share in found.items()]
+    kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
+    kept["accuracy"] = found
+    if options.results:
+        atomic_file.write_text(options.results, spread_json(kept, 2) + "\n")
+    print(table_of(kept))
+
+
+def table_of(kept: dict[str, Any]) -> str:
+    """Return the table of kept accuracies."""
+    count = kept["test_images"]
+    rows = [row(name, share, count, PAPER.get(name)) for name, share in kept["accuracy"].items()]
     titles = ["images", "accuracy", "interval", "paper", "difference"]
-    print(f"{options.model}, {len(test):,} test images, severity {SEVERITY}")
-    print(table(titles, rows, left=["images"]))
-    if options.json:
-        kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
-        atomic_file.write_text(options.json, spread_json({**kept, "accuracy": found}, 2) + "\n")
+    title = f"{kept['model']}, {count:,} test images, severity {kept['severity']}; in %"
+    return f"{title}\n{table(titles, rows, left=['images'])}"
 
 
 def accuracy(model: pmt.Model, data: Dataset) -> float:

@@ -3,10 +3,20 @@
     python scripts/lab_tables.py docs/lab/results.md
 
 A block of the page names a file of `pmt report --keep` and arguments of `pmt report`, whose output
-is put between its two lines:
+is put between its two lines; or a benchmark and the file of its accuracies, which it shows; or the
+name of a table of pmt.research.studies.gradient_tables and a file of `pmt study gradients --json`:
 
     <!-- table: sweeps/ablation.json --rows method --columns corruption -->
     <!-- end of table -->
+
+    <!-- table: benchmarks/alignment.py alignment.json -->
+    <!-- end of table -->
+
+    <!-- table: estimator_table gradients/paper14.json -->
+    <!-- end of table -->
+
+`python scripts/lab_tables.py --keep STUDY.json gradients/NAME.json` keeps what those tables need of
+such a file.
 """
 
 from __future__ import annotations
@@ -14,26 +24,56 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
 from pmt._util import atomic_file
+from pmt._util.origin import origin
+from pmt._util.spread_json import spread_json
 from pmt.cli import main as pmt
+from pmt.research.studies.gradient_quality import Quality
+from pmt.research.studies.gradient_tables import estimator_table, layer_table, scope_table
+from pmt.research.studies.scope_variance import ScopeVariance
 
-RESULTS = Path(__file__).parents[1] / "docs" / "lab" / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "lab" / "results"
 FIRST = re.compile(r"<!-- table: (.*) -->")
 LAST = "<!-- end of table -->"
+TABLES = {"estimator_table": estimator_table, "layer_table": layer_table}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fill the tables of a page from kept runs.")
-    parser.add_argument("pages", metavar="PAGE", nargs="+", help="Markdown files")
-    for page in map(Path, parser.parse_args().pages):
+    parser.add_argument("pages", metavar="PAGE", nargs="*", help="Markdown files")
+    help_text = "keep figures of `pmt study gradients --json`, in docs/lab/results"
+    parser.add_argument("--keep", nargs=2, metavar=("STUDY", "FILE"), help=help_text)
+    arguments = parser.parse_args()
+    if arguments.keep:
+        study, file = arguments.keep
+        figures = json.loads(Path(study).read_text(encoding="utf-8"))
+        atomic_file.write_text(RESULTS / file, spread_json(compact(figures), 2) + "\n")
+    for page in map(Path, arguments.pages):
         try:
             atomic_file.write_text(page, filled(page.read_text(encoding="utf-8")))
         except ValueError as error:
             raise SystemExit(f"{page}: {error}") from None
+
+
+def compact(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return a study of gradients with the most queries alone, to six digits."""
+    most = max(row["queries"] for row in figures["rows"])
+    rows = [row for row in figures["rows"] if row["queries"] == most]
+    short = [{key: _rounded(value) for key, value in row.items()} for row in rows]
+    return {**origin(), **figures, "rows": short}
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def filled(text: str) -> str:
@@ -65,13 +105,46 @@ def filled(text: str) -> str:
 
 
 def table(arguments: str) -> str:
-    """Return what `pmt report` prints; files are those of docs/lab/results."""
+    """Return what a block shows; files of results are those of docs/lab/results."""
     words = [str(RESULTS / w) if w.endswith(".json") else w for w in shlex.split(arguments)]
+    if words[0].endswith(".py"):
+        return shown(*words)
+    if words[0].endswith("_table"):
+        return of_gradients(*words)
+    try:
+        return reported(words)
+    except ValueError as error:
+        raise ValueError(f"table: {arguments}: {error}") from None
+
+
+def shown(benchmark: str, file: str) -> str:
+    """Return the table that a benchmark makes of its accuracies."""
+    sys.path.insert(0, str((ROOT / benchmark).parent))
+    try:
+        made = runpy.run_path(str(ROOT / benchmark))
+    finally:
+        del sys.path[0]
+    kept = json.loads(Path(file).read_text(encoding="utf-8"))
+    return f"```\n{made['table_of'](kept)}\n```"
+
+
+def of_gradients(name: str, file: str) -> str:
+    """Return a table of a study of gradient estimates."""
+    kept = json.loads(Path(file).read_text(encoding="utf-8"))
+    if name == "scope_table":
+        made = scope_table([ScopeVariance(**row) for row in kept["scopes"]])
+    else:
+        made = TABLES[name]([Quality(**row) for row in kept["rows"]])
+    return f"```\n{made}\n```"
+
+
+def reported(words: list[str]) -> str:
+    """Return what `pmt report` prints."""
     printed, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(error):
         code = pmt(["report", *words])
     if code != 0:
-        raise ValueError(f"table: {arguments}: {error.getvalue().strip()}")
+        raise ValueError(error.getvalue().strip())
     return printed.getvalue()
 
 

@@ -14,18 +14,23 @@ LAB = ROOT / "docs" / "lab"
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "lab_tables.py"))
 BLOCK = "<!-- table: sweeps/pooled_long.json -->"
 END = "<!-- end of table -->"
+PAGES = ("gradient_quality.md", "results.md")
 
 
-def test_the_tables_are_made_from_the_kept_runs() -> None:
-    page = (LAB / "results.md").read_text(encoding="utf-8")
-    assert SCRIPT["filled"](page) == page, "run `python scripts/lab_tables.py docs/lab/results.md`"
+@pytest.mark.parametrize("name", PAGES)
+def test_the_tables_are_made_from_what_is_kept(name: str) -> None:
+    page = (LAB / name).read_text(encoding="utf-8")
+    assert SCRIPT["filled"](page) == page, f"run `python scripts/lab_tables.py docs/lab/{name}`"
 
 
-def test_every_file_of_runs_has_its_table() -> None:
-    page = (LAB / "results.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^<!-- table: (\S+)", page, re.MULTILINE))
-    kept = {path.relative_to(LAB / "results").as_posix() for path in LAB.rglob("sweeps/*.json")}
-    assert named == kept
+def test_every_file_has_its_table() -> None:
+    pages = "".join((LAB / name).read_text(encoding="utf-8") for name in PAGES)
+    lines = re.findall(r"^<!-- table: (.*) -->$", pages, re.MULTILINE)
+    named = {word for line in lines for word in line.split() if word.endswith(".json")}
+    results = LAB / "results"
+    folders = [*results.glob("sweeps/*.json"), *results.glob("gradients/*.json")]
+    kept = {path.relative_to(results).as_posix() for path in folders}
+    assert named == kept | {"alignment.json", "losses-without-gradient.json", "no-adaptation.json"}
 
 
 def test_a_block_is_filled_with_what_the_report_prints() -> None:
@@ -34,6 +39,20 @@ def test_a_block_is_filled_with_what_the_report_prints() -> None:
     assert "| pooled | **62.6 ± 1.1 (59.8..65.2)** |" in filled
     assert "old" not in filled
     assert filled[-5:] == ["- Bold: best of its column.", "", END, "", "after"]
+
+
+def test_blocks_of_a_benchmark_and_of_a_study_of_gradients() -> None:
+    block = "<!-- table: benchmarks/no_adaptation.py no-adaptation.json -->"
+    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
+    assert filled[2:6] == [
+        "```",
+        "cifar10_mcunet, 1,000 test images, severity 5; in %",
+        "images            accuracy    interval  paper  difference",
+        "clean                 90.9  89.0..92.5",
+    ]
+    block = "<!-- table: estimator_table gradients/fashion.json -->"
+    filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
+    assert filled[2:4] == ["```", "estimator         queries  cosine  expected  error / expected"]
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from pmt.cli.arguments import (
     load_model,
     parts,
 )
-from pmt.cli.output import Output, table
+from pmt.cli.output import Output
 from pmt.research.studies.estimators import DEFAULT_ESTIMATORS
 from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
 from pmt.research.studies.gradient_quality import QUERIES, GradientStudy
-from pmt.research.studies.scope_variance import ScopeVariance
+from pmt.research.studies.gradient_tables import estimator_table, quality_table, scope_table
 
 STUDIES = ("gradients",)
 USAGE = "pmt study gradients MODEL --data DIR --out DIR [options]"
@@ -105,10 +105,10 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     result = run_gradient_study(
         job,
         opened=lambda data: output.text(f"model   {job.model.name}, {len(data)} images"),
-        studied=lambda study: output.text(_quality_table(study)),
+        studied=lambda study: output.text(_tables(study)),
     )
     if job.scopes:
-        output.text("\n" + _scope_table(result.scopes))
+        output.text("\n" + scope_table(result.scopes))
     output.text(f"figures {Path(job.out)}")
     output.figures(result.to_json())
     return 0
@@ -129,37 +129,7 @@ def _checked(arguments: argparse.Namespace) -> tuple[tuple[str, ...], tuple[int,
     return estimators, queries
 
 
-def _quality_table(study: GradientStudy) -> str:
-    titles = ["layer", "estimator", "queries", "cosine", "expected", "squared error", "expected "]
-    biased = any(row.expected_bias for row in study.rows)
-    titles += ["limit", "bias"] if biased else []
-    rows = [
-        [
-            row.layer,
-            row.estimator,
-            str(row.queries),
-            f"{row.cosine:.3f} ± {row.cosine_error:.3f}",
-            f"{row.expected_cosine:.3f}",
-            f"{row.squared_error:.3g} ± {row.squared_error_error:.1g}",
-            f"{row.expected_squared_error:.3g}",
-            *([f"{row.limit_cosine:.3f}", f"{row.expected_bias:.3g}"] if biased else []),
-        ]
-        for row in study.rows
-    ]
-    return table(titles, rows, left=["layer", "estimator"])
-
-
-def _scope_table(scopes: list[ScopeVariance]) -> str:
-    titles = ["perturbed", "scope", "queries", "squared error", "expected", "paper's formula"]
-    rows = [
-        [
-            row.estimator,
-            row.scope,
-            str(row.queries),
-            f"{row.measured:.4g} ± {row.measured_error:.2g}",
-            f"{row.expected:.4g}",
-            "" if row.paper is None else f"{row.paper:.4g}",
-        ]
-        for row in scopes
-    ]
-    return table(titles, rows, left=["perturbed", "scope"])
+def _tables(study: GradientStudy) -> str:
+    means = estimator_table(study.rows)
+    title = "mean over the layers that all estimators perturb, with the most queries"
+    return f"{quality_table(study.rows)}\n\n{title}\n{means}"

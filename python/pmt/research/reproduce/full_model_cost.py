@@ -182,5 +182,5 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 STUDY = Study(
-    "full-model-cost", "Table 8", "hardware cost of full-model training", _measure, _compare, _plot
+    "full-model-cost", "Table 8", "Hardware cost of full-model training", _measure, _compare, _plot
 )

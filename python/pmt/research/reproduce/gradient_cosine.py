@@ -174,6 +174,6 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 STUDY = Study(
-    "gradient-cosine", "Figure 4", "cosine of estimates with the exact gradient by layer",
+    "gradient-cosine", "Figure 4", "Cosine of estimates with the exact gradient by layer",
     _measure, _compare, _plot,
 )  # fmt: skip

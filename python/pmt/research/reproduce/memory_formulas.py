@@ -166,4 +166,4 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     return axes
 
 
-STUDY = Study("memory-formulas", "Table 3", "peak memory by formula", _measure, _compare, _plot)
+STUDY = Study("memory-formulas", "Table 3", "Peak memory by formula", _measure, _compare, _plot)

@@ -133,5 +133,5 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 STUDY = Study(
-    "memory-overview", "Figure 1b", "training memory by method", _measure, _compare, _plot
+    "memory-overview", "Figure 1b", "Training memory by method", _measure, _compare, _plot
 )

@@ -57,7 +57,7 @@ def page(folder: str | Path) -> str:
             f"{folder}: holds no result of a study; give the folder that --results wrote to"
         )
     sections = [_section(study, Path(folder)) for study in STUDIES.values()]
-    return "\n".join(sections)
+    return "\n".join([_overview(Path(folder)), *sections])
 
 
 def write_page(folder: str | Path, path: str | Path) -> None:
@@ -97,6 +97,20 @@ def summary(rows: Sequence[Row]) -> str:
     """Return how many rows have which verdict: ``"3 reproduced, 1 not run"``."""
     counts = Counter(str(row.verdict) for row in rows)
     return ", ".join(f"{counts[name]} {name}" for name in _ORDER if counts[name])
+
+
+def _overview(folder: Path) -> str:
+    """Return a line for each study: what its rows say."""
+    lines = [_line(("in the paper", "", "verdicts")), _line(["---"] * 3)]
+    for study in STUDIES.values():
+        try:
+            result = results.load(study.name, folder)
+        except FileNotFoundError:
+            verdicts = "not run"
+        else:
+            verdicts = summary(_compared(study, result, folder))
+        lines.append(_line((study.item, study.title, verdicts)))
+    return "\n".join(lines) + "\n"
 
 
 def _section(study: Study, folder: Path) -> str:

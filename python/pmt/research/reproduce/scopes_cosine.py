@@ -148,6 +148,6 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 STUDY = Study(
-    "scopes-cosine", "Figure 5", "layer-wise and model-wise perturbation at equal cost",
+    "scopes-cosine", "Figure 5", "Layer-wise and model-wise perturbation at equal cost",
     _measure, _compare, _plot,
 )  # fmt: skip

@@ -189,6 +189,6 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 STUDY = Study(
-    "sparse-cost", "Table 9", "accuracy and hardware cost of sparse training",
+    "sparse-cost", "Table 9", "Accuracy and hardware cost of sparse training",
     _measure, _compare, _plot, _forecast,
 )  # fmt: skip

@@ -174,5 +174,5 @@ def _label(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 
 STUDY = Study(
-    "variance-formulas", "Table 2", "variance of gradient estimates", _measure, _compare, _plot
+    "variance-formulas", "Table 2", "Variance of gradient estimates", _measure, _compare, _plot
 )
