@@ -47,8 +47,8 @@ def test_blocks_of_a_benchmark_and_of_a_study_of_gradients() -> None:
     assert filled[2:6] == [
         "```",
         "cifar10_mcunet, 1,000 test images, severity 5; in %",
-        "images            accuracy    interval  paper  difference",
-        "clean                 90.9  89.0..92.5",
+        "images             accuracy    interval  paper  difference",
+        "clean                  90.9  89.0..92.5",
     ]
     block = "<!-- table: estimator_table gradients/fashion.json -->"
     filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()

@@ -384,7 +384,7 @@ def test_nothing_is_measured_where_finished_runs_are_collected(tmp_path, capsys)
     assert main(collect) == 0
     folder = tmp_path / "small" / "memory-formulas"
     assert capsys.readouterr().out == (
-        "Table 3: peak memory by formula\n"
+        "Table 3: Peak memory by formula\n"
         f"memory-formulas: nothing is finished in {folder}; the same without --collect measures "
         "it\n"
     )
