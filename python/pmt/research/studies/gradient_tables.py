@@ -34,7 +34,7 @@ def quality_table(rows: Sequence[Quality]) -> str:
 
 
 def estimator_table(rows: Sequence[Quality]) -> str:
-    """Return a line for each estimator: means over the layers that all perturb, at the most queries.
+    """Return a line for each estimator: means, at the most queries, of layers that all perturb.
 
     The last column is the geometric mean of the squared error over the expected one, where neither
     is 0.
