@@ -58,12 +58,12 @@ for kind in kinds:
     held_out, rest = noisy.split(0.4, seed=0)
     found[kind] = select(model, rest, held_out, options=options, progress=False)
 
-plt.rcParams["font.size"] = 8
-_, axes = plt.subplots(3, 2, figsize=(7.5, 7.5), layout="constrained")
-for row, (kind, selection) in zip(axes, found.items(), strict=True):
-    plot_selection(selection, ax=row)
-    row[0].set_title(kind, fontsize="large")
-    row[0].get_legend().remove()
+with plt.rc_context({"font.size": 8}):
+    _, axes = plt.subplots(3, 2, figsize=(7.5, 7.5), layout="constrained")
+    for row, (kind, selection) in zip(axes, found.items(), strict=True):
+        plot_selection(selection, ax=row)
+        row[0].set_title(kind, fontsize="large")
+        row[0].get_legend().remove()
 
 # %% [markdown]
 # Blue is the block that is chosen, hatched what cannot be told apart from it, gray what is worse;

@@ -289,7 +289,7 @@ def test_cosines_are_by_layer_at_the_most_queries():
         plot_cosines(STUDY, queries=5)
 
 
-def test_cosines_alone_take_one_axes(pyplot):
+def test_cosines_alone_take_one_axes():
     given = pyplot.subplots()[1]
     (cosines,) = plot_cosines(STUDY, ax=given)
     assert cosines is given
