@@ -274,12 +274,32 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
     assert str(error.value) == f"{path}: {said}{remedy}"
 
 
+def test_runs_that_only_an_earlier_result_holds_stay(tmp_path, monkeypatch):
+    """As from another machine: an hour here and an hour there make one result."""
+    first, second, third = (run_record("default", 30, seed=seed) for seed in (1, 2, 3))
+    there = {"grids": {"g": grid_data([first, second], [missing_run("default", 7, seed=3)])}}
+    earlier = results.record("estimators", "full", there, 1.0)
+    results.save({**earlier, "commit": "abc", "machine": "a board"}, tmp_path)
+    here = run_record("default", 20, seed=1)
+    left = [missing_run("default", 9, seed=seed) for seed in (2, 3, 4)]
+    new = {"grids": {"g": grid_data([here, third], [left[0], left[2]])}, "seconds": 4.0}
+    made = replace(STUDIES["estimators"], measure=lambda *given: new)
+    monkeypatch.setitem(STUDIES, "estimators", made)
+    reproduce(ReproduceJob("estimators", results=tmp_path, out=tmp_path / "runs", collect=True))
+    joined = results.load("estimators", tmp_path)
+    grid = joined["data"]["grids"]["g"]
+    assert grid["runs"] == [here, third, {**second, "commit": "abc", "machine": "a board"}]
+    assert grid["missing"] == [left[2]]
+    assert joined["seconds"] == 6.0
+
+
 def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypatch):
     runs = [run_record("default", 30, seed=seed) for seed in (1, 2)]
     full = results.record("estimators", "full", {"grids": {"g": grid_data(runs)}}, 1.0)
     path = results.save(full, tmp_path)
     before = path.read_bytes()
-    fewer = {"grids": {"g": grid_data(runs[:1])}, "seconds": 1.0}
+    other_budget = {**grid_data(runs[:1]), "macs": 10**12}
+    fewer = {"grids": {"g": other_budget}, "seconds": 1.0}
     asked = []
     made = replace(STUDIES["estimators"], measure=lambda *given: asked.append(given) or fewer)
     monkeypatch.setitem(STUDIES, "estimators", made)

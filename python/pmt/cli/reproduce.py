@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --results, replace a file of another scale or of more runs",
+        help="with --results, replace the file, whatever it holds",
     )
     add_plot(parser, "the study")
     add_json(parser)

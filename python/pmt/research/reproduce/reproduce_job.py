@@ -54,9 +54,10 @@ class ReproduceJob:
     collect : bool
         Do no run: take what is finished.
     results : str or pathlib.Path, optional
-        Folder that gets the result as NAME.json.
+        Folder that gets the result as NAME.json. Runs that only an earlier result there holds stay,
+        as from another machine.
     force : bool
-        Replace a result there although it is of another scale or holds more runs.
+        Replace a result there, whatever it holds.
     """
 
     study: str
@@ -124,7 +125,7 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     Raises
     ------
     ValueError
-        If there is no such study, or its result would replace one of another scale or of more runs.
+        If there is no such study, or its result would replace one of another scale or grid.
     FileNotFoundError
         If data or the paper's network is missing.
     Unfinished
@@ -139,6 +140,8 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     result = _result(study, job, job.context(tell or (lambda text: None)))
     if kept is not None:
         if not job.force:
+            if kept.exists():
+                result = results.join(result, results.load(study.name, kept.parent))
             results.refuse_loss(kept, job.scale, results.run_count(result))
         results.save(result, kept.parent)
     grids = result["data"].get("grids", {})

@@ -12,7 +12,16 @@ from pmt._util.parsing import parse_json
 from pmt._util.spread_json import spread_json
 from pmt.research.benchmark.timing import processor
 
-__all__ = ["checkout_folder", "load", "path_of", "record", "refuse_loss", "run_count", "save"]
+__all__ = [
+    "checkout_folder",
+    "join",
+    "load",
+    "path_of",
+    "record",
+    "refuse_loss",
+    "run_count",
+    "save",
+]
 
 _REMEDY = "remove the file, and `pmt reproduce` makes it again"
 _KEYS: dict[str, tuple[type, ...]] = {
@@ -25,6 +34,9 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "seconds": (int, float),
     "data": (dict,),
 }
+# Grids that agree in these have comparable runs.
+_SETTINGS = ("model", "protocol", "macs")
+_SOURCE = ("commit", "machine")
 # Levels of the JSON that are spread over lines: down to one line a run.
 _SPREAD = 5
 
@@ -124,6 +136,48 @@ def refuse_loss(path: Path, scale: str, runs: int | None = None) -> None:
         raise ValueError(f"{path}: is of {found['scale']} scale, the new one {scale}; {remedy}")
     if runs is not None and run_count(found) > runs:
         raise ValueError(f"{path}: holds {run_count(found)} runs, the new one {runs}; {remedy}")
+
+
+def join(new: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with the runs that only an earlier one holds, as from another machine.
+
+    Parameters
+    ----------
+    new : dict
+        Result as :func:`record` makes it. Its runs come first, and stand where both have one.
+    kept : dict
+        Earlier result of the same study and scale. Runs are taken from grids of the same model,
+        protocol and budget; each says the ``commit`` and ``machine`` that it is from.
+    """
+    earlier = kept["data"].get("grids", {})
+    grids = {
+        name: _joined(grid, earlier[name], kept) if name in earlier else grid
+        for name, grid in new["data"].get("grids", {}).items()
+    }
+    if not grids:
+        return dict(new)
+    seconds = sum(run["train_seconds"] for grid in grids.values() for run in grid["runs"])
+    return {**new, "seconds": round(seconds, 1), "data": {**new["data"], "grids": grids}}
+
+
+def _joined(
+    grid: Mapping[str, Any], earlier: Mapping[str, Any], kept: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a grid with the runs that only an earlier one of the same settings holds."""
+    if any(grid[name] != earlier[name] for name in _SETTINGS):
+        return dict(grid)
+    source = {name: kept[name] for name in _SOURCE}
+    here = [run["axes"] for run in grid["runs"]]
+    added = [{**source, **run} for run in earlier["runs"] if run["axes"] not in here]
+    there = [run["axes"] for run in added]
+    missing = [one for one in grid["missing"] if _axes(one, there) not in there]
+    return {**grid, "runs": [*grid["runs"], *added], "missing": missing}
+
+
+def _axes(missing: Mapping[str, Any], like: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the axes of a run that is missing, without what else is said of it."""
+    names = like[0] if like else ()
+    return {name: value for name, value in missing.items() if name in names}
 
 
 def run_count(result: Mapping[str, Any]) -> int:
