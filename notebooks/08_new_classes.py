@@ -72,16 +72,16 @@ print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 # In so short a run perturbed forwards add next to nothing: the curve is flat behind the head. The
 # gain to 76.6 % comes at the end, when the head is trained again on all images, those held out
 # included; and 75.0 to 76.6 % is 8 of 500 test images, which chance alone can bring. On MCUNet and
-# the paper's data perturbed forwards lower the test loss clearly, half to three quarters of the way
-# to exact gradients; accuracies move little, by exact gradients too
-# ([results](../docs/lab/results.md#new-classes)).
+# the paper's data it is the same: nearly all comes from the head, and exact gradients of the block
+# behind it add less than a point ([results](../docs/lab/results.md#new-classes)).
 
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet on Cars, CUB-100 and Food-10. So far none of it has been run. What follows is not run here:
-# it is drawn from the versioned results in `docs/lab/results`, which `pmt reproduce` makes ([all of
-# them, beside the paper's](../docs/lab/reproduction.md)).
+# MCUNet on the fine-grained data sets that are at hand, all classes of Cars among them, as far as
+# they have been run; a missing bar is a run that is left. What follows is not run here: it is drawn
+# from the versioned results in `docs/lab/results`, which `pmt reproduce` makes ([all of them,
+# beside the paper's](../docs/lab/reproduction.md)).
 
 # %%
 full = stored("fgvc-accuracy")

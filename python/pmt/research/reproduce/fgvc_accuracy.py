@@ -98,9 +98,8 @@ def _compare(data: Data, paper: Data) -> list[Row]:
                 if theirs is not None:
                     rows.append(_absent(title, name, theirs))
             else:
-                found = _found(data, title, name)
                 published_classes = paper["classes"][place]
-                rows.append(_row(title, name, found, theirs, classes, published_classes))
+                rows.append(_row(title, name, data, theirs, published_classes))
     return rows
 
 
@@ -113,16 +112,22 @@ def _absent(title: str, name: str, theirs: float) -> Row:
     return not_run(f"{title}: {name}", theirs, ACCURACY.unit, "the images are not at hand")
 
 
-def _row(
-    title: str, name: str, found: Found, theirs: float | None, classes: int, published_classes: int
-) -> Row:
+def _row(title: str, name: str, data: Data, theirs: float | None, published_classes: int) -> Row:
     """Compare with the paper only where the data has the same classes."""
+    found, classes = _found(data, title, name), data["classes"][name]
     share = _SHARES.get(name, _SHARE)
-    budget = [f"{100 * share:.3g} % of the paper's budget"] if title == "default" else []
+    why = [f"{100 * share:.3g} % of the paper's budget"] if title == "default" else []
     if classes == published_classes:
-        return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join(budget))
+        why.append(f"{_training_images(title, name, data):,} training images")
+        return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join(why))
     other = f"{classes} classes, the paper has {published_classes}"
-    return accuracy_row(f"{title}: {name}", found, None, why="; ".join([*budget, other]))
+    return accuracy_row(f"{title}: {name}", found, None, why="; ".join([*why, other]))
+
+
+def _training_images(title: str, name: str, data: Data) -> int:
+    """Return on how many images a line's runs were trained, without those held out."""
+    protocol = data["grids"][f"{_LINES[title][1]}_{name}"]["protocol"]
+    return int(protocol["images"] - protocol["held_out"])
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
