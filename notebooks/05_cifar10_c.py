@@ -107,10 +107,10 @@ for kind, row in table.items():
 # ## At the paper's scale
 #
 # MCUNet and the paper's twelve corruptions, severity 5, most of them with one seed.
-# Back-propagation and the paper's own method with all its forwards have been run on Gaussian noise
-# alone, as far as they are there. The paper's method ends at 42.7 %, where the default without
-# preparation has 48.8 % after a hundredth of its forwards. Gray marks are the paper's printed
-# figures. What follows is not run here: it is drawn from the versioned results in
+# Three baselines with back-propagation (int8, MCUTrain, TinyTrain) and the paper's own method with
+# all its forwards have been run on Gaussian noise alone. The paper's method ends at 42.7 %, where
+# the default without preparation has 48.8 % after a hundredth of its forwards. Gray marks are the
+# paper's printed figures. What follows is not run here: it is drawn from the versioned results in
 # `docs/lab/results`, which `pmt reproduce` makes ([all of them, beside the
 # paper's](../docs/lab/reproduction.md)).
 

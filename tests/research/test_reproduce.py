@@ -312,12 +312,17 @@ def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypa
         reproduce(job(scale="small"))
     assert str(error.value) == f"{path}: is of full scale, the new one small; {remedy}"
     assert asked == []  # before anything is done
-    with pytest.raises(ValueError, match="holds 2 runs") as error:
+    with pytest.raises(ValueError, match="holds 2 runs of g") as error:
         reproduce(job(collect=True))
-    assert str(error.value) == f"{path}: holds 2 runs, the new one 1; {remedy}"
+    assert str(error.value) == f"{path}: holds 2 runs of g, the new one 1; {remedy}"
+    # Also where another grid has more runs than are lost, as without a data set.
+    fewer["grids"] = {"h": grid_data([*runs, run_record("default", 30, seed=3)])}
+    with pytest.raises(ValueError, match="holds 2 runs of g, the new one 0"):
+        reproduce(job(collect=True))
+    fewer["grids"] = {"g": other_budget}
     assert path.read_bytes() == before
     reproduce(job(collect=True, force=True))
-    assert results.run_count(results.load("estimators", tmp_path)) == 1
+    assert len(results.load("estimators", tmp_path)["data"]["grids"]["g"]["runs"]) == 1
 
 
 def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):

@@ -142,7 +142,7 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
         if not job.force:
             if kept.exists():
                 result = results.join(result, results.load(study.name, kept.parent))
-            results.refuse_loss(kept, job.scale, results.run_count(result))
+            results.refuse_loss(kept, job.scale, result)
         results.save(result, kept.parent)
     grids = result["data"].get("grids", {})
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}

@@ -19,7 +19,6 @@ __all__ = [
     "path_of",
     "record",
     "refuse_loss",
-    "run_count",
     "save",
 ]
 
@@ -116,8 +115,8 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     return result
 
 
-def refuse_loss(path: Path, scale: str, runs: int | None = None) -> None:
-    """Raise a ValueError if a file holds a result of another scale, or of more runs.
+def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:
+    """Raise a ValueError if a file holds a result of another scale, or more runs of a grid.
 
     Parameters
     ----------
@@ -125,8 +124,8 @@ def refuse_loss(path: Path, scale: str, runs: int | None = None) -> None:
         File that is about to be replaced; without it nothing is lost.
     scale : {"small", "full"}
         Scale of the new result.
-    runs : int, optional
-        Runs that it holds; by default they are not compared.
+    new : dict, optional
+        The new result; by default runs are not compared.
     """
     if not path.exists():
         return
@@ -134,8 +133,18 @@ def refuse_loss(path: Path, scale: str, runs: int | None = None) -> None:
     remedy = "give --results another folder, or --force to replace the file"
     if found["scale"] != scale:
         raise ValueError(f"{path}: is of {found['scale']} scale, the new one {scale}; {remedy}")
-    if runs is not None and run_count(found) > runs:
-        raise ValueError(f"{path}: holds {run_count(found)} runs, the new one {runs}; {remedy}")
+    if new is None:
+        return
+    left = _runs_of_grids(new)
+    for grid, runs in _runs_of_grids(found).items():
+        if runs > left.get(grid, 0):
+            raise ValueError(
+                f"{path}: holds {runs} runs of {grid}, the new one {left.get(grid, 0)}; {remedy}"
+            )
+
+
+def _runs_of_grids(result: Mapping[str, Any]) -> dict[str, int]:
+    return {name: len(grid["runs"]) for name, grid in result["data"].get("grids", {}).items()}
 
 
 def join(new: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,20 +178,9 @@ def _joined(
     source = {name: kept[name] for name in _SOURCE}
     here = [run["axes"] for run in grid["runs"]]
     added = [{**source, **run} for run in earlier["runs"] if run["axes"] not in here]
-    there = [run["axes"] for run in added]
-    missing = [one for one in grid["missing"] if _axes(one, there) not in there]
+    there = [run["axes"].items() for run in added]
+    missing = [one for one in grid["missing"] if not any(axes <= one.items() for axes in there)]
     return {**grid, "runs": [*grid["runs"], *added], "missing": missing}
-
-
-def _axes(missing: Mapping[str, Any], like: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the axes of a run that is missing, without what else is said of it."""
-    names = like[0] if like else ()
-    return {name: value for name, value in missing.items() if name in names}
-
-
-def run_count(result: Mapping[str, Any]) -> int:
-    """Return how many finished runs a result holds; 0 of a study without training."""
-    return sum(len(grid["runs"]) for grid in result["data"].get("grids", {}).values())
 
 
 def path_of(study: str, folder: str | Path) -> Path:
