@@ -60,7 +60,7 @@ METHODS = (
         ("bp_int8", "all"),
         "purple",
     ),
-    Method("MCUTrain", "cifar10c_backprop", "mcutrain", "none", ("mcutrain", ""), "sky"),
+    Method("MCUTrain", "cifar10c_backprop", "mcutrain", "none", ("mcutrain", ""), "yellow"),
     Method("paper's method", "cifar10c_paper", "paper", "none", ("paper", "B2,head"), "vermilion"),
     Method("pmt, unprepared", "cifar10c_default", "default", "none", OURS, "green"),
     Method(
@@ -132,14 +132,19 @@ def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: flo
     color = COLORS[method.color]
     style = {"alpha": 0.55, "edgecolor": "black", "linewidth": 0.6}
     ax.scatter([macs], [accuracy], s=AREA * size, color=color, **style)
-    below = method.preparation == "none"
-    label(ax, f"{method.label}\n{size:,.0f} KB", (macs, accuracy), -32 if below else 10)
+    text = f"{method.label}\n{size:,.0f} KB"
+    if method.grid == "cifar10c_backprop":  # to the left, where no other circle is
+        label(ax, text, (macs, accuracy), 0, right=-10, ha="right", va="center")
+        return
+    label(ax, text, (macs, accuracy), -32 if method.preparation == "none" else 10)
 
 
-def label(ax: Any, text: str, place: tuple[float, float], up: float, **options: Any) -> None:
-    """Write beside a point, so many points above it."""
+def label(
+    ax: Any, text: str, place: tuple[float, float], up: float, *, right: float = 0, **options: Any
+) -> None:
+    """Write beside a point, so many points above and to the right of it."""
     options = {"ha": "center", "textcoords": "offset points", "fontsize": SMALL, **options}
-    ax.annotate(text, place, (0, up), **options)
+    ax.annotate(text, place, (right, up), **options)
 
 
 if __name__ == "__main__":
