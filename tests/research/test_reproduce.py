@@ -383,10 +383,22 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     assert main(command) == 0
     assert " runs left, about " not in capsys.readouterr().out
     assert results.load(name, kept)["data"] == first["data"]
+    # So does a machine that has the result alone; each run says where it was done.
+    elsewhere = [*command[:-3], str(tmp_path / "elsewhere"), *command[-2:]]
+    assert main(elsewhere) == 0
+    assert " runs left, about " not in capsys.readouterr().out
+    for grid, joined in zip(*map(_grids, (first, results.load(name, kept))), strict=True):
+        assert joined["runs"] == [
+            {"commit": first["commit"], "machine": first["machine"], **run} for run in grid["runs"]
+        ]
     rows = study(name).compare(first["data"], published(name))
     trained = [row for row in rows if name != "sparse-cost" or row.unit == "%"]  # costs are counted
     assert {row.verdict for row in trained} <= {"not published", "not run"}
     assert all(row.ours is not None for row in rows if row.verdict == "not published")
+
+
+def _grids(result):
+    return result["data"]["grids"].values()
 
 
 def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):

@@ -13,7 +13,8 @@ from sweep_files import FAIR_RATES, FAIR_RUNS, SLOW, left_by, write_fair_grid
 import pmt
 from pmt import methods
 from pmt.cli import main
-from pmt.research.report import ReportJob, make_report
+from pmt.research.report import FinishedRun, ReportJob, make_report
+from pmt.research.report.run_record import run_record
 from pmt.research.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
 from pmt.research.sweep.tuning import Choice, Trial, edge_line
 from pmt.train import run_loop
@@ -165,6 +166,61 @@ def test_the_runs_of_the_table_take_the_rate_that_won(swept):
     assert f"learning rate of default, none, B2,head: {rate_of(tuned, 'default', 'none')}" in [
         line.partition(" (")[0] for line in chosen
     ]
+
+
+def records_of(out):
+    """Records of a sweep's runs, as a study keeps them."""
+    folders = sorted(path.parent for path in out.glob("*/result.json"))
+    found = [FinishedRun(path, json.loads((path / "result.json").read_text())) for path in folders]
+    return [run_record(run) for run in found if "trial" not in run.result]
+
+
+def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp_path):
+    grid, out, _ = swept
+    kept = records_of(out)
+    fresh = open_sweep(SweepJob(grid, tmp_path / "fresh"))
+    assert (len(kept), len(fresh.left)) == (FAIR_RUNS, ALL)
+    assert fresh.without(kept).all_runs == ()
+    assert fresh.without(kept).run().done == 0
+    # The rate that trials chose elsewhere is that of the run that is missing.
+    gone = next(one for one in kept if one["axes"] == axes_of("default", seed=2))
+    (left,) = fresh.without([one for one in kept if one is not gone]).left
+    assert (left.axes, left.awaits_rate) == (gone["axes"], False)
+    assert left.tuning["learning_rate"] == left.options["learning_rate"]
+    assert left.tuning == gone["tuning"]
+    # Without any run of a method its rate has trials here.
+    method = [one for one in kept if one["axes"]["method"] == "paper"]
+    other = fresh.without([one for one in kept if one not in method])
+    assert [run.method for run in other.left] == ["paper"] * (len(method) + 2 * 3)
+    assert all(run.awaits_rate for run in other.runs)
+
+
+def axes_of(method, seed):
+    return {
+        "method": method,
+        "corruption": "gaussian_noise",
+        "severity": 5,
+        "layers": "B2,head",
+        "preparation": "none",
+        "seed": seed,
+    }
+
+
+def test_runs_of_other_options_and_those_that_are_finished_here_stay(swept, tmp_path):
+    grid, out, _ = swept
+    kept = records_of(out)
+    fresh = open_sweep(SweepJob(grid, tmp_path / "fresh"))
+    changed = [{**one, "options": {**one["options"], "queries": 5}} for one in kept]
+    trained = [run for run in fresh.runs if run.trains]
+    assert [run.axes for run in fresh.without(changed).runs if run.trains] == [
+        run.axes for run in trained
+    ]
+    here = open_sweep(SweepJob(grid, out))
+    assert here.without(kept).runs == here.runs
+    assert here.without(kept).left == []
+    # Shards are parts of the whole grid, whatever is kept where.
+    half = open_sweep(SweepJob(grid, tmp_path / "fresh", shard=(2, 2))).without(kept[:1])
+    assert {str(run.axes) for run in half.runs} <= {str(run.axes) for run in fresh.runs[1::2]}
 
 
 def rate_of(results, method, preparation):

@@ -60,11 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "far as there (default: the working directory, and what was downloaded)",
     )
     _add_work(parser)
-    parser.add_argument("--results", metavar="DIR", help="write the results to DIR/NAME.json")
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        help="write the results to DIR/NAME.json; runs that it holds are not done again",
+    )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --results, replace the file, whatever it holds",
+        help="with --results, do all runs and replace the file, whatever it holds",
     )
     add_plot(parser, "the study")
     add_json(parser)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pmt._util.progress import duration
 from pmt.research.report import FinishedRun
 from pmt.research.report.run_record import run_record
+from pmt.research.reproduce.results import settings_of
 from pmt.research.reproduce.study import Context, Forecast
 from pmt.research.sweep import (
     Grid,
@@ -52,22 +52,37 @@ def forecast_grids(grids: Mapping[str, Grid], context: Context) -> Forecast:
     """Estimate the work that is left of some grids."""
     runs, of, hours = 0, 0, 0.0
     for name, grid in grids.items():
-        sweep = open_sweep(_job(name, grid, context))
+        sweep = _open(name, grid, context, context.shard)
         expected = sweep.forecast().expected
         runs, of, hours = runs + expected.runs, of + len(sweep.all_runs), hours + expected.hours
     return Forecast(runs, of, hours)
 
 
-def _job(name: str, grid: Grid, context: Context) -> SweepJob:
+def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sweep:
+    """Open a grid's sweep without the runs that the study's earlier result holds."""
     folder = context.runs / name
-    return SweepJob(grid, folder, jobs=context.jobs, shard=context.shard, dask=context.dask)
+    job = SweepJob(grid, folder, jobs=context.jobs, shard=shard, dask=context.dask)
+    sweep = open_sweep(job)
+    kept = context.kept.get(name)
+    if kept is None or settings_of(kept) != _settings(sweep, grid):
+        return sweep
+    return sweep.without(kept["runs"])
+
+
+def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:
+    """Return what grids with comparable runs agree in."""
+    return {
+        "model": sweep.plan.model.name,
+        "protocol": dict(grid.protocol),
+        "macs": grid.macs,
+    }
 
 
 def _measure(
     name: str, grid: Grid, context: Context, finished: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Do a grid, and add its results to those that tell how long others take."""
-    sweep = open_sweep(_job(name, grid, context))
+    sweep = _open(name, grid, context, context.shard)
     failed: dict[str, str] = {}
     errors: Mapping[str, str] = {}
     if sweep.left and not context.collect:
@@ -78,16 +93,13 @@ def _measure(
         titles = {run.hash: run.title for run in sweep.all_runs if not run.awaits_rate}
         errors = done.summary.failed
         failed = {titles[run]: error for run, error in errors.items()}
-    everything = dataclasses.replace(sweep.job, shard=(1, 1))
-    whole = sweep if sweep.job == everything else open_sweep(everything)
+    whole = sweep if context.shard == (1, 1) else _open(name, grid, context, (1, 1))
     known = finished_results((run for run in whole.runs if not run.awaits_rate), whole.job.out)
     finished += known.values()
     runs = [run for run in whole.runs if not run.awaits_rate and run.hash in known]
     folder = context.runs / name
     return {
-        "model": whole.plan.model.name,
-        "protocol": dict(grid.protocol),
-        "macs": grid.macs,
+        **_settings(whole, grid),
         "runs": [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs],
         "missing": list(_missing(whole, known, finished, errors)),
         "failed": failed,

@@ -54,10 +54,10 @@ class ReproduceJob:
     collect : bool
         Do no run: take what is finished.
     results : str or pathlib.Path, optional
-        Folder that gets the result as NAME.json. Runs that only an earlier result there holds stay,
-        as from another machine.
+        Folder that gets the result as NAME.json. Runs that an earlier result there holds, as from
+        another machine, stay and are not done again; nor are the trials that chose their rates.
     force : bool
-        Replace a result there, whatever it holds.
+        Do all runs, and replace a result there, whatever it holds.
     """
 
     study: str
@@ -86,7 +86,20 @@ class ReproduceJob:
             dask=self.dask,
             tell=tell,
             collect=self.collect,
+            kept=self._kept(),
         )
+
+    def _kept(self) -> dict[str, Any]:
+        """Return the grids of the earlier result that is to be completed."""
+        if self.results is None or self.force:
+            return {}
+        if not results.path_of(self.study, self.results).exists():
+            return {}
+        found = results.load(self.study, self.results)
+        grids: dict[str, Any] = (
+            found["data"].get("grids", {}) if found["scale"] == self.scale else {}
+        )
+        return grids
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ __all__ = [
     "record",
     "refuse_loss",
     "save",
+    "settings_of",
 ]
 
 _REMEDY = "remove the file, and `pmt reproduce` makes it again"
@@ -33,7 +34,6 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "seconds": (int, float),
     "data": (dict,),
 }
-# Grids that agree in these have comparable runs.
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "machine")
 # Levels of the JSON that are spread over lines: down to one line a run.
@@ -173,7 +173,7 @@ def _joined(
     grid: Mapping[str, Any], earlier: Mapping[str, Any], kept: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a grid with the runs that only an earlier one of the same settings holds."""
-    if any(grid[name] != earlier[name] for name in _SETTINGS):
+    if settings_of(grid) != settings_of(earlier):
         return dict(grid)
     source = {name: kept[name] for name in _SOURCE}
     here = [run["axes"] for run in grid["runs"]]
@@ -181,6 +181,11 @@ def _joined(
     there = [run["axes"].items() for run in added]
     missing = [one for one in grid["missing"] if not any(axes <= one.items() for axes in there)]
     return {**grid, "runs": [*grid["runs"], *added], "missing": missing}
+
+
+def settings_of(grid: Mapping[str, Any]) -> dict[str, Any]:
+    """Return model, protocol and budget of a result's grid; grids alike in them compare."""
+    return {name: grid[name] for name in _SETTINGS}
 
 
 def path_of(study: str, folder: str | Path) -> Path:

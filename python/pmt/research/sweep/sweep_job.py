@@ -11,10 +11,11 @@ from typing import Any
 
 from pmt._util.checks import OptionError, checked_integer
 from pmt.research.sweep.grid_file import Grid, Problems, read_grid
+from pmt.research.sweep.kept_runs import Records, kept_rates, without_kept
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
-from pmt.research.sweep.tuning import Choice, choices, edge_line, tuned
+from pmt.research.sweep.tuning import Choice, choices, edge_line, group, tuned
 
 __all__ = ["Sweep", "SweepForecast", "SweepJob", "SweepResult", "open_sweep", "run_sweep"]
 
@@ -67,20 +68,26 @@ class Sweep:
         The runs of the job's part of the tables.
     results : dict of str to dict
         Results of those and of trials that were finished before, by their hash.
+    trials : tuple of RunSpec
+        The plan's trials that are finished or needed.
     choices : tuple of Choice
         Learning rates of which all trials are finished.
+    kept : sequence of dict
+        Records of runs that were done elsewhere, see :meth:`without`.
     """
 
     job: SweepJob
     plan: Plan
     runs: tuple[RunSpec, ...]
     results: dict[str, dict[str, Any]]
+    trials: tuple[RunSpec, ...] = ()
     choices: tuple[Choice, ...] = ()
+    kept: Records = ()
 
     @property
     def all_runs(self) -> tuple[RunSpec, ...]:
         """The trials, then the part's runs."""
-        return (*self.plan.trials, *self.runs)
+        return (*self.trials, *self.runs)
 
     @property
     def awaiting(self) -> list[RunSpec]:
@@ -96,6 +103,17 @@ class Sweep:
     def edges(self) -> list[str]:
         """A line for each learning rate that is at the edge of those tried."""
         return [edge_line(choice.group) for choice in self.choices if choice.at_edge]
+
+    def without(self, kept: Records) -> Sweep:
+        """Leave out runs that were done elsewhere, and the trials that chose their rates.
+
+        Parameters
+        ----------
+        kept : sequence of dict
+            Records, as :func:`pmt.research.report.run_record.run_record` makes them, of runs with
+            the same model, data, protocol and budget. Runs that are finished here stay.
+        """
+        return _opened(self.job, self.plan, kept)
 
     def forecast(self) -> SweepForecast:
         """Estimate the work that is left, on this machine."""
@@ -113,9 +131,9 @@ class Sweep:
         """Do what is left, trials first; errors as of :func:`run_sweep`."""
         settled = self
         with self.job.backend():
-            ends = self._run(self.plan.trials, tell) if self.plan.trials else Summary()
+            ends = self._run(self.trials, tell) if self.trials else Summary()
             if self.awaiting:
-                settled = _opened(self.job, self.plan)
+                settled = _opened(self.job, self.plan, self.kept)
                 for choice in settled.choices:
                     if tell is not None:
                         tell(choice.title)
@@ -209,12 +227,17 @@ def open_sweep(job: SweepJob) -> Sweep:
     return _opened(job, plan(read_grid(job.grid, problems), problems))
 
 
-def _opened(job: SweepJob, planned: Plan) -> Sweep:
-    trials = finished_results(planned.trials, job.out)
-    chosen = choices(planned.trials, trials)
-    runs = tuned(shard(planned.runs, *job.shard), chosen)
+def _opened(job: SweepJob, planned: Plan, kept: Records = ()) -> Sweep:
+    finished = finished_results(planned.trials, job.out)
+    chosen = choices(planned.trials, finished)
+    rates = kept_rates(kept)
+    trials = (one for one in planned.trials if one.hash in finished or group(one) not in rates)
+    here = {name: choice.to_record() for name, choice in chosen.items()}
+    runs = tuned(shard(planned.runs, *job.shard), {**rates, **here})
     known = finished_results((run for run in runs if not run.awaits_rate), job.out)
-    return Sweep(job, planned, runs, {**trials, **known}, tuple(chosen.values()))
+    left = without_kept(runs, kept, known)
+    results = {**finished, **known}
+    return Sweep(job, planned, left, results, tuple(trials), tuple(chosen.values()), kept)
 
 
 def _check(job: SweepJob) -> None:

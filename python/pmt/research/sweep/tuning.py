@@ -15,7 +15,7 @@ from typing import Any
 from pmt.research.sweep.grid_file import Tuning
 from pmt.research.sweep.run_spec import RunSpec
 
-__all__ = ["Choice", "Trial", "choices", "edge_line", "group", "trials_of", "tuned"]
+__all__ = ["Choice", "Group", "Trial", "choices", "edge_line", "group", "trials_of", "tuned"]
 
 Group = tuple[str, str, str]
 
@@ -117,14 +117,16 @@ def choices(
     }
 
 
-def tuned(runs: Iterable[RunSpec], chosen: Mapping[Group, Choice]) -> tuple[RunSpec, ...]:
-    """Return the runs with the rates that have been chosen."""
+def tuned(
+    runs: Iterable[RunSpec], chosen: Mapping[Group, Mapping[str, Any]]
+) -> tuple[RunSpec, ...]:
+    """Return the runs with the rates of those choices, given as `Choice.to_record` returns them."""
     return tuple(
         dataclasses.replace(
             run,
-            options={**run.options, "learning_rate": chosen[group(run)].best.rate},
+            options={**run.options, "learning_rate": chosen[group(run)]["learning_rate"]},
             awaits_rate=False,
-            tuning=chosen[group(run)].to_record(),
+            tuning=chosen[group(run)],
         )
         if run.awaits_rate and group(run) in chosen
         else run
