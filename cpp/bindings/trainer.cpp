@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "arrays.hpp"
 #include "core/zo/loss_units.hpp"
@@ -120,11 +121,24 @@ py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const 
   }
   py::list measurements;
   for (size_t i = 0; i < all.settings.size(); ++i) {
-    const auto& variance = all.measurements[i].variance;
+    const LayerMeasurement& measured = all.measurements[i];
+    const auto variance = [&](size_t candidate) {
+      return py::make_tuple(measured.variance[candidate][0], measured.variance[candidate][1]);
+    };
     py::dict d;
-    d["weight_variance"] = py::make_tuple(variance[0][0], variance[0][1]);
-    d["node_variance"] = py::make_tuple(variance[1][0], variance[1][1]);
-    d["input_squares"] = all.measurements[i].input_squares;
+    d["weight_variance"] = variance(0);
+    d["node_variance"] = variance(1);
+    py::list regions;
+    for (size_t k = 0; k < std::size(measured.regions); ++k) {
+      py::dict one;
+      one["variance"] = variance(2 + k);
+      one["mean_squares"] = measured.regions[k].mean_squares;
+      one["columns"] = measured.regions[k].columns;
+      regions.append(one);
+    }
+    d["regions"] = regions;
+    d["input_squares"] = measured.input_squares;
+    d["nodes"] = measured.nodes;
     d["error"] = all.demands[i].error;
     measurements.append(d);
   }
@@ -148,6 +162,8 @@ std::vector<int32_t> allocate(const std::vector<std::pair<float, int64_t>>& dema
 }  // namespace
 
 void register_trainer(py::module_& m) {
+  m.attr("COMPARED_REGIONS") =
+      py::tuple(py::cast(std::vector<int32_t>(std::begin(compared_regions), std::end(compared_regions))));
   py::class_<HostTrainer>(m, "Trainer", "Trains layers of a model in place, one step at a time.")
       .def(py::init(&make_trainer), py::arg("model"), py::arg("options"), py::arg("layers"), py::arg("batch"),
            py::arg("threads") = 0, py::arg("settings") = std::vector<LayerSettings>{}, py::arg("loss") = py::none())

@@ -183,6 +183,20 @@ double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) con
       op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}), op.kind == OpKind::depthwise_conv2d);
 }
 
+reference::RegionInputs ReferenceEstimate::region_inputs(int32_t index, uint32_t sample, const Regions& regions) const {
+  const Layer& one = layer(index);
+  const OpRecord& op = model_.op(one.op);
+  const reference::Image& input = clean_[sample][op.input[0]];
+  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
+  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const float* scales = model_.weight_scales(op);
+  const std::vector<float> all(scales, scales + one.channels);
+  return reference::region_inputs(
+      input, model_.input_of(op).zero_point, op.kind == OpKind::fully_connected ? whole : window,
+      clean_[sample][op.output], op.clamp_min, op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}),
+      static_cast<size_t>(regions.rows), static_cast<size_t>(regions.columns), op.kind == OpKind::depthwise_conv2d);
+}
+
 xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint32_t sample,
                                                         const std::vector<double>& differences) const {
   const OpRecord& op = model_.op(layer.op);

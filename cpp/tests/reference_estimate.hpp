@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/train/trainer.hpp"
+#include "reference/calibration.hpp"
 #include "tests/reference_network.hpp"
 #include "tests/training_run.hpp"
 
@@ -35,6 +36,7 @@ class ReferenceEstimate {
 
   // See core/zo/shrinkage.hpp.
   double free_input_squares(int32_t layer, uint32_t sample) const;
+  reference::RegionInputs region_inputs(int32_t layer, uint32_t sample, const Regions& regions) const;
   // See core/zo/region_gradient.hpp.
   double pooled_factor_squares(int32_t layer, uint32_t sample) const;
   // Losses of a sample's queries without the baseline, [query].

@@ -27,7 +27,8 @@ TrainerOptions random_options(RandomSource& random) {
   options.mu_node = random.integer(1, 4);
   options.generator = static_cast<Generator>(random.integer(0, 1));
   options.baseline = static_cast<Baseline>(random.integer(0, 1));
-  options.rule = static_cast<EstimatorRule>(random.integer(0, 3));
+  options.rule = static_cast<EstimatorRule>(random.integer(0, 4));
+  options.regions = random.integer(1, 5);
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.train_bias = static_cast<uint32_t>(random.integer(0, 1));
   options.mu_per_channel = static_cast<uint32_t>(random.integer(0, 1));
@@ -138,7 +139,7 @@ TEST_CASE("mu is the smallest whose noise is at most half of its signal") {
 
 TEST_CASE("errors, and the squares behind them, are those of the definition") {
   RandomSource random(73);
-  int32_t dead = 0;
+  int32_t dead = 0, biased = 0;
   for (int i = 0; i < 40; ++i) {
     CAPTURE(i);
     const Setting setting(random);
@@ -163,10 +164,32 @@ TEST_CASE("errors, and the squares behind them, are those of the definition") {
       forward(trainer.network(), trainer.plan(), trainer.workspace(0), 1, 0, layer.op + 1);
       const int64_t squares = free_input_squares(trainer.context(), trainer.workspace(0), layer);
       CHECK(static_cast<double>(squares) == reference.free_input_squares(k, 0));
+      const Layer pooled = pooled_layer(setting.model, layer, random.integer(1, 5));
+      std::vector<int32_t> sums(static_cast<size_t>(patch_taps(layer)));
+      const LayerRows rows = main_rows(trainer.context(), trainer.workspace(0), layer);
+      const RegionInputs inputs = region_inputs(trainer.context(), pooled, rows, sums.data());
+      const reference::RegionInputs expected = reference.region_inputs(k, 0, regions_of(setting.model, pooled));
+      CHECK(inputs.mean_squares == doctest::Approx(expected.mean_squares).epsilon(1e-5));
+      CHECK(inputs.columns == static_cast<float>(expected.columns));
+      LayerMeasurement measured = {};
+      measured.input_squares = static_cast<float>(squares);
+      measured.nodes = static_cast<float>(free_nodes(trainer.context(), layer, rows));
+      measured.regions[1] = inputs;
+      if (inputs.columns > 0.0f) {
+        const double bias =
+            reference::pooled_bias(7.0, 5.0, setting.model.input_of(op).scale, setting.model.output_of(op).scale,
+                                   measured.nodes, static_cast<double>(squares), expected);
+        CHECK(pooled_bias(setting.model, layer, 7.0f, 5.0f, measured, 1) ==
+              doctest::Approx(bias).epsilon(1e-3).scale(1e-3));
+        biased += bias > 0.0;
+      } else {
+        CHECK(pooled_bias(setting.model, layer, 7.0f, 5.0f, measured, 1) == 0.0f);
+      }
       dead += xt::amin(scales)() < 1e-6f;
     }
   }
   CHECK(dead > 5);
+  CHECK(biased > 20);
 }
 
 TEST_CASE("a probe is the variance of the losses of its queries, and changes nothing") {
@@ -180,7 +203,10 @@ TEST_CASE("a probe is the variance of the losses of its queries, and changes not
     std::vector<LayerSettings> probed = own;
     for (LayerSettings& one : probed) {
       one.queries = setting.options.probe_queries;
-      if (one.estimator == Estimator::pooled_perturbation) one.estimator = Estimator::node_perturbation;
+      const int32_t regions = region_choices(setting.options);
+      if (one.estimator != Estimator::pooled_perturbation) continue;
+      if (regions == 0) one.estimator = Estimator::node_perturbation;
+      if (regions > 0) one.regions = region_choice(setting.options, random.integer(0, regions - 1));
     }
     std::vector<LayerMeasurement> measured(probed.size());
     REQUIRE(
@@ -196,7 +222,8 @@ TEST_CASE("a probe is the variance of the losses of its queries, and changes not
       if (estimator == Estimator::closed_form) continue;
       const bool shared = setting.options.sharing == Sharing::batch && estimator == Estimator::weight_perturbation;
       const double expected = expected_variance(reference, same, k, setting.samples.count(), shared);
-      const double found = measured[static_cast<size_t>(k)].variance[static_cast<size_t>(estimator)][1];
+      const int32_t candidate = candidate_of(setting.options, estimator, probed[static_cast<size_t>(k)].regions);
+      const double found = measured[static_cast<size_t>(k)].variance[candidate][1];
       CHECK(found == doctest::Approx(expected).epsilon(1e-3).scale(1e-6));
     }
 
@@ -230,7 +257,7 @@ TEST_CASE("a calibration is the same bytes in any order, on any kernels, with an
 
 TEST_CASE("a calibration gives settings that open, under the budget of uniform queries") {
   RandomSource random(76);
-  int32_t different = 0, nodes = 0, weights = 0;
+  int32_t different = 0, nodes = 0, weights = 0, pooled = 0;
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
     const Setting setting(random);
@@ -252,6 +279,7 @@ TEST_CASE("a calibration gives settings that open, under the budget of uniform q
       different += one.queries != given.queries;
       nodes += one.estimator == Estimator::node_perturbation;
       weights += one.estimator == Estimator::weight_perturbation;
+      pooled += one.estimator == Estimator::pooled_perturbation && setting.options.rule == EstimatorRule::measured;
       spent += found.demands[k].macs * one.queries;
       budget += found.demands[k].macs * setting.options.queries;
     }
@@ -264,6 +292,7 @@ TEST_CASE("a calibration gives settings that open, under the budget of uniform q
   CHECK(different > 20);
   CHECK(nodes > 10);
   CHECK(weights > 10);
+  CHECK(pooled > 5);
 }
 
 TEST_CASE("probes are refused without the memory for them, model-wise, or with too many queries") {
@@ -287,5 +316,7 @@ TEST_CASE("probes are refused without the memory for them, model-wise, or with t
   options.mu = MuRule::calibrated;
   CHECK(code(options, 16) == Code::ok);
   CHECK(code(options, 17) == Code::option_probe);
+  options.rule = EstimatorRule::pooled;
+  CHECK(code(options, 16) == Code::ok);
   CHECK(code(options, 1) == Code::option_probe);
 }

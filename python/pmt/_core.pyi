@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 __version__: str
 LOSS_ONE: int
+COMPARED_REGIONS: tuple[int, ...]
 CARD_TYPES: dict[str, np.dtype[np.void]]
 CARD_VERSION: int
 CARD_MAGIC: bytes

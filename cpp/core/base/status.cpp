@@ -37,7 +37,6 @@ const char* option_message(Code code) {
     case Code::option_coordinate:
       return "coordinate directions need the scope layer_wise and nothing measured (allocation, mu, rule, scaling)";
     case Code::option_nothing_trained: return "neither weights nor biases are trained";
-    case Code::option_measured_pooled: return "pooled node perturbation has no settings that are measured";
     case Code::option_measured: return "settings of layers are measured on weights, which are not trained";
     case Code::option_value: return "an option has a value outside its range";
     case Code::option_scope: return "allocation, calibrated mu and the measured rule need the scope layer_wise";

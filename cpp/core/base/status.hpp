@@ -30,7 +30,6 @@ enum class Code : int32_t {
   option_seed,             // XORShift32 needs a seed other than 0
   option_learning_rate,    // not finite or negative
   option_nothing_trained,  // neither weights nor biases
-  option_measured_pooled,  // layers are measured, with a rule that gives them what no probe measures
   option_measured,         // biases alone, with settings that are measured on weights
   option_pairs,            // antithetic pairs with odd or allocated queries, or coordinate directions
   option_index,            // a running index without Hadamard directions of each sample

@@ -27,10 +27,9 @@ class Calibration {
     }
     PMT_RETURN_IF_ERROR(probe_inputs());
     if (options_.rule == EstimatorRule::measured) {
-      PMT_RETURN_IF_ERROR(probe_mus(Estimator::weight_perturbation));
-      PMT_RETURN_IF_ERROR(probe_mus(Estimator::node_perturbation));
+      for (int32_t one = 0; one < most_candidates; ++one) PMT_RETURN_IF_ERROR(probe_mus(one));
     } else {
-      PMT_RETURN_IF_ERROR(probe_mus(Estimator::closed_form));
+      PMT_RETURN_IF_ERROR(probe_mus(own));
     }
     for (int32_t i = 0; i < count(); ++i) choose(i);
     if (options_.allocation == Allocation::variance) allocate();
@@ -38,6 +37,8 @@ class Calibration {
   }
 
  private:
+  static constexpr int32_t own = -1;  // each layer's candidate by the options
+
   int32_t count() const { return trainer_.layer_count(); }
   const Layer& layer(int32_t index) const { return trainer_.layer(index); }
   bool exact(int32_t index) const { return result_.settings[index].estimator == Estimator::closed_form; }
@@ -61,11 +62,11 @@ class Calibration {
     return {};
   }
 
-  // With one estimator for all layers, or (closed_form) each layer's own.
-  Status probe_mus(Estimator all) {
+  // With one candidate for all layers, or each layer's own.
+  Status probe_mus(int32_t candidate) {
     for (int32_t which = 0; which < (calibrated() ? 2 : 1); ++which) {
-      PMT_RETURN_IF_ERROR(
-          trainer_.probe().measure_losses(probed(all, which), step_, samples_, source_, which, result_.measurements));
+      PMT_RETURN_IF_ERROR(trainer_.probe().measure_losses(probed(candidate, which), step_, samples_, source_, which,
+                                                          result_.measurements));
       int64_t sample = prefix_macs(model_.op_count());
       for (int32_t i = 0; i < count(); ++i) {
         if (exact(i)) continue;
@@ -78,71 +79,97 @@ class Calibration {
   }
 
   // The settings to probe, in place of the result until choose() fills it in.
-  const LayerSettings* probed(Estimator all, int32_t which) {
+  const LayerSettings* probed(int32_t candidate, int32_t which) {
     for (int32_t i = 0; i < count(); ++i) {
       result_.settings[i] = default_settings(model_, layer(i).op, options_);
       result_.settings[i].queries = options_.probe_queries;
       if (exact(i)) continue;
-      if (all != Estimator::closed_form) result_.settings[i].estimator = all;
+      if (candidate != own) take(candidate, result_.settings[i]);
       if (calibrated())
         result_.settings[i].mu_weight = result_.settings[i].mu_node = static_cast<int16_t>(probe_mu[which]);
     }
     return result_.settings;
   }
 
-  // Mu of an estimator and the squared error it gives.
+  void take(int32_t candidate, LayerSettings& settings) const {
+    if (candidate < 2) {
+      settings.estimator = static_cast<Estimator>(candidate);
+    } else {
+      settings.estimator = Estimator::pooled_perturbation;
+      settings.regions = region_choice(options_, candidate - 2);
+    }
+  }
+
+  // Mu of a candidate, the variance of a gradient from one query of a batch, and its squared bias.
   struct Choice {
-    int32_t mu;
-    float error;
+    int32_t candidate, mu;
+    float error, bias;
+    float total(int32_t queries) const { return error / static_cast<float>(queries) + bias; }
   };
 
-  float squared_mu(int32_t index, Estimator estimator, int32_t mu) const {
-    if (estimator == Estimator::weight_perturbation) return squared_weight_mu(model_, layer(index), mu);
+  float squared_mu(int32_t index, int32_t candidate, int32_t mu) const {
+    if (candidate == 0) return squared_weight_mu(model_, layer(index), mu);
     return static_cast<float>(mu * mu);
   }
 
-  Choice choice(int32_t index, Estimator estimator) const {
-    const bool node = estimator == Estimator::node_perturbation;
+  // Through both probes, or through zero where there is one.
+  LossVariance variance_line(int32_t index, int32_t candidate) const {
+    const float* variances = result_.measurements[index].variance[candidate];
+    if (!calibrated()) return {variances[0] / squared_mu(index, candidate, fixed_mu(candidate)), 0.0f};
+    const float squares[2] = {squared_mu(index, candidate, probe_mu[0]), squared_mu(index, candidate, probe_mu[1])};
+    return loss_variance(variances, squares);
+  }
+
+  int32_t fixed_mu(int32_t candidate) const { return candidate == 0 ? options_.mu_weight : options_.mu_node; }
+
+  int32_t chosen_mu(int32_t index, int32_t candidate, const LossVariance& line) const {
+    if (!calibrated()) return fixed_mu(candidate);
+    float squares[mu_choices];
+    for (int32_t i = 0; i < mu_choices; ++i) squares[i] = squared_mu(index, candidate, choices[i]);
+    return calibrated_mu(line, choices, squares, mu_choices);
+  }
+
+  Choice choice(int32_t index, int32_t candidate) const {
     const LayerMeasurement& measured = result_.measurements[index];
-    int32_t mu = node ? options_.mu_node : options_.mu_weight;
-    float variance = measured.variance[node][0];
-    if (calibrated()) {
-      float squares[mu_choices];
-      for (int32_t i = 0; i < mu_choices; ++i) squares[i] = squared_mu(index, estimator, choices[i]);
-      const float probed_squares[2] = {squared_mu(index, estimator, probe_mu[0]),
-                                       squared_mu(index, estimator, probe_mu[1])};
-      const LossVariance line = loss_variance(measured.variance[node], probed_squares);
-      mu = calibrated_mu(line, choices, squares, mu_choices);
-      variance = line.at(squared_mu(index, estimator, mu));
+    const LossVariance line = variance_line(index, candidate);
+    const int32_t mu = chosen_mu(index, candidate, line);
+    const float variance = calibrated() ? line.at(squared_mu(index, candidate, mu)) : measured.variance[candidate][0];
+    const bool pooled = candidate >= 2;
+    const float squares = pooled ? measured.regions[candidate - 2].mean_squares : measured.input_squares;
+    const float error = candidate == 0 ? weight_error(model_, layer(index), mu, variance)
+                                       : node_error(model_, layer(index), mu, variance, squares);
+    const bool compares = options_.rule == EstimatorRule::measured;
+    const float bias = pooled && compares ? pooled_bias(model_, layer(index), variance_line(index, 1).signal,
+                                                        line.signal, measured, candidate - 2)
+                                          : 0.0f;
+    const Estimator kind = candidate == 0 ? Estimator::weight_perturbation : Estimator::node_perturbation;
+    const auto sets = static_cast<float>(trainer_.perturbation_sets(kind));
+    return {candidate, mu, error / sets, bias / sets};
+  }
+
+  Choice best_choice(int32_t index) const {
+    Choice best = choice(index, 0);
+    for (int32_t one = 1; one < most_candidates; ++one) {
+      const Choice other = choice(index, one);
+      if (other.total(options_.queries) < best.total(options_.queries)) best = other;
     }
-    const float error = node ? node_error(model_, layer(index), mu, variance, measured.input_squares)
-                             : weight_error(model_, layer(index), mu, variance);
-    return {mu, error / static_cast<float>(trainer_.perturbation_sets(estimator))};
+    return best;
   }
 
   void choose(int32_t index) {
     LayerSettings& settings = result_.settings[index];
     settings = default_settings(model_, layer(index).op, options_);
+    result_.demands[index] = {0.0f, 0, 0};
     if (exact(index)) return;
-    const bool both = options_.rule == EstimatorRule::measured;
-    if (both || settings.estimator == Estimator::weight_perturbation) {
-      settings.mu_weight = static_cast<int16_t>(choice(index, Estimator::weight_perturbation).mu);
-    }
-    if (both || settings.estimator == Estimator::node_perturbation) {
-      settings.mu_node = static_cast<int16_t>(choice(index, Estimator::node_perturbation).mu);
-    }
-    if (!both) return;
-    const bool node =
-        choice(index, Estimator::node_perturbation).error < choice(index, Estimator::weight_perturbation).error;
-    settings.estimator = node ? Estimator::node_perturbation : Estimator::weight_perturbation;
+    const bool compares = options_.rule == EstimatorRule::measured;
+    const Choice best =
+        compares ? best_choice(index) : choice(index, candidate_of(options_, settings.estimator, settings.regions));
+    take(best.candidate, settings);
+    (best.candidate == 0 ? settings.mu_weight : settings.mu_node) = static_cast<int16_t>(best.mu);
+    result_.demands[index] = {best.error, suffix_macs(index), 0};
   }
 
   void allocate() {
-    for (int32_t i = 0; i < count(); ++i) {
-      result_.demands[i] = {0.0f, 0, 0};
-      if (exact(i)) continue;
-      result_.demands[i] = {choice(i, result_.settings[i].estimator).error, suffix_macs(i), 0};
-    }
     allocate_queries(result_.demands, count(), options_.queries);
     for (int32_t i = 0; i < count(); ++i) result_.settings[i].queries = result_.demands[i].queries;
   }
@@ -206,6 +233,17 @@ float node_error(const Model& model, const Layer& layer, int32_t mu, float varia
   const OpRecord& op = model.op(layer.op);
   const float ratio = model.input_of(op).scale / (static_cast<float>(mu) * model.output_of(op).scale);
   return variance * (ratio * ratio) * input_squares;
+}
+
+float pooled_bias(const Model& model, const Layer& layer, float node_norm, float region_norm,
+                  const LayerMeasurement& measured, int32_t choice) {
+  const RegionInputs& regions = measured.regions[choice];
+  if (regions.columns <= 0.0f || measured.nodes <= 0.0f) return 0.0f;
+  const OpRecord& op = model.op(layer.op);
+  const float ratio = model.input_of(op).scale / model.output_of(op).scale;
+  const float gradients = node_norm - region_norm * regions.columns / measured.nodes;
+  const float inputs = measured.input_squares / measured.nodes - regions.mean_squares / regions.columns;
+  return gradients > 0.0f && inputs > 0.0f ? ratio * ratio * gradients * inputs : 0.0f;
 }
 
 Status calibrate(Trainer& trainer, uint32_t step, int32_t samples, const SampleSource& source,

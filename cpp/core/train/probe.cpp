@@ -31,12 +31,23 @@ float variance_of(const int32_t* losses, int32_t queries) {
 
 }  // namespace
 
+int32_t candidate_of(const TrainerOptions& options, Estimator estimator, int32_t regions) {
+  if (estimator == Estimator::weight_perturbation) return 0;
+  if (estimator == Estimator::node_perturbation) return 1;
+  const int32_t choices = estimator == Estimator::pooled_perturbation ? region_choices(options) : 0;
+  for (int32_t k = 0; k < choices; ++k) {
+    if (region_choice(options, k) == regions) return 2 + k;
+  }
+  return -1;
+}
+
 void Probe::apply(int32_t layer, const LayerSettings& settings) {
   Layer& probed = memory_.layers[layer];
   probed.estimator = settings.estimator;
   probed.queries = settings.queries;
   probed.mu_weight = settings.mu_weight;
   probed.mu_node = settings.mu_node;
+  set_regions(*memory_.setup.model, probed, settings.regions);
 }
 
 // Summed sample by sample.
@@ -59,7 +70,10 @@ Status Probe::check(const LayerSettings* settings, int32_t samples) const {
   for (int32_t i = 0; i < setup.layer_count; ++i) {
     const int32_t op = memory_.layers[i].op;
     PMT_RETURN_IF_ERROR(check_settings(*setup.model, op, memory_.options, settings[i]));
-    if (settings[i].estimator == Estimator::pooled_perturbation) return {Code::option_measured_pooled, op};
+    const bool exact = settings[i].estimator == Estimator::closed_form;
+    if (!exact && candidate_of(memory_.options, settings[i].estimator, settings[i].regions) < 0) {
+      return {Code::layer_regions, op};
+    }
     if (settings[i].queries < 2 || settings[i].queries > memory_.probe_queries()) return {Code::option_probe, op};
   }
   return {};
@@ -71,7 +85,9 @@ Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32
   const int32_t layers = memory_.setup.layer_count;
   for (int32_t i = 0; i < layers; ++i) {
     const Layer& layer = memory_.layers[i];
-    memory_.settings[i] = {layer.queries, static_cast<int16_t>(layer.mu_weight), layer.mu_node, layer.estimator};
+    const int32_t regions = layer.region_rows > layer.region_columns ? layer.region_rows : layer.region_columns;
+    memory_.settings[i] = {layer.queries, static_cast<int16_t>(layer.mu_weight), layer.mu_node, layer.estimator,
+                           regions};
     apply(i, settings[i]);
   }
   losses_.lay_out();
@@ -79,7 +95,8 @@ Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32
   for (int32_t i = 0; status.ok() && i < layers; ++i) {
     const Estimator estimator = memory_.layers[i].estimator;
     if (estimator == Estimator::closed_form) continue;
-    measurements[i].variance[static_cast<uint32_t>(estimator)][probe] = variance(i, samples);
+    const int32_t candidate = candidate_of(memory_.options, estimator, settings[i].regions);
+    measurements[i].variance[candidate][probe] = variance(i, samples);
   }
   for (int32_t i = 0; i < layers; ++i) apply(i, memory_.settings[i]);
   losses_.lay_out();
@@ -90,7 +107,10 @@ Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32
 Status Probe::measure_inputs(int32_t samples, const SampleSource& source, LayerMeasurement* measurements) {
   const TrainerSetup& setup = memory_.setup;
   if (samples < 1 || samples > setup.batch) return {Code::batch_size};
-  for (int32_t i = 0; i < setup.layer_count; ++i) measurements[i].input_squares = 0.0f;
+  for (int32_t i = 0; i < setup.layer_count; ++i) {
+    measurements[i].input_squares = measurements[i].nodes = 0.0f;
+    for (RegionInputs& regions : measurements[i].regions) regions = {};
+  }
   for (int32_t n = 0; n < samples; ++n) {
     Target target = {0};
     int32_t done = 0;
@@ -101,11 +121,24 @@ Status Probe::measure_inputs(int32_t samples, const SampleSource& source, LayerM
       if (layer.estimator == Estimator::closed_form) continue;
       forward(memory_.network, memory_.plan, memory_.workspaces[0], 1, done, layer.op + 1);
       done = layer.op + 1;
-      const int64_t squares = free_input_squares(memory_.context, memory_.workspaces[0], layer);
-      measurements[i].input_squares += to_float(squares) / static_cast<float>(samples);
+      add_inputs(layer, 1.0f / static_cast<float>(samples), measurements[i]);
     }
   }
   return {};
+}
+
+void Probe::add_inputs(const Layer& layer, float share, LayerMeasurement& measurement) const {
+  const StepContext& context = memory_.context;
+  const Workspace& workspace = memory_.workspaces[0];
+  const LayerRows rows = main_rows(context, workspace, layer);
+  measurement.input_squares += share * to_float(free_input_squares(context, layer, rows));
+  measurement.nodes += share * to_float(free_nodes(context, layer, rows));
+  for (int32_t k = 0; k < region_choices(memory_.options); ++k) {
+    const Layer pooled = pooled_layer(context.model(), layer, region_choice(memory_.options, k));
+    const RegionInputs inputs = region_inputs(context, pooled, rows, workspace.region_values);
+    measurement.regions[k].mean_squares += share * inputs.mean_squares;
+    measurement.regions[k].columns += share * inputs.columns;
+  }
 }
 
 }  // namespace pmt

@@ -58,24 +58,48 @@ Layer make_layer(const Model& model, int32_t op, const TrainerOptions& options, 
                  const LayerStorage& storage) {
   const OpRecord& record = model.op(op);
   const TensorRecord& out = model.output_of(record);
-  return {op,
-          settings.estimator,
-          weight_count(model, record),
-          element_count(out),
-          out.channels,
-          storage.weights,
-          storage.bias,
-          settings.queries,
-          settings.mu_weight,
-          settings.mu_node,
-          static_cast<uint8_t>(clamp(settings.regions, 1, out.height)),
-          static_cast<uint8_t>(clamp(settings.regions, 1, out.width)),
-          options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  Layer layer = {op,
+                 settings.estimator,
+                 weight_count(model, record),
+                 element_count(out),
+                 out.channels,
+                 storage.weights,
+                 storage.bias,
+                 settings.queries,
+                 settings.mu_weight,
+                 settings.mu_node,
+                 1,
+                 1,
+                 options.mu_per_channel != 0 ? mean_weight_scale(model, record) : 0.0f};
+  set_regions(model, layer, settings.regions);
+  return layer;
 }
 
 Regions regions_of(const Model& model, const Layer& layer) {
   const TensorRecord& out = model.output_of(model.op(layer.op));
   return {out.height, out.width, layer.region_rows, layer.region_columns};
+}
+
+void set_regions(const Model& model, Layer& layer, int32_t regions) {
+  const TensorRecord& out = model.output_of(model.op(layer.op));
+  layer.region_rows = static_cast<uint8_t>(clamp(regions, 1, out.height));
+  layer.region_columns = static_cast<uint8_t>(clamp(regions, 1, out.width));
+}
+
+int32_t region_choices(const TrainerOptions& options) {
+  if (options.rule == EstimatorRule::measured) return most_region_choices;
+  return options.rule == EstimatorRule::pooled ? 1 : 0;
+}
+
+int32_t region_choice(const TrainerOptions& options, int32_t index) {
+  return options.rule == EstimatorRule::measured ? compared_regions[index] : options.regions;
+}
+
+Layer pooled_layer(const Model& model, const Layer& layer, int32_t regions) {
+  Layer pooled = layer;
+  pooled.estimator = Estimator::pooled_perturbation;
+  set_regions(model, pooled, regions);
+  return pooled;
 }
 
 float mean_weight_scale(const Model& model, const OpRecord& op) {

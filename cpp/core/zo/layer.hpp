@@ -31,6 +31,9 @@ struct Regions {
 
   int32_t count() const { return rows * columns; }
   int32_t at(int32_t y, int32_t x) const { return y * rows / height * columns + x * columns / width; }
+  // First position of the row or column of regions; one behind the last ends the plane.
+  int32_t first_row(int32_t row) const { return start(row, rows, height); }
+  int32_t first_column(int32_t column) const { return start(column, columns, width); }
   // First x right of the region in which an x lies.
   int32_t end_of(int32_t x) const { return start(x * columns / width + 1, columns, width); }
   int64_t positions(int32_t region) const {
@@ -74,6 +77,19 @@ inline int32_t node_columns(const Layer& layer) {
 }
 
 Regions regions_of(const Model& model, const Layer& layer);
+
+// Gives a layer's plane so many regions along each side, or as many as it has positions.
+void set_regions(const Model& model, Layer& layer, int32_t regions);
+
+// The regions whose pooled perturbation a measurement probes: the options' where the rule is pooled, these where
+// it compares the estimators, and none elsewhere.
+constexpr int32_t compared_regions[] = {1, 2, 4};
+constexpr int32_t most_region_choices = 3;
+int32_t region_choices(const TrainerOptions& options);
+int32_t region_choice(const TrainerOptions& options, int32_t index);
+
+// The layer with pooled perturbation of such regions.
+Layer pooled_layer(const Model& model, const Layer& layer, int32_t regions);
 
 // Where a layer's trained parameters live; the caller has filled them with the start values.
 struct LayerStorage {

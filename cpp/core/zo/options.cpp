@@ -57,7 +57,6 @@ Status check_options(const TrainerOptions& o) {
   PMT_RETURN_IF_ERROR(check_directions(o));
   if (o.train_weights == 0 && o.train_bias == 0) return {Code::option_nothing_trained};
   if (is_measured(o) && o.scope == Scope::model_wise) return {Code::option_scope};
-  if (is_measured(o) && o.rule == EstimatorRule::pooled) return {Code::option_measured_pooled};
   if (is_measured(o) && o.train_weights == 0) return {Code::option_measured};
   return {};
 }

@@ -31,7 +31,8 @@ PMT_WORDS(HadamardIndex, per_sample, running);
 
 // Which estimator a layer gets. by_dimension: node perturbation where
 // node_dimension < node_ratio * weight_dimension (paper section 3.2.2: ratio 1). measured: the one
-// whose squared error is smaller, by probing. pooled: pooled node perturbation, by `regions`.
+// whose squared error is smallest, by probing; pooled ones of several regions are among them. pooled: pooled node
+// perturbation, by `regions`.
 PMT_WORDS(EstimatorRule, by_dimension, weight, node, measured, pooled);
 PMT_WORDS(NodeDimension, output, input);
 

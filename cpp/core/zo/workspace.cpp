@@ -2,6 +2,7 @@
 
 #include "core/base/arithmetic.hpp"
 #include "core/zo/direction_sums.hpp"
+#include "core/zo/region_inputs.hpp"
 
 namespace pmt {
 namespace {
@@ -50,6 +51,24 @@ void add_queries(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) 
   }
 }
 
+void add_regions(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+  const int32_t regions = layer.region_rows * layer.region_columns;
+  const int32_t sums = sums_patches(*setup.options) ? patch_sum_count(*setup.network->model, layer) * regions : 0;
+  grow(sizes.region_values, node_columns(layer) + sums);
+  grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
+}
+
+void add_probe(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
+  const TrainerOptions& options = *setup.options;
+  for (int32_t k = 0; k < region_choices(options); ++k) {
+    add_regions(sizes, setup, pooled_layer(*setup.network->model, layer, region_choice(options, k)));
+    grow(sizes.region_values, patch_taps(layer));
+  }
+  Layer probe = layer;
+  probe.queries = setup.probe_queries;
+  add_queries(sizes, setup, probe);
+}
+
 void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
   const Network& network = *setup.network;
   const bool probed = setup.probe_queries > 0 && layer.estimator != Estimator::closed_form;
@@ -62,15 +81,8 @@ void add_layer(Sizes& sizes, const WorkspaceSetup& setup, const Layer& layer) {
     grow(sizes.signs, nodes > node_chunk ? nodes : node_chunk);
     grow(sizes.sign_sums, nodes);
   }
-  if (layer.estimator == Estimator::pooled_perturbation) {
-    const int32_t patches = patch_sum_count(*network.model, layer) * layer.region_rows * layer.region_columns;
-    grow(sizes.region_values, node_columns(layer) + (sums_patches(*setup.options) ? patches : 0));
-    grow(sizes.sign_sums, node_columns(layer) < gradient_chunk ? node_columns(layer) : gradient_chunk);
-  }
-  if (!probed) return;
-  Layer probe = layer;
-  probe.queries = setup.probe_queries;
-  add_queries(sizes, setup, probe);
+  if (layer.estimator == Estimator::pooled_perturbation) add_regions(sizes, setup, layer);
+  if (probed) add_probe(sizes, setup, layer);
 }
 
 // Channels at once of a layer that does not stream.

@@ -14,7 +14,7 @@ struct Workspace : Activations {
   int32_t* sign_sums;   // one row of nodes or one chunk of weights
   SignStream* streams;  // Rademacher: one per direction
   // Pooled, one a channel and region: the counts of a sample's free nodes, which become its gradient's shares.
-  // Behind them, where sums_patches(), sums of one patch a region.
+  // Behind them, where sums_patches(), sums of one patch a region. A measurement's sums of a patch are here, too.
   int32_t* region_values;
   int32_t* transforms;     // Hadamard: two of a block of rows each
   Masks masks;             // of random sparsity

@@ -130,8 +130,7 @@ class TrainingOptions(Options):
     rule: str = option(
         "pooled",
         "NAME",
-        "which estimator a layer gets; by measurement, the one of weights and nodes with the "
-        "smaller squared error",
+        "which estimator a layer gets; by measurement, the one with the smallest squared error",
         CORE,
     )
     regions: int = option(
@@ -263,12 +262,6 @@ class TrainingOptions(Options):
             raise ValueError(
                 "train_weights=False does not go with mu='calibrated', allocation='variance' or "
                 "rule='measured': they measure weights; leave them at their fixed values"
-            )
-        if self.is_measured and self.rule == "pooled":
-            raise ValueError(
-                f"rule='pooled' does not go with mu={self.mu!r}, allocation={self.allocation!r}: "
-                "no probe measures regions; use mu='fixed' and allocation='uniform', or "
-                "rule='measured' or 'by_dimension', which choose between weights and nodes"
             )
         if self.is_measured and self.scope == "model_wise":
             raise ValueError(

@@ -115,8 +115,9 @@ def zeroth_order_work(
 def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]) -> Work:
     """Count what a measurement takes for each of its images; nothing where none is made.
 
-    A forward up to the last layer, for the squares of the inputs; and for each estimator and size
-    of perturbation that is probed a clean forward and every layer's queries.
+    A forward up to the last layer, for the squares of the inputs; and for each size of perturbation
+    and each estimator that is probed a clean forward and every layer's queries. The rule
+    ``measured`` probes weights, nodes, and nodes pooled in several numbers of regions.
     """
     calibrated = options.mu == "calibrated"
     measured = options.rule == "measured"
@@ -125,7 +126,8 @@ def probe_work(model: _core.Model, options: _core.Options, layers: Sequence[int]
     macs = [int(op["macs"]) for op in model.ops()]
     trained = _core.Trainer(model, options, layers, 1, 1).layers()
     probed = [layer["op"] for layer in trained if layer["estimator"] != "closed_form"]
-    rounds = (2 if calibrated else 1) * (2 if measured else 1)
+    estimators = 2 + len(_core.COMPARED_REGIONS) if measured else 1
+    rounds = (2 if calibrated else 1) * estimators
     return Work(
         forward=rounds * sum(macs),
         queries=rounds * options.probe_queries * sum(sum(macs[op:]) for op in probed),
