@@ -188,14 +188,12 @@ def test_groups_differ_in_color_or_marker():
     pyplot.close("all")
 
 
-def test_the_best_rate_stands_for_a_method_and_the_share_of_forwards_is_said():
+def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
+    tuning = {"learning_rate": 3e-7, "at_edge": True, "factor": 0.3, "trials": []}
     data = {
         "grids": {
             "bp_free_methods": grid_data(
-                [
-                    run_record("mezo", 8, loss=2.0, options={"learning_rate": 1e-6}),
-                    run_record("mezo, rate 3", 10, base="mezo", options={"learning_rate": 3e-7}),
-                ],
+                [run_record("mezo", 10, tuning=tuning)],
                 [missing_run("deepzero_sparse", 3600)],
             ),
             "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
@@ -210,7 +208,9 @@ def test_the_best_rate_stands_for_a_method_and_the_share_of_forwards_is_said():
         ("paper: forwards a step", 400.0, 400, "reproduced"),
         ("paper: accuracy", 65.0, 66.78, "reproduced"),
     ]
-    assert rows[1].why == "rate 3e-07; 2e+03 forwards, 0.01 % of the published 2e+07"
+    assert rows[1].why == (
+        "rate 3e-07, at the edge of those tried; 2e+03 forwards, 0.01 % of the published 2e+07"
+    )
     assert rows[5].why == "all 2e+07 forwards"
 
 

@@ -41,14 +41,10 @@ def bp_free_grids(grid: str) -> Callable[[Scale, Context], dict[str, Grid]]:
 
 
 def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
-    """Return forwards a step and image, all forwards, and accuracy of every method.
-
-    Of variants of a method that differ in the learning rate, that with the least held-out loss
-    stands for it.
-    """
+    """Return forwards a step and image, all forwards, and accuracy of every method."""
     rows = []
     for place, method in enumerate(paper["methods"]):
-        found = _best(data, grid, method)
+        found = _found(data, grid, method)
         title = _TITLES[method]
         each, every = paper["forwards_of_a_step"][place], paper["forwards"][place]
         share = ""
@@ -67,20 +63,14 @@ def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
 
 def plot_bp_free(data: Data, grid: str, *, ax: Any = None) -> Any:
     """Draw the held-out loss of every method over its multiply-accumulates."""
-    found = {title: _best(data, grid, method) for method, title in _TITLES.items()}
+    found = {title: _found(data, grid, method) for method, title in _TITLES.items()}
     return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
 
 
-def _best(data: Data, grid: str, method: str) -> Found:
-    """Return the run of a method's variant with the least held-out loss, and what is missing."""
-    grids = (_PAPER,) if method == "paper" else (grid,)
-    found = find(data, grids, corruption=_CORRUPTION)
-    runs = [run for run in found.runs if run["base"] == method]
-    missing = tuple(run for run in found.missing if run["method"].split(",")[0] == method)
-    losses = [run["after"]["held_out"]["loss"] for run in runs]
-    known = [(loss, place) for place, loss in enumerate(losses) if loss is not None]
-    best = [runs[min(known)[1]]] if known else runs[:1]
-    return Found(tuple(best), missing, found.small)
+def _found(data: Data, grid: str, method: str) -> Found:
+    """Return the run of a method, at its best learning rate."""
+    grids = _PAPER if method == "paper" else grid
+    return find(data, grids, corruption=_CORRUPTION, method=method)
 
 
 def _of_a_step(data: Data, found: Found) -> float:
@@ -93,9 +83,9 @@ def _of_a_step(data: Data, found: Found) -> float:
 
 
 def _share(ours: int, every: float, found: Found) -> str:
-    rate = found.runs[0]["options"].get("learning_rate")
-    at = f"rate {rate:g}; " if rate is not None else ""
     share = ours / every
     if abs(share - 1) < FORWARDS.tolerance:
-        return f"{at}all {ours:.3g} forwards"
-    return f"{at}{ours:.3g} forwards, {100 * share:.2g} % of the published {every:.3g}"
+        said = f"all {ours:.3g} forwards"
+    else:
+        said = f"{ours:.3g} forwards, {100 * share:.2g} % of the published {every:.3g}"
+    return "; ".join(filter(None, (found.rate, said)))

@@ -33,7 +33,7 @@ def loss_rows(data: Data, grid: str, shown: Mapping[str, tuple[str, str]]) -> li
         if loss is None:
             rows.append(not_run(f"{name}: loss", None, LOSS.unit, one.state or "not finite"))
         else:
-            rows.append(beside(f"{name}: loss", loss, LOSS.unit, why=_rate(one)))
+            rows.append(beside(f"{name}: loss", loss, LOSS.unit, why=one.rate or one.state))
     for name, (better, words) in shown.items():
         rows.append(_difference(found[name], found[better], f"{name} less {better}", words))
     return rows
@@ -67,11 +67,3 @@ def _last(found: Found) -> float | None:
     curve = found.runs[0]["curve"] if found.runs else []
     loss: float | None = curve[-1][1] if curve else None
     return loss
-
-
-def _rate(found: Found) -> str:
-    tuning = found.runs[0].get("tuning")
-    if tuning is None:
-        return found.state
-    edge = ", at the edge of those tried" if tuning["at_edge"] else ""
-    return f"rate {tuning['learning_rate']:g}{edge}"

@@ -38,6 +38,15 @@ class Found:
         errors = dict.fromkeys(run["error"] for run in self.missing if "error" in run)
         return "; ".join([self._left(), *(f"failed: {error}" for error in errors)])
 
+    @property
+    def rate(self) -> str:
+        """The learning rate that trials chose; empty where none did."""
+        tuning = self.runs[0].get("tuning") if self.runs else None
+        if tuning is None:
+            return ""
+        edge = ", at the edge of those tried" if tuning["at_edge"] else ""
+        return f"rate {tuning['learning_rate']:g}{edge}"
+
     def _left(self) -> str:
         count = len(self.missing)
         took = duration(sum(run["seconds"] for run in self.missing) / count)
