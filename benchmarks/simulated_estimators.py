@@ -32,9 +32,10 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,6 +49,7 @@ from pmt.train.preparation import Preparation
 
 IMAGES = 1000  # to train on, and as many to hold out
 COMPONENTS = (4, 8, 16, 32, 64)
+SPECTRUM = ("coherence", *(f"top {k}" for k in COMPONENTS), "regression")
 SUBSPACES = ("exact", "clean", "estimates")
 DECAY = 0.9  # of running averages
 LAST_RATE = 0.1  # of a learning rate: where its cosine ends
@@ -56,8 +58,8 @@ LARGEST_WEIGHT = 127
 LARGEST_SCALE_CHANGE = 0.1  # in one step
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
+def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line, or another one."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("model", help="model file, or the name of a bundled one")
@@ -82,7 +84,7 @@ def arguments() -> argparse.Namespace:
     add("--seed", type=int, default=1)
     add("--spectrum", action="store_true", help="describe the exact gradients instead of training")
     add("--out", type=Path, help="file to append a line of JSON to")
-    a = parser.parse_args()
+    a = parser.parse_args(line)
     if a.queries == 1 or a.queries < 0:
         parser.error("--queries: 0, or at least 2, as each query's baseline is the others' mean")
     if a.estimator != "pooled" and (a.subspace or a.jacobian or a.scales):
@@ -96,14 +98,7 @@ def main() -> None:
     """Train and print a line for each quarter, or print the spectrum."""
     a = arguments()
     torch.set_num_threads(1)
-    model = pmt.load(a.model)
-    data = DataSource(a.data, a.corruption, 5).load("train", model, limit=2 * IMAGES)
-    train, held_out = data.take(IMAGES), data.subset(np.arange(IMAGES, 2 * IMAGES))
-    options = pmt.methods.options_of(
-        "default", layers=f"{a.layers},head", preparation=a.preparation
-    )
-    Preparation(options, threads=1).apply(model, train)
-    network = WatchedNetwork(model, a.layers)
+    network, train, held_out = prepared(a)
     if a.spectrum:
         print(spectrum(network, train, a))
         return
@@ -118,6 +113,18 @@ def main() -> None:
         settings = {key: value for key, value in vars(a).items() if key != "out"}
         with a.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**settings, "measured": measured, "seconds": seconds}) + "\n")
+
+
+def prepared(a: argparse.Namespace) -> tuple[WatchedNetwork, Dataset, Dataset]:
+    """Return the network, prepared if asked to be, and the images to train on and held out."""
+    model = pmt.load(a.model)
+    data = DataSource(a.data, a.corruption, 5).load("train", model, limit=2 * IMAGES)
+    train, held_out = data.take(IMAGES), data.subset(np.arange(IMAGES, 2 * IMAGES))
+    options = pmt.methods.options_of(
+        "default", layers=f"{a.layers},head", preparation=a.preparation
+    )
+    Preparation(options, threads=1).apply(model, train)
+    return WatchedNetwork(model, a.layers), train, held_out
 
 
 @dataclass(frozen=True)
@@ -495,15 +502,21 @@ def exact_gradients(
 
 def spectrum(network: WatchedNetwork, data: Dataset, a: argparse.Namespace) -> str:
     """Return the table of what is predictable in each layer's exact gradients."""
+    rows = [
+        [name, str(gradients), *(f"{value:.3f}" for value in values)]
+        for name, gradients, *values in spectrum_rows(network, data, a)
+    ]
+    return table(["layer", "gradients", *SPECTRUM], rows, left=["layer"])
+
+
+def spectrum_rows(
+    network: WatchedNetwork, data: Dataset, a: argparse.Namespace
+) -> list[tuple[Any, ...]]:
+    """Return each layer's name, number of gradients D, and the values of `SPECTRUM`."""
     found, residuals = exact_gradients(network, data, a)
     names = {layer.index: layer.name for layer in network.model.layers}
-    rows = []
-    for layer, gradients in zip(network.layers, found, strict=True):
-        values = described(gradients, residuals)
-        name = names[layer.index]
-        rows.append([name, str(gradients.shape[1]), *(f"{value:.3f}" for value in values)])
-    titles = ["layer", "gradients", "coherence", *(f"top {k}" for k in COMPONENTS), "regression"]
-    return table(titles, rows, left=["layer"])
+    pairs = zip(network.layers, found, strict=True)
+    return [(names[at.index], g.shape[1], *described(g, residuals)) for at, g in pairs]
 
 
 def described(gradients: Tensor, residuals: Tensor) -> list[float]:

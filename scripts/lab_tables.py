@@ -3,7 +3,7 @@
     python scripts/lab_tables.py docs/lab/results.md
 
 A block of the page names a file of `pmt report --keep` and arguments of `pmt report`, whose output
-is put between its two lines; or a benchmark and the file of its accuracies, which it shows; or the
+is put between its two lines; or a benchmark and the file of its figures, which it shows; or the
 name of a table of pmt.research.studies.gradient_tables and a file of `pmt study gradients --json`:
 
     <!-- table: sweeps/ablation.json --rows method --columns corruption -->
@@ -118,14 +118,15 @@ def table(arguments: str) -> str:
 
 
 def shown(benchmark: str, file: str) -> str:
-    """Return the table that a benchmark makes of its accuracies."""
+    """Return the table that a benchmark makes of its figures, as code unless it is Markdown."""
     sys.path.insert(0, str((ROOT / benchmark).parent))
     try:
         made = runpy.run_path(str(ROOT / benchmark))
     finally:
         del sys.path[0]
     kept = json.loads(Path(file).read_text(encoding="utf-8"))
-    return f"```\n{made['table_of'](kept)}\n```"
+    text = str(made["table_of"](kept))
+    return text if text.startswith("| ") else f"```\n{text}\n```"
 
 
 def of_gradients(name: str, file: str) -> str:
