@@ -313,6 +313,8 @@ TEST_CASE("probes are refused without the memory for them, model-wise, or with t
   };
   TrainerOptions options;
   CHECK(code(options, 16) == Code::arena_too_small);
+  TrainingRun unmeasured(setting.model, options, setting.layers, setting.samples.count(), {});
+  CHECK(Calibrated(unmeasured.trainer(), setting.samples, 0).status.code == Code::arena_too_small);
   options.mu = MuRule::calibrated;
   CHECK(code(options, 16) == Code::ok);
   CHECK(code(options, 17) == Code::option_probe);

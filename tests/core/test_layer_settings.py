@@ -130,6 +130,22 @@ def test_the_measured_rule_takes_the_smallest_error(mu_weight, mu_node, queries)
         assert (names[settings[index].estimator], settings[index].regions) == best
 
 
+@pytest.mark.parametrize("step", range(4))
+def test_an_estimator_whose_losses_do_not_vary_is_not_chosen(step):
+    # Of eight queries often none turns a right answer into a wrong one.
+    model = residual_network()
+    trainer = core_trainer(model, "all", 4, rule="measured", loss="zero_one", probe_queries=8)
+    found = trainer.calibrate(model.prepare(pixels(model, 4, step)), labels(model, 4, step), step)
+    seen = set()
+    for one, measured in zip(found["settings"], found["measurements"], strict=True):
+        variances = [measured["weight_variance"][0], measured["node_variance"][0]]
+        variances += [region["variance"][0] for region in measured["regions"]]
+        place = one.estimator if one.estimator < 2 else 2 + (1, 2, 4).index(one.regions)
+        assert variances[place] > 0 or not any(variances)
+        seen |= {v > 0 for v in variances}
+    assert seen == {False, True}
+
+
 def test_the_measured_rule_finds_layers_of_every_kind():
     model, kinds = residual_network(), set()
     for mu_weight, mu_node, queries in ((32, 1, 4000), (2, 4, 4), (2, 4, 4000)):
@@ -359,6 +375,16 @@ def test_the_settings_in_force_tell_the_regions_of_a_plane():
         ("pooled_perturbation", 4),
         ("closed_form", 1),
     ]
+
+
+def test_probes_take_whole_pairs():
+    with pytest.raises(
+        ValueError,
+        match=r"^pairs='antithetic' takes two queries a direction, in a probe too: probe_queries=3 "
+        r"must be even$",
+    ):
+        pmt.preset("default", rule="measured", pairs="antithetic", probe_queries=3)
+    pmt.preset("default", pairs="antithetic", probe_queries=3)  # probes nothing
 
 
 @pytest.mark.parametrize("changes", [{name: value} for name, value in MEASURED.items()])

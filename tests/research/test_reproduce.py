@@ -261,6 +261,9 @@ def test_a_result_that_is_missing_or_damaged(tmp_path):
         ({"study": "fgvc-accuracy"}, "is a result of fgvc-accuracy; "),
         ({"data": {}}, "data is empty; "),
         ({"data": []}, "data [] is damaged; "),
+        ({"data": {"grids": []}}, "grids is damaged; "),
+        ({"data": {"grids": {"g": {"runs": []}}}}, "grid g is damaged; "),
+        ({"data": {"grids": {"g": grid_data([{"axes": {}}])}}}, "run 0 of grid g is damaged; "),
         ({"seconds": "x"}, "seconds 'x' is damaged; "),
     ],
 )
@@ -272,25 +275,6 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
         results.load("estimators", tmp_path)
     remedy = "remove the file, and `pmt reproduce` makes it again"
     assert str(error.value) == f"{path}: {said}{remedy}"
-
-
-def test_runs_that_only_an_earlier_result_holds_stay(tmp_path, monkeypatch):
-    """As from another machine: an hour here and an hour there make one result."""
-    first, second, third = (run_record("default", 30, seed=seed) for seed in (1, 2, 3))
-    there = {"grids": {"g": grid_data([first, second], [missing_run("default", 7, seed=3)])}}
-    earlier = results.record("estimators", "full", there, 1.0)
-    results.save({**earlier, "commit": "abc", "machine": "a board"}, tmp_path)
-    here = run_record("default", 20, seed=1)
-    left = [missing_run("default", 9, seed=seed) for seed in (2, 3, 4)]
-    new = {"grids": {"g": grid_data([here, third], [left[0], left[2]])}, "seconds": 4.0}
-    made = replace(STUDIES["estimators"], measure=lambda *given: new)
-    monkeypatch.setitem(STUDIES, "estimators", made)
-    reproduce(ReproduceJob("estimators", results=tmp_path, out=tmp_path / "runs", collect=True))
-    joined = results.load("estimators", tmp_path)
-    grid = joined["data"]["grids"]["g"]
-    assert grid["runs"] == [here, third, {**second, "commit": "abc", "machine": "a board"}]
-    assert grid["missing"] == [left[2]]
-    assert joined["seconds"] == 6.0
 
 
 def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypatch):
@@ -319,9 +303,19 @@ def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypa
     fewer["grids"] = {"h": grid_data([*runs, run_record("default", 30, seed=3)])}
     with pytest.raises(ValueError, match="holds 2 runs of g, the new one 0"):
         reproduce(job(collect=True))
-    fewer["grids"] = {"g": other_budget}
+    fewer["grids"] = {"g": {**grid_data(runs), "macs": 10**12}}
+    with pytest.raises(ValueError, match="another model, protocol or budget") as error:
+        reproduce(job(collect=True))
+    assert str(error.value) == (
+        f"{path}: its runs of g have another model, protocol or budget; {remedy}"
+    )
     assert path.read_bytes() == before
-    reproduce(job(collect=True, force=True))
+    fewer["grids"] = {"g": other_budget}
+    for part in ({"collect": True}, {"shard": (1, 2)}):
+        with pytest.raises(ValueError, match=r"^force replaces a whole result by what is measured"):
+            reproduce(job(force=True, **part))
+    assert path.read_bytes() == before
+    reproduce(job(force=True))
     assert len(results.load("estimators", tmp_path)["data"]["grids"]["g"]["runs"]) == 1
 
 
@@ -388,9 +382,17 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     assert main(elsewhere) == 0
     assert " runs left, about " not in capsys.readouterr().out
     for grid, joined in zip(*map(_grids, (first, results.load(name, kept))), strict=True):
-        assert joined["runs"] == [
-            {"commit": first["commit"], "machine": first["machine"], **run} for run in grid["runs"]
-        ]
+        assert joined["runs"] == grid["runs"]  # nothing was added, so that the file is as it was
+    # What is missing in it is done, and the others say where they are from.
+    (name_of_grid, whole), *_ = first["data"]["grids"].items()
+    part = {**whole, "runs": whole["runs"][1:]}
+    results.save({**first, "data": {"grids": {**first["data"]["grids"], name_of_grid: part}}}, kept)
+    assert main(elsewhere) == 0
+    assert f"{name_of_grid}: 1 of 1 runs left, about " in capsys.readouterr().out
+    source = {key: first[key] for key in ("commit", "date", "machine")}
+    done, *others = results.load(name, kept)["data"]["grids"][name_of_grid]["runs"]
+    assert done["after"] == whole["runs"][0]["after"]
+    assert others == [{**source, **run} for run in whole["runs"][1:]]
     rows = study(name).compare(first["data"], published(name))
     trained = [row for row in rows if name != "sparse-cost" or row.unit == "%"]  # costs are counted
     assert {row.verdict for row in trained} <= {"not published", "not run"}

@@ -181,6 +181,7 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     fresh = open_sweep(SweepJob(grid, tmp_path / "fresh"))
     assert (len(kept), len(fresh.left)) == (FAIR_RUNS, ALL)
     assert fresh.without(kept).all_runs == ()
+    assert fresh.without(kept).elsewhere == tuple(sorted(kept, key=in_order(fresh)))
     assert fresh.without(kept).run().done == 0
     # The rate that trials chose elsewhere is that of the run that is missing.
     gone = next(one for one in kept if one["axes"] == axes_of("default", seed=2))
@@ -188,11 +189,28 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     assert (left.axes, left.awaits_rate) == (gone["axes"], False)
     assert left.tuning["learning_rate"] == left.options["learning_rate"]
     assert left.tuning == gone["tuning"]
+    # Of trials with other factors, or of other options, there is none.
+    for other in (
+        changed(kept, "tuning", trials=gone["tuning"]["trials"][1:]),
+        changed(kept, "options", queries=5),
+    ):
+        assert len(fresh.without(other).trials) == TRIALS
     # Without any run of a method its rate has trials here.
     method = [one for one in kept if one["axes"]["method"] == "paper"]
     other = fresh.without([one for one in kept if one not in method])
     assert [run.method for run in other.left] == ["paper"] * (len(method) + 2 * 3)
     assert all(run.awaits_rate for run in other.runs)
+
+
+def changed(records, part, **values):
+    """Records with other values of a part, where they have it."""
+    return [{**one, part: {**one[part], **values}} if part in one else one for one in records]
+
+
+def in_order(sweep):
+    """Return the place of a record's run in a sweep."""
+    places = [run.axes for run in sweep.runs]
+    return lambda record: places.index(record["axes"])
 
 
 def axes_of(method, seed):
@@ -210,11 +228,17 @@ def test_runs_of_other_options_and_those_that_are_finished_here_stay(swept, tmp_
     grid, out, _ = swept
     kept = records_of(out)
     fresh = open_sweep(SweepJob(grid, tmp_path / "fresh"))
-    changed = [{**one, "options": {**one["options"], "queries": 5}} for one in kept]
-    trained = [run for run in fresh.runs if run.trains]
-    assert [run.axes for run in fresh.without(changed).runs if run.trains] == [
-        run.axes for run in trained
-    ]
+    # Also where the record has the method's own value of an option that the grid changes.
+    own = [{**one, "options": {**one["options"]}} for one in kept]
+    for one in own:
+        one["options"].pop("batch", None)
+    for other in (
+        changed(kept, "options", batch=9),
+        own,
+        [{**one, "base": "mezo"} for one in kept],
+    ):
+        left = {str(run.axes) for run in fresh.without(other).runs}
+        assert {str(run.axes) for run in fresh.runs if run.awaits_rate} <= left
     here = open_sweep(SweepJob(grid, out))
     assert here.without(kept).runs == here.runs
     assert here.without(kept).left == []

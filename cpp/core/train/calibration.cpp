@@ -100,10 +100,12 @@ class Calibration {
     }
   }
 
-  // Mu of a candidate, the variance of a gradient from one query of a batch, and its squared bias.
+  // Mu of a candidate, the variance of a gradient from one query of a batch, and its squared bias. One whose losses
+  // do not vary, or whose nodes all stand at a clamp, sees nothing of the gradient.
   struct Choice {
     int32_t candidate, mu;
     float error, bias;
+    bool sees;
     float total(int32_t queries) const { return error / static_cast<float>(queries) + bias; }
   };
 
@@ -133,7 +135,7 @@ class Calibration {
     const LayerMeasurement& measured = result_.measurements[index];
     const LossVariance line = variance_line(index, candidate);
     const int32_t mu = chosen_mu(index, candidate, line);
-    const float variance = calibrated() ? line.at(squared_mu(index, candidate, mu)) : measured.variance[candidate][0];
+    const float variance = line.at(squared_mu(index, candidate, mu));
     const bool pooled = candidate >= 2;
     const float squares = pooled ? measured.regions[candidate - 2].mean_squares : measured.input_squares;
     const float error = candidate == 0 ? weight_error(model_, layer(index), mu, variance)
@@ -144,14 +146,17 @@ class Calibration {
                                           : 0.0f;
     const Estimator kind = candidate == 0 ? Estimator::weight_perturbation : Estimator::node_perturbation;
     const auto sets = static_cast<float>(trainer_.perturbation_sets(kind));
-    return {candidate, mu, error / sets, bias / sets};
+    return {candidate, mu, error / sets, bias / sets, line.signal > 0.0f && error > 0.0f};
   }
 
+  // Of those that see something the one with the least error; else the options' own.
   Choice best_choice(int32_t index) const {
-    Choice best = choice(index, 0);
-    for (int32_t one = 1; one < most_candidates; ++one) {
+    const LayerSettings& own = result_.settings[index];
+    Choice best = choice(index, candidate_of(options_, own.estimator, own.regions));
+    for (int32_t one = 0; one < most_candidates; ++one) {
       const Choice other = choice(index, one);
-      if (other.total(options_.queries) < best.total(options_.queries)) best = other;
+      const bool better = other.total(options_.queries) < best.total(options_.queries);
+      if (other.sees && (better || !best.sees)) best = other;
     }
     return best;
   }

@@ -106,6 +106,7 @@ Status Probe::measure_losses(const LayerSettings* settings, uint32_t step, int32
 // One forward of each sample, on the first worker.
 Status Probe::measure_inputs(int32_t samples, const SampleSource& source, LayerMeasurement* measurements) {
   const TrainerSetup& setup = memory_.setup;
+  if (!setup.probing) return {Code::arena_too_small};
   if (samples < 1 || samples > setup.batch) return {Code::batch_size};
   for (int32_t i = 0; i < setup.layer_count; ++i) {
     measurements[i].input_squares = measurements[i].nodes = 0.0f;

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --results, do all runs and replace the file, whatever it holds",
+        help="with --results, take no run from there and replace the file, whatever it holds",
     )
     add_plot(parser, "the study")
     add_json(parser)

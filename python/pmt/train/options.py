@@ -298,6 +298,11 @@ class TrainingOptions(Options):
                     f"pairs='antithetic' takes two queries a direction: queries={self.queries} "
                     f"must be even and allocation={self.allocation!r} 'uniform'"
                 )
+            if self.is_measured and self.probe_queries % 2 != 0:
+                raise ValueError(
+                    f"pairs='antithetic' takes two queries a direction, in a probe too: "
+                    f"probe_queries={self.probe_queries} must be even"
+                )
         shared = self.sharing == "batch"
         if self.hadamard_index == "running" and (self.directions != "hadamard" or shared):
             raise ValueError(

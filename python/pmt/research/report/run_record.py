@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pmt import methods
 from pmt.research.report.finished_runs import FinishedRun
-from pmt.research.sweep.run_spec import NO_ADAPTATION
+from pmt.research.sweep.methods import changed_options
 
 __all__ = ["CURVE_POINTS", "finished_run", "run_record", "thinned", "whole_record"]
 
@@ -19,7 +17,6 @@ CURVE_POINTS = 40
 _FEW_POINTS = 12
 _FIGURES = ("macs", "forwards", "steps", "epochs", "train_seconds", "threads")
 _STATE = ("chosen_state", "chosen_epoch")
-_AXES = ("layers", "preparation", "seed")
 
 
 def run_record(run: FinishedRun) -> dict[str, Any]:
@@ -44,7 +41,7 @@ def run_record(run: FinishedRun) -> dict[str, Any]:
         "axes": dict(result["axes"]),
         "base": result["base"],
         "trainer": result["trainer"],
-        "options": _changed(result["base"], result["options"]),
+        "options": changed_options(result["base"], result["options"]),
         **({"tuning": _tuning(result["tuning"])} if "tuning" in result else {}),
         **{name: result[name] for name in _FIGURES if name in result},
         **{name: result[name] for name in _STATE if name in result},
@@ -97,18 +94,6 @@ def thinned(curve: Sequence[Any], points: int = CURVE_POINTS) -> list[Any]:
         return [list(point) for point in curve]
     last = len(curve) - 1
     return [list(curve[round(i * last / (points - 1))]) for i in range(points)]
-
-
-def _changed(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that differ from the method's own, but those of the axes."""
-    if base == NO_ADAPTATION:
-        return {}
-    own = dataclasses.asdict(methods.trainer(base, threads=1).options)
-    return {
-        name: value
-        for name, value in options.items()
-        if name not in _AXES and (name not in own or own[name] != value)
-    }
 
 
 def _tuning(tuning: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,9 +37,9 @@ def measure_grids(grids: Mapping[str, Grid], context: Context) -> dict[str, Any]
     -------
     dict
         ``grids``: by name ``model``, ``protocol``, ``macs`` (the budget), ``runs``
-        (:func:`pmt.research.report.run_record.run_record`), ``missing`` (axes of the runs that
-        are not there, the ``seconds`` each takes here, and the ``error`` of one that failed) and
-        ``failed`` (titles and errors).
+        (:func:`pmt.research.report.run_record.run_record`; those that earlier results hold come
+        last), ``missing`` (axes of the runs that are not there, the ``seconds`` each takes here,
+        and the ``error`` of one that failed) and ``failed`` (titles and errors).
         ``seconds``: of all finished runs.
     """
     finished: list[dict[str, Any]] = []
@@ -54,19 +54,20 @@ def forecast_grids(grids: Mapping[str, Grid], context: Context) -> Forecast:
     for name, grid in grids.items():
         sweep = _open(name, grid, context, context.shard)
         expected = sweep.forecast().expected
-        runs, of, hours = runs + expected.runs, of + len(sweep.all_runs), hours + expected.hours
+        runs, hours = runs + expected.runs, hours + expected.hours
+        of += len(sweep.all_runs) + len(sweep.elsewhere)
     return Forecast(runs, of, hours)
 
 
 def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sweep:
-    """Open a grid's sweep without the runs that the study's earlier result holds."""
+    """Open a grid's sweep without the runs that earlier results hold."""
     folder = context.runs / name
     job = SweepJob(grid, folder, jobs=context.jobs, shard=shard, dask=context.dask)
     sweep = open_sweep(job)
-    kept = context.kept.get(name)
-    if kept is None or settings_of(kept) != _settings(sweep, grid):
-        return sweep
-    return sweep.without(kept["runs"])
+    alike = (
+        one for one in context.kept.get(name, ()) if settings_of(one) == _settings(sweep, grid)
+    )
+    return sweep.without([run for one in alike for run in one["runs"]])
 
 
 def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:
@@ -98,9 +99,10 @@ def _measure(
     finished += known.values()
     runs = [run for run in whole.runs if not run.awaits_rate and run.hash in known]
     folder = context.runs / name
+    here = [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs]
     return {
         **_settings(whole, grid),
-        "runs": [run_record(FinishedRun(folder / run.hash, known[run.hash])) for run in runs],
+        "runs": [*here, *whole.elsewhere],
         "missing": list(_missing(whole, known, finished, errors)),
         "failed": failed,
     }

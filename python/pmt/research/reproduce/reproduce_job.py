@@ -11,6 +11,7 @@ from typing import Any
 from pmt.datasets.storage import named
 from pmt.research.reproduce import results
 from pmt.research.reproduce.published import published
+from pmt.research.reproduce.registry import STUDIES
 from pmt.research.reproduce.registry import study as find_study
 from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study, Unfinished
 
@@ -54,10 +55,11 @@ class ReproduceJob:
     collect : bool
         Do no run: take what is finished.
     results : str or pathlib.Path, optional
-        Folder that gets the result as NAME.json. Runs that an earlier result there holds, as from
-        another machine, stay and are not done again; nor are the trials that chose their rates.
+        Folder that gets the result as NAME.json. Runs that earlier results there hold, as from
+        another machine or another study of the same grid, stay and are not done again; nor are the
+        trials that chose their rates.
     force : bool
-        Do all runs, and replace a result there, whatever it holds.
+        Take no run from there, and replace the result, whatever it holds.
     """
 
     study: str
@@ -89,16 +91,18 @@ class ReproduceJob:
             kept=self._kept(),
         )
 
-    def _kept(self) -> dict[str, Any]:
-        """Return the grids of the earlier result that is to be completed."""
+    def _kept(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the grids of earlier results by name, those of this study first."""
         if self.results is None or self.force:
             return {}
-        if not results.path_of(self.study, self.results).exists():
-            return {}
-        found = results.load(self.study, self.results)
-        grids: dict[str, Any] = (
-            found["data"].get("grids", {}) if found["scale"] == self.scale else {}
-        )
+        grids: dict[str, list[Mapping[str, Any]]] = {}
+        for name in dict.fromkeys((self.study, *STUDIES)):
+            if not results.path_of(name, self.results).exists():
+                continue
+            found = results.load(name, self.results)
+            if found["scale"] == self.scale:
+                for grid, one in results.with_sources(found).items():
+                    grids.setdefault(grid, []).append(one)
         return grids
 
 
@@ -138,7 +142,8 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     Raises
     ------
     ValueError
-        If there is no such study, or its result would replace one of another scale or grid.
+        If there is no such study, its result would replace one of another scale or grid, or `force`
+        would leave a part.
     FileNotFoundError
         If data or the paper's network is missing.
     Unfinished
@@ -147,20 +152,33 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
         On Ctrl-C; the same call goes on.
     """
     study = find_study(job.study)
+    if job.force and (job.results is None or job.collect or job.shard != (1, 1)):
+        raise ValueError(
+            "force replaces a whole result by what is measured: give results, and neither collect "
+            "nor a shard"
+        )
     kept = None if job.results is None else results.path_of(study.name, job.results)
     if kept is not None and not job.force:
         results.refuse_loss(kept, job.scale)
     result = _result(study, job, job.context(tell or (lambda text: None)))
     if kept is not None:
-        if not job.force:
-            if kept.exists():
-                result = results.join(result, results.load(study.name, kept.parent))
-            results.refuse_loss(kept, job.scale, result)
-        results.save(result, kept.parent)
+        result = _saved(result, kept, job)
     grids = result["data"].get("grids", {})
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
     rows = tuple(study.compare(result["data"], published(study.name)))
     return Reproduction(study, result, rows, failed)
+
+
+def _saved(result: dict[str, Any], kept: Path, job: ReproduceJob) -> dict[str, Any]:
+    """Write a result, unless the file has all its runs: then return that one."""
+    if not job.force:
+        results.refuse_loss(kept, job.scale, result)
+        if kept.exists() and results.same_runs(
+            result, earlier := results.load(job.study, kept.parent)
+        ):
+            return earlier
+    results.save(result, kept.parent)
+    return result
 
 
 def _result(study: Study, job: ReproduceJob, context: Context) -> dict[str, Any]:

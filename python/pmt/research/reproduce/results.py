@@ -14,13 +14,14 @@ from pmt.research.benchmark.timing import processor
 
 __all__ = [
     "checkout_folder",
-    "join",
     "load",
     "path_of",
     "record",
     "refuse_loss",
+    "same_runs",
     "save",
     "settings_of",
+    "with_sources",
 ]
 
 _REMEDY = "remove the file, and `pmt reproduce` makes it again"
@@ -34,8 +35,17 @@ _KEYS: dict[str, tuple[type, ...]] = {
     "seconds": (int, float),
     "data": (dict,),
 }
+_RUN_KEYS: dict[str, type | tuple[type, ...]] = {
+    "axes": dict,
+    "base": str,
+    "options": dict,
+    "train_seconds": (int, float),
+    "before": dict,
+    "after": dict,
+    "curve": list,
+}
 _SETTINGS = ("model", "protocol", "macs")
-_SOURCE = ("commit", "machine")
+_SOURCE = ("commit", "date", "machine")
 # Levels of the JSON that are spread over lines: down to one line a run.
 _SPREAD = 5
 
@@ -112,7 +122,28 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
         raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
     if not result["data"]:
         raise ValueError(f"{path}: data is empty; {_REMEDY}")
+    wrong = _damage(result["data"].get("grids", {}))
+    if wrong:
+        raise ValueError(f"{path}: {wrong} is damaged; {_REMEDY}")
     return result
+
+
+def _damage(grids: Any) -> str:
+    """Return which part of the grids lacks what every reader takes for granted."""
+    if not isinstance(grids, dict):
+        return "grids"
+    for name, grid in grids.items():
+        lists = ("runs", "missing")
+        if not isinstance(grid, dict) or not all(key in grid for key in _SETTINGS):
+            return f"grid {name}"
+        if not all(isinstance(grid.get(key), list) for key in lists):
+            return f"grid {name}"
+        for place, run in enumerate(grid["runs"]):
+            if not isinstance(run, dict) or not all(
+                isinstance(run.get(key), kind) for key, kind in _RUN_KEYS.items()
+            ):
+                return f"run {place} of grid {name}"
+    return ""
 
 
 def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:
@@ -141,46 +172,38 @@ def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) ->
             raise ValueError(
                 f"{path}: holds {runs} runs of {grid}, the new one {left.get(grid, 0)}; {remedy}"
             )
+    for grid, one in new["data"].get("grids", {}).items():
+        old = found["data"].get("grids", {}).get(grid)
+        if old and old["runs"] and settings_of(old) != settings_of(one):
+            raise ValueError(
+                f"{path}: its runs of {grid} have another model, protocol or budget; {remedy}"
+            )
 
 
 def _runs_of_grids(result: Mapping[str, Any]) -> dict[str, int]:
     return {name: len(grid["runs"]) for name, grid in result["data"].get("grids", {}).items()}
 
 
-def join(new: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with the runs that only an earlier one holds, as from another machine.
+def same_runs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two results of sweeps have runs at the same places of the same grids."""
+    grids, others = one["data"].get("grids"), other["data"].get("grids")
+    return grids is not None and others is not None and _places(grids) == _places(others)
 
-    Parameters
-    ----------
-    new : dict
-        Result as :func:`record` makes it. Its runs come first, and stand where both have one.
-    kept : dict
-        Earlier result of the same study and scale. Runs are taken from grids of the same model,
-        protocol and budget; each says the ``commit`` and ``machine`` that it is from.
-    """
-    earlier = kept["data"].get("grids", {})
-    grids = {
-        name: _joined(grid, earlier[name], kept) if name in earlier else grid
-        for name, grid in new["data"].get("grids", {}).items()
+
+def _places(grids: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: (settings_of(grid), sorted(str(sorted(run["axes"].items())) for run in grid["runs"]))
+        for name, grid in grids.items()
     }
-    if not grids:
-        return dict(new)
-    seconds = sum(run["train_seconds"] for grid in grids.values() for run in grid["runs"])
-    return {**new, "seconds": round(seconds, 1), "data": {**new["data"], "grids": grids}}
 
 
-def _joined(
-    grid: Mapping[str, Any], earlier: Mapping[str, Any], kept: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a grid with the runs that only an earlier one of the same settings holds."""
-    if settings_of(grid) != settings_of(earlier):
-        return dict(grid)
-    source = {name: kept[name] for name in _SOURCE}
-    here = [run["axes"] for run in grid["runs"]]
-    added = [{**source, **run} for run in earlier["runs"] if run["axes"] not in here]
-    there = [run["axes"].items() for run in added]
-    missing = [one for one in grid["missing"] if not any(axes <= one.items() for axes in there)]
-    return {**grid, "runs": [*grid["runs"], *added], "missing": missing}
+def with_sources(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the grids of a result, whose runs say the commit, date and machine they are from."""
+    source = {name: result[name] for name in _SOURCE}
+    return {
+        name: {**grid, "runs": [{**source, **run} for run in grid["runs"]]}
+        for name, grid in result["data"].get("grids", {}).items()
+    }
 
 
 def settings_of(grid: Mapping[str, Any]) -> dict[str, Any]:

@@ -240,8 +240,8 @@ class Context:
         Gets lines of progress.
     collect : bool
         Do no run: take what is finished.
-    kept : dict of str to dict
-        Grids of the study's earlier result, by name: their runs are not done again.
+    kept : dict of str to list
+        Grids of earlier results, by name: their runs are not done again.
     """
 
     folder: Path
@@ -253,7 +253,7 @@ class Context:
     dask: str | None = None
     tell: Callable[[str], None] = _silent
     collect: bool = False
-    kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    kept: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def runs(self) -> Path:

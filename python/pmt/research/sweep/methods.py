@@ -11,10 +11,11 @@ from pmt._util.did_you_mean import did_you_mean
 from pmt.research.sweep.grid_file import TYPE_NAMES, Grid, MethodTable, Problems
 from pmt.research.sweep.run_spec import NO_ADAPTATION
 
-__all__ = ["check_methods", "preparations_of", "takes_steps"]
+__all__ = ["changed_options", "check_methods", "preparations_of", "takes_steps"]
 
 # Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
+_AXES = ("layers", "preparation", "seed")
 # These choose what they update by other rules than the name of a layer.
 _SPARSE = ("mcutrain", "tinytrain")
 
@@ -43,6 +44,18 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
         if fixed is not None:
             checked[table.name].setdefault("layers", fixed)
     return checked
+
+
+def changed_options(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from the method's own, but those of the axes."""
+    if base == NO_ADAPTATION:
+        return {}
+    own = dataclasses.asdict(methods.trainer(base, threads=1).options)
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _AXES and (name not in own or own[name] != value)
+    }
 
 
 def takes_steps(base: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pmt._util.checks import OptionError, checked_integer
 from pmt.research.sweep.grid_file import Grid, Problems, read_grid
-from pmt.research.sweep.kept_runs import Records, kept_rates, without_kept
+from pmt.research.sweep.kept_runs import Records, divided, kept_rates
 from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
@@ -74,6 +74,8 @@ class Sweep:
         Learning rates of which all trials are finished.
     kept : sequence of dict
         Records of runs that were done elsewhere, see :meth:`without`.
+    elsewhere : sequence of dict
+        Those that stand for runs of the grid.
     """
 
     job: SweepJob
@@ -83,6 +85,7 @@ class Sweep:
     trials: tuple[RunSpec, ...] = ()
     choices: tuple[Choice, ...] = ()
     kept: Records = ()
+    elsewhere: Records = ()
 
     @property
     def all_runs(self) -> tuple[RunSpec, ...]:
@@ -230,14 +233,15 @@ def open_sweep(job: SweepJob) -> Sweep:
 def _opened(job: SweepJob, planned: Plan, kept: Records = ()) -> Sweep:
     finished = finished_results(planned.trials, job.out)
     chosen = choices(planned.trials, finished)
-    rates = kept_rates(kept)
+    rates = kept_rates(planned.runs, planned.trials, kept)
     trials = (one for one in planned.trials if one.hash in finished or group(one) not in rates)
     here = {name: choice.to_record() for name, choice in chosen.items()}
     runs = tuned(shard(planned.runs, *job.shard), {**rates, **here})
     known = finished_results((run for run in runs if not run.awaits_rate), job.out)
-    left = without_kept(runs, kept, known)
+    left, elsewhere = divided(runs, kept, known)
     results = {**finished, **known}
-    return Sweep(job, planned, left, results, tuple(trials), tuple(chosen.values()), kept)
+    made = tuple(chosen.values())
+    return Sweep(job, planned, left, results, tuple(trials), made, kept, elsewhere)
 
 
 def _check(job: SweepJob) -> None:
