@@ -222,6 +222,21 @@ def test_curves_show_which_method_ends_lower():
         ("b: loss", 1.25, None, "not published"),
         ("b less a", 0.25, "slower than a", "reproduced"),
     ]
+    assert rows[2].why == ""
+
+
+def test_a_curve_that_ends_the_other_way_says_what_it_may_be_due_to():
+    edge = {"learning_rate": 1.0, "at_edge": True, "factor": 1.0, "trials": []}
+    runs = [run_record("a", 8, loss=1.0), run_record("b", 8, loss=1.0)]
+    data = {"grids": {"g": grid_data(runs)}}
+    (_, _, row) = loss_rows(data, "g", {"b": ("a", "slower than a")})
+    assert (row.verdict, row.why) == (
+        "not reproduced",
+        "the same run: the estimators of all layers are the same here",
+    )
+    runs[0] = run_record("a", 8, loss=1.5, tuning=edge)
+    (_, _, row) = loss_rows({"grids": {"g": grid_data(runs)}}, "g", {"b": ("a", "slower than a")})
+    assert row.why == "at the edge of the rates tried: a"
 
 
 def test_a_curve_keeps_its_ends():

@@ -31,6 +31,8 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
          "node_ratio has no effect with rule='pooled'; it has one with rule='by_dimension'"),
         ({"node_dimension": "input", "rule": "weight"},
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
+        ({"regions": 2, "rule": "measured"},
+         "regions has no effect with rule='measured'; it has one with rule='pooled'"),
         ({"label_smoothing": 0.1, "loss": "hinge"},
          "label_smoothing has no effect with loss='hinge'; it has one with loss='cross_entropy'"),
         ({"huber_delta": 0.5},

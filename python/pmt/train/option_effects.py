@@ -18,6 +18,7 @@ _DECIDES: dict[str, tuple[str, tuple[str, ...]]] = {
     "sharing": ("rule", _WEIGHTS),
     "node_ratio": ("rule", _BY_SIZE),
     "node_dimension": ("rule", _BY_SIZE),
+    "regions": ("rule", ("pooled",)),
     "label_smoothing": ("loss", ("cross_entropy",)),
     "huber_delta": ("loss", ("huber",)),
     "top_k": ("loss", ("zero_one",)),

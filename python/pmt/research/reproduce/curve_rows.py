@@ -59,7 +59,19 @@ def _difference(high: Found, low: Found, what: str, words: str) -> Row:
     if high.small or above is None or below is None:
         state = "small scale" if high.small else high.state or low.state
         return not_run(what, None if high.small else words, LOSS.unit, state or "not finite")
-    return claim(what, above - below, words, LOSS.unit, holds=above > below)
+    holds = above > below
+    return claim(
+        what, above - below, words, LOSS.unit, holds=holds, why="" if holds else _why(high, low)
+    )
+
+
+def _why(high: Found, low: Found) -> str:
+    """Say what a comparison that comes out the other way may be due to."""
+    one, other = high.runs[0], low.runs[0]
+    if one["curve"] == other["curve"]:
+        return "the same run: the estimators of all layers are the same here"
+    edges = [run["axes"]["method"] for run in (one, other) if run.get("tuning", {}).get("at_edge")]
+    return f"at the edge of the rates tried: {', '.join(edges)}" if edges else ""
 
 
 def _last(found: Found) -> float | None:
