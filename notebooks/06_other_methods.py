@@ -90,11 +90,11 @@ _ = ax.legend(fontsize="small", loc="lower right")
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise: all layers first, then the same layers for all methods, each at
-# its best of four learning rates and with a twentieth of the paper's multiply-accumulates. Of
-# DeepZero, which asks for a query a weight, that is a hundredth of its forwards or less. What follows
-# is not run here: it is drawn from the versioned results in `docs/lab/results`, which `pmt reproduce`
-# makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+# MCUNet under severe Gaussian noise: all layers first, then the same layers for all methods, each
+# at its best of four learning rates and with a twentieth of the paper's multiply-accumulates. Of
+# DeepZero, which asks for a query a weight, that is a hundredth of its forwards or less. What
+# follows is not run here: it is drawn from the versioned results in `docs/lab/results`, which
+# `pmt reproduce` makes ([all of them, beside the paper's](../docs/lab/reproduction.md)).
 
 # %%
 all_layers = stored("bp-free-methods")
