@@ -1,4 +1,4 @@
-"""What benchmarks/speed_tables.py measures: one function for each file of docs/lab/results/speed.
+"""Measurements of benchmarks/speed_tables.py: a function for each file of docs/lab/results/speed.
 
 Host figures come from commands, run one after the other, whose JSON is cut down to what the tables
 of docs/lab/performance.md show. Instructions of a Cortex-M7 are counted by QEMU.

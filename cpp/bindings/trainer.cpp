@@ -126,12 +126,12 @@ py::dict calibrate(HostTrainer& trainer, const py::object& images_object, const 
       return py::make_tuple(measured.variance[candidate][0], measured.variance[candidate][1]);
     };
     py::dict d;
-    d["weight_variance"] = variance(0);
-    d["node_variance"] = variance(1);
+    d["weight_variance"] = variance(by_weight);
+    d["node_variance"] = variance(by_node);
     py::list regions;
     for (size_t k = 0; k < std::size(measured.regions); ++k) {
       py::dict one;
-      one["variance"] = variance(2 + k);
+      one["variance"] = variance(by_region + k);
       one["mean_squares"] = measured.regions[k].mean_squares;
       one["columns"] = measured.regions[k].columns;
       regions.append(one);

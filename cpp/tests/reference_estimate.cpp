@@ -30,6 +30,20 @@ void add(Sums& total, const Sums& more) {
   std::transform(more.bias.begin(), more.bias.end(), total.bias.begin(), total.bias.begin(), std::plus<>());
 }
 
+// A fully connected op is a convolution whose kernel covers its input.
+Window window_of(const OpRecord& op, const reference::Image& input) {
+  if (op.kind == OpKind::fully_connected) {
+    return {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
+  }
+  return {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+}
+
+reference::Vector<float> weight_scales(const Model& model, const Layer& layer) {
+  const float* scales = model.weight_scales(model.op(layer.op));
+  const std::vector<float> all(scales, scales + layer.channels);
+  return tensor_of<reference::Vector<float>>(all, {all.size()});
+}
+
 }  // namespace
 
 double bias_step(const Model& model, const OpRecord& op, size_t channel, int32_t mu) {
@@ -158,43 +172,31 @@ Sums ReferenceEstimate::through_layer(const Layer& layer, const xt::xtensor<doub
                                       const reference::Image& input) const {
   const OpRecord& op = model_.op(layer.op);
   const int32_t input_zero = model_.input_of(op).zero_point;
-  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
+  const Window window = window_of(op, input);
   const std::vector<double> bias = in_order(reference::bias_gradient(nodes));
   if (op.kind == OpKind::depthwise_conv2d) {
     return {in_order(reference::depthwise_gradient(nodes, input, input_zero, window)), bias};
   }
-  // A fully connected op is a convolution whose kernel covers its input.
-  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
-  const bool dense = op.kind == OpKind::fully_connected;
-  return {in_order(reference::conv2d_gradient(nodes, input, input_zero, dense ? whole : window)), bias};
+  return {in_order(reference::conv2d_gradient(nodes, input, input_zero, window)), bias};
 }
 
 double ReferenceEstimate::free_input_squares(int32_t index, uint32_t sample) const {
   const Layer& one = layer(index);
   const OpRecord& op = model_.op(one.op);
   const reference::Image& input = clean_[sample][op.input[0]];
-  const bool dense = op.kind == OpKind::fully_connected;
-  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
-  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-  const float* scales = model_.weight_scales(op);
-  const std::vector<float> all(scales, scales + one.channels);
-  return reference::free_input_squares(
-      input, model_.input_of(op).zero_point, dense ? whole : window, clean_[sample][op.output], op.clamp_min,
-      op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}), op.kind == OpKind::depthwise_conv2d);
+  return reference::free_input_squares(input, model_.input_of(op).zero_point, window_of(op, input),
+                                       clean_[sample][op.output], op.clamp_min, op.clamp_max,
+                                       weight_scales(model_, one), op.kind == OpKind::depthwise_conv2d);
 }
 
 reference::RegionInputs ReferenceEstimate::region_inputs(int32_t index, uint32_t sample, const Regions& regions) const {
   const Layer& one = layer(index);
   const OpRecord& op = model_.op(one.op);
   const reference::Image& input = clean_[sample][op.input[0]];
-  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
-  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-  const float* scales = model_.weight_scales(op);
-  const std::vector<float> all(scales, scales + one.channels);
-  return reference::region_inputs(
-      input, model_.input_of(op).zero_point, op.kind == OpKind::fully_connected ? whole : window,
-      clean_[sample][op.output], op.clamp_min, op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}),
-      static_cast<size_t>(regions.rows), static_cast<size_t>(regions.columns), op.kind == OpKind::depthwise_conv2d);
+  return reference::region_inputs(input, model_.input_of(op).zero_point, window_of(op, input),
+                                  clean_[sample][op.output], op.clamp_min, op.clamp_max, weight_scales(model_, one),
+                                  static_cast<size_t>(regions.rows), static_cast<size_t>(regions.columns),
+                                  op.kind == OpKind::depthwise_conv2d);
 }
 
 xt::xtensor<double, 3> ReferenceEstimate::node_gradient(const Layer& layer, uint32_t sample,
@@ -226,15 +228,10 @@ double ReferenceEstimate::pooled_factor_squares(int32_t index, uint32_t sample) 
   const Layer& one = layer(index);
   const OpRecord& op = model_.op(one.op);
   const reference::Image& input = clean_[sample][op.input[0]];
-  const Window whole = {static_cast<int32_t>(input.shape(0)), static_cast<int32_t>(input.shape(1)), 1, 1, 0, 0};
-  const Window window = {op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad_top, op.pad_left};
-  const float* scales = model_.weight_scales(op);
-  const std::vector<float> all(scales, scales + one.channels);
   return reference::pooled_factor_squares(
-      input, model_.input_of(op).zero_point, op.kind == OpKind::fully_connected ? whole : window,
-      clean_[sample][op.output], op.clamp_min, op.clamp_max, tensor_of<reference::Vector<float>>(all, {all.size()}),
-      static_cast<size_t>(one.region_rows), static_cast<size_t>(one.region_columns),
-      op.kind == OpKind::depthwise_conv2d, options_.train_weights == 0);
+      input, model_.input_of(op).zero_point, window_of(op, input), clean_[sample][op.output], op.clamp_min,
+      op.clamp_max, weight_scales(model_, one), static_cast<size_t>(one.region_rows),
+      static_cast<size_t>(one.region_columns), op.kind == OpKind::depthwise_conv2d, options_.train_weights == 0);
 }
 
 const reference::Image& ReferenceEstimate::clean_nodes(int32_t index, uint32_t sample) const {

@@ -132,7 +132,7 @@ def test_the_measured_rule_takes_the_smallest_error(mu_weight, mu_node, queries)
 
 @pytest.mark.parametrize("step", range(4))
 def test_an_estimator_whose_losses_do_not_vary_is_not_chosen(step):
-    # Of eight queries often none turns a right answer into a wrong one.
+    # Eight queries often turn no right answer into a wrong one.
     model = residual_network()
     trainer = core_trainer(model, "all", 4, rule="measured", loss="zero_one", probe_queries=8)
     found = trainer.calibrate(model.prepare(pixels(model, 4, step)), labels(model, 4, step), step)

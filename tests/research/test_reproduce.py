@@ -398,7 +398,7 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
     assert " runs left, about " not in capsys.readouterr().out
     for grid, joined in zip(*map(_grids, (first, results.load(name, kept))), strict=True):
         assert joined["runs"] == grid["runs"]  # nothing was added, so that the file is as it was
-    # What is missing in it is done, and the others say where they are from.
+    # A run that is missing in it is done, and the others say where they are from.
     (name_of_grid, whole), *_ = first["data"]["grids"].items()
     part = {**whole, "runs": whole["runs"][1:]}
     results.save({**first, "data": {"grids": {**first["data"]["grids"], name_of_grid: part}}}, kept)

@@ -189,7 +189,7 @@ def test_runs_that_were_done_elsewhere_are_left_out_with_their_trials(swept, tmp
     assert (left.axes, left.awaits_rate) == (gone["axes"], False)
     assert left.tuning["learning_rate"] == left.options["learning_rate"]
     assert left.tuning == gone["tuning"]
-    # Of trials with other factors, or of other options, there is none.
+    # Trials with other factors or options choose no rate for this grid.
     for other in (
         changed(kept, "tuning", trials=gone["tuning"]["trials"][1:]),
         changed(kept, "options", queries=5),

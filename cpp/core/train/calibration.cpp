@@ -92,11 +92,11 @@ class Calibration {
   }
 
   void take(int32_t candidate, LayerSettings& settings) const {
-    if (candidate < 2) {
-      settings.estimator = static_cast<Estimator>(candidate);
+    if (candidate < by_region) {
+      settings.estimator = candidate == by_weight ? Estimator::weight_perturbation : Estimator::node_perturbation;
     } else {
       settings.estimator = Estimator::pooled_perturbation;
-      settings.regions = region_choice(options_, candidate - 2);
+      settings.regions = region_choice(options_, candidate - by_region);
     }
   }
 
@@ -110,7 +110,7 @@ class Calibration {
   };
 
   float squared_mu(int32_t index, int32_t candidate, int32_t mu) const {
-    if (candidate == 0) return squared_weight_mu(model_, layer(index), mu);
+    if (candidate == by_weight) return squared_weight_mu(model_, layer(index), mu);
     return static_cast<float>(mu * mu);
   }
 
@@ -122,7 +122,7 @@ class Calibration {
     return loss_variance(variances, squares);
   }
 
-  int32_t fixed_mu(int32_t candidate) const { return candidate == 0 ? options_.mu_weight : options_.mu_node; }
+  int32_t fixed_mu(int32_t candidate) const { return candidate == by_weight ? options_.mu_weight : options_.mu_node; }
 
   int32_t chosen_mu(int32_t index, int32_t candidate, const LossVariance& line) const {
     if (!calibrated()) return fixed_mu(candidate);
@@ -136,15 +136,15 @@ class Calibration {
     const LossVariance line = variance_line(index, candidate);
     const int32_t mu = chosen_mu(index, candidate, line);
     const float variance = line.at(squared_mu(index, candidate, mu));
-    const bool pooled = candidate >= 2;
-    const float squares = pooled ? measured.regions[candidate - 2].mean_squares : measured.input_squares;
-    const float error = candidate == 0 ? weight_error(model_, layer(index), mu, variance)
-                                       : node_error(model_, layer(index), mu, variance, squares);
+    const bool pooled = candidate >= by_region;
+    const float squares = pooled ? measured.regions[candidate - by_region].mean_squares : measured.input_squares;
+    const float error = candidate == by_weight ? weight_error(model_, layer(index), mu, variance)
+                                               : node_error(model_, layer(index), mu, variance, squares);
     const bool compares = options_.rule == EstimatorRule::measured;
-    const float bias = pooled && compares ? pooled_bias(model_, layer(index), variance_line(index, 1).signal,
-                                                        line.signal, measured, candidate - 2)
+    const float bias = pooled && compares ? pooled_bias(model_, layer(index), variance_line(index, by_node).signal,
+                                                        line.signal, measured, candidate - by_region)
                                           : 0.0f;
-    const Estimator kind = candidate == 0 ? Estimator::weight_perturbation : Estimator::node_perturbation;
+    const Estimator kind = candidate == by_weight ? Estimator::weight_perturbation : Estimator::node_perturbation;
     const auto sets = static_cast<float>(trainer_.perturbation_sets(kind));
     return {candidate, mu, error / sets, bias / sets, line.signal > 0.0f && error > 0.0f};
   }
@@ -170,7 +170,7 @@ class Calibration {
     const Choice best =
         compares ? best_choice(index) : choice(index, candidate_of(options_, settings.estimator, settings.regions));
     take(best.candidate, settings);
-    (best.candidate == 0 ? settings.mu_weight : settings.mu_node) = static_cast<int16_t>(best.mu);
+    (best.candidate == by_weight ? settings.mu_weight : settings.mu_node) = static_cast<int16_t>(best.mu);
     result_.demands[index] = {best.error, suffix_macs(index), 0};
   }
 

@@ -32,11 +32,11 @@ float variance_of(const int32_t* losses, int32_t queries) {
 }  // namespace
 
 int32_t candidate_of(const TrainerOptions& options, Estimator estimator, int32_t regions) {
-  if (estimator == Estimator::weight_perturbation) return 0;
-  if (estimator == Estimator::node_perturbation) return 1;
+  if (estimator == Estimator::weight_perturbation) return by_weight;
+  if (estimator == Estimator::node_perturbation) return by_node;
   const int32_t choices = estimator == Estimator::pooled_perturbation ? region_choices(options) : 0;
   for (int32_t k = 0; k < choices; ++k) {
-    if (region_choice(options, k) == regions) return 2 + k;
+    if (region_choice(options, k) == regions) return by_region + k;
   }
   return -1;
 }

@@ -7,7 +7,8 @@
 namespace pmt {
 
 // What a layer may perturb: its weights, its nodes, or nodes pooled in the regions of region_choice().
-constexpr int32_t most_candidates = 2 + most_region_choices;
+constexpr int32_t by_weight = 0, by_node = 1, by_region = 2;
+constexpr int32_t most_candidates = by_region + most_region_choices;
 
 // The place of an estimator among them; -1 for one that is not probed.
 int32_t candidate_of(const TrainerOptions& options, Estimator estimator, int32_t regions);

@@ -5,7 +5,7 @@
 namespace pmt {
 namespace {
 
-// A channel's patches in one region, added up over its free nodes.
+// A channel's patches in one region, added up over the nodes that no clamp holds.
 class PatchSum {
  public:
   PatchSum(const StepContext& context, const Layer& layer, const LayerRows& rows, int32_t* sums)
@@ -17,19 +17,19 @@ class PatchSum {
         taps_(patch_taps(layer)),
         sums_(sums) {}
 
-  // Returns the number of free nodes.
+  // Returns the number of nodes that no clamp holds.
   int32_t add(int32_t row, int32_t column, int32_t channel) {
     for (int32_t k = 0; k < taps_; ++k) sums_[k] = 0;
-    int32_t free = 0;
+    int32_t nodes = 0;
     for (int32_t y = regions_.first_row(row); y < regions_.first_row(row + 1); ++y) {
       for (int32_t x = regions_.first_column(column); x < regions_.first_column(column + 1); ++x) {
         const int8_t node = rows_.output[(y * regions_.width + x) * channels_ + channel];
         if (node <= op_.clamp_min || node >= op_.clamp_max) continue;
         add_patch(y, x, channel);
-        ++free;
+        ++nodes;
       }
     }
-    return free;
+    return nodes;
   }
 
   float squares() const {
@@ -64,9 +64,9 @@ RegionInputs region_inputs(const StepContext& context, const Layer& layer, const
   for (int32_t row = 0; row < layer.region_rows; ++row) {
     for (int32_t column = 0; column < layer.region_columns; ++column) {
       for (int32_t c = 0; c < layer.channels; ++c) {
-        const int32_t free = channel_is_dead(scales[c]) ? 0 : patches.add(row, column, c);
-        if (free == 0) continue;
-        inputs.mean_squares += patches.squares() / (static_cast<float>(free) * static_cast<float>(free));
+        const int32_t nodes = channel_is_dead(scales[c]) ? 0 : patches.add(row, column, c);
+        if (nodes == 0) continue;
+        inputs.mean_squares += patches.squares() / (static_cast<float>(nodes) * static_cast<float>(nodes));
         inputs.columns += 1.0f;
       }
     }

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="write the results to DIR/NAME.json; runs that it holds are not done again",
+        help="write the results to DIR/NAME.json; runs that results in DIR hold are not done again",
     )
     parser.add_argument(
         "--force",

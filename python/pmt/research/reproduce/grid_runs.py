@@ -67,7 +67,8 @@ def _open(name: str, grid: Grid, context: Context, shard: tuple[int, int]) -> Sw
     alike = (
         one for one in context.kept.get(name, ()) if settings_of(one) == _settings(sweep, grid)
     )
-    return sweep.without([run for one in alike for run in one["runs"]])
+    kept = [run for one in alike for run in one["runs"]]
+    return sweep.without(kept) if kept else sweep
 
 
 def _settings(sweep: Sweep, grid: Grid) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _damage(grids: Any) -> str:
 
 
 def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:
-    """Raise a ValueError if a file holds a result of another scale, or more runs of a grid.
+    """Raise a ValueError if a result would be lost: of another scale or grid, or with more runs.
 
     Parameters
     ----------
