@@ -33,6 +33,24 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
          "node_dimension has no effect with rule='weight'; it has one with rule='by_dimension'"),
         ({"regions": 2, "rule": "measured"},
          "regions has no effect with rule='measured'; it has one with rule='pooled'"),
+        ({"mu_node": 8, "rule": "weight"},
+         "mu_node has no effect with rule='weight'; it has one with "
+         "rule='node', 'by_dimension', 'pooled' or 'measured'"),
+        ({"mu_node": 8, "mu": "calibrated"},
+         "mu_node has no effect with mu='calibrated'; it has one with mu='fixed'"),
+        ({"mu_weight": 8, "mu": "calibrated"},
+         f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}"),
+        ({"probe_queries": 8},
+         "probe_queries has no effect with mu='fixed', allocation='uniform', rule='pooled'; it has "
+         "one with mu='calibrated' or allocation='variance' or rule='measured'"),
+        ({"shrinkage_memory": 0.5},
+         "shrinkage_memory has no effect with gradient_norm_scaling='none'; it has one with "
+         "gradient_norm_scaling='measured'"),
+        ({"momentum": 0.5},
+         "momentum has no effect with optimizer='sgd'; it has one with "
+         "optimizer='momentum' or 'adam'"),
+        ({"adam_beta2": 0.9, "optimizer": "momentum"},
+         "adam_beta2 has no effect with optimizer='momentum'; it has one with optimizer='adam'"),
         ({"label_smoothing": 0.1, "loss": "hinge"},
          "label_smoothing has no effect with loss='hinge'; it has one with loss='cross_entropy'"),
         ({"huber_delta": 0.5},
@@ -64,6 +82,8 @@ def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) 
         {"preset": "paper", "node_ratio": 2.0, "mu_weight": 2},
         {"preset": "paper", "rule": "pooled"},  # what the preset chose, not the user
         {"mu_node": 8},
+        {"calibration_steps": 5, "allocation": "variance"},
+        {"momentum": 0.5, "optimizer": "adam"},
     ],
 )
 def test_nothing_is_said_of_options_that_act_or_that_nobody_gave(given: dict[str, Any]) -> None:

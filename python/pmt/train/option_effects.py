@@ -1,29 +1,35 @@
-"""Options that do nothing beside the rule or loss that was chosen, and the warning of it."""
+"""Options that do nothing beside others that were chosen, and the warning of it."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pmt._util.checks import OptionWarning
 
 __all__ = ["warn_without_effect"]
 
-_WEIGHTS = ("weight", "by_dimension", "measured")
-_BY_SIZE = ("by_dimension",)
-# The option that decides whether another one is read, and its values under which it is.
-_DECIDES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "mu_weight": ("rule", _WEIGHTS),
-    "mu_per_channel": ("rule", _WEIGHTS),
-    "sharing": ("rule", _WEIGHTS),
-    "node_ratio": ("rule", _BY_SIZE),
-    "node_dimension": ("rule", _BY_SIZE),
-    "regions": ("rule", ("pooled",)),
-    "label_smoothing": ("loss", ("cross_entropy",)),
-    "huber_delta": ("loss", ("huber",)),
-    "top_k": ("loss", ("zero_one",)),
-    "diversity": ("loss", ("entropy",)),
-}
+_Choices = dict[str, tuple[str, ...]]
+
+_BY_WEIGHT: _Choices = {"rule": ("weight", "by_dimension", "measured")}
+_MEASURED: _Choices = {"mu": ("calibrated",), "allocation": ("variance",), "rule": ("measured",)}
+# Options, and the choices under which they are read: any one of a row, and one of each row.
+_READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
+    (("mu_weight", "mu_per_channel", "sharing"), _BY_WEIGHT),
+    (("mu_node",), {"rule": ("node", "by_dimension", "pooled", "measured")}),
+    (("mu_weight", "mu_node"), {"mu": ("fixed",)}),
+    (("node_ratio", "node_dimension"), {"rule": ("by_dimension",)}),
+    (("regions",), {"rule": ("pooled",)}),
+    (("calibration_steps", "probe_samples", "probe_queries"), _MEASURED),
+    (("shrinkage_memory",), {"gradient_norm_scaling": ("measured",)}),
+    (("momentum",), {"optimizer": ("momentum", "adam")}),
+    (("adam_beta2",), {"optimizer": ("adam",)}),
+    (("label_smoothing",), {"loss": ("cross_entropy",)}),
+    (("huber_delta",), {"loss": ("huber",)}),
+    (("top_k",), {"loss": ("zero_one",)}),
+    (("diversity",), {"loss": ("entropy",)}),
+)
 
 
 def warn_without_effect(options: object, given: Iterable[str], base: object) -> None:
@@ -32,12 +38,26 @@ def warn_without_effect(options: object, given: Iterable[str], base: object) -> 
     Called by what the user calls: the warning names that line.
     """
     for name in given:
-        decides, effective = _DECIDES.get(name, ("", ()))
-        chosen = getattr(options, decides, None)
-        if chosen is None or chosen in effective:
+        if getattr(options, name, None) == getattr(base, name, None):
             continue
-        if getattr(options, name) != getattr(base, name):
-            *others, last = map(repr, effective)
-            listed = " or ".join(filter(None, [", ".join(others), last]))
-            parts = (name, " has no effect with ", decides, f"={chosen!r}; it has one with ")
-            warnings.warn(OptionWarning(*parts, decides, f"={listed}"), stacklevel=3)
+        for choices in (row for names, row in _READ_WITH if name in names):
+            chosen = {option: getattr(options, option, None) for option in choices}
+            if all(v is not None and v not in choices[o] for o, v in chosen.items()):
+                warnings.warn(_warning(name, chosen, choices), stacklevel=3)
+                break
+
+
+def _warning(name: str, chosen: Mapping[str, Any], choices: _Choices) -> OptionWarning:
+    """Name the option, the choices made, and those with which it has an effect."""
+    made = [part for option, value in chosen.items() for part in (option, f"={value!r}, ")]
+    made[-1] = made[-1].removesuffix(", ") + "; it has one with "
+    needed = [
+        part for option, values in choices.items() for part in (option, f"={_any_of(values)} or ")
+    ]
+    needed[-1] = needed[-1].removesuffix(" or ")
+    return OptionWarning(name, " has no effect with ", *made, *needed)
+
+
+def _any_of(values: tuple[str, ...]) -> str:
+    *others, last = map(repr, values)
+    return " or ".join(filter(None, [", ".join(others), last]))
