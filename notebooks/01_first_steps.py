@@ -14,6 +14,8 @@
 # %% [markdown]
 # # First steps
 #
+# For everyone who is new to pmt and knows Python.
+#
 # An int8 network has been trained on clean pictures and meets noisy ones. Here it learns from
 # them: no back-propagation, no float weights, nothing but its own forward pass. At the end it
 # leaves as a firmware project that goes on learning on a microcontroller.
@@ -52,15 +54,18 @@ clean = pmt.datasets.bundled("test")
 train = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "impulse_noise", 5, seed=1)
 test = pmt.corruptions.corrupt(clean, "impulse_noise", 5, seed=2)
 
-figure, axes = plt.subplots(2, 8, figsize=(9, 2.7), layout="constrained")
-for i, column in enumerate(axes.T):
-    for ax, data in zip(column, (clean, test), strict=True):
-        ax.imshow(data.images[i, :, :, 0], cmap="gray")
+figure, axes = plt.subplots(2, 8, figsize=(9, 3), layout="constrained")
+for row, data in zip(axes, (clean, test), strict=True):
+    predicted = model.logits(data.images[:8]).argmax(axis=1)
+    for ax, image, guess, label in zip(row, data.images, predicted, data.labels, strict=False):
+        ax.imshow(image[:, :, 0], cmap="gray")
+        right = "" if guess == label else " (wrong)"
+        ax.set_title(clean.class_names[guess] + right, fontsize="x-small")
         ax.set_axis_off()
-    column[0].set_title(clean.class_names[clean.labels[i]], fontsize="small")
 
 # %% [markdown]
-# The network knows the pictures above, and gets many of those below wrong:
+# Above each picture stands what the network takes it for. Of the clean ones it knows nearly all,
+# of the noisy ones it gets a third wrong:
 
 # %%
 before = model.evaluate(test)
@@ -86,14 +91,17 @@ result = trainer.fit(model, train, valid=test, out="runs/first_steps", progress=
 result
 
 # %%
-_ = result.plot()
+_ = result.plot(valid="test images")
 
 # %% [markdown]
-# `changed` counts the int8 weights that an epoch changed; but for the seconds, the figures are
-# the same on every machine. The run folder holds the options, one line of metrics a step, and the
-# checkpoint; calling `fit` again with the same folder resumes an unfinished run, bit for bit.
+# `start` is the model as it came, `head` the last layer trained by its exact gradient, then come
+# epochs of perturbed forwards. `changed` counts the int8 weights that an epoch changed. But for the
+# seconds, the figures are the same on every machine, whatever the number of threads. The run
+# folder holds the options, one line of metrics a step, and the checkpoint. Calling `fit` again
+# with the same folder resumes an unfinished run, bit for bit.
 #
-# The same seed gives the same bytes on every machine and with any number of threads:
+# The last line of the table says what could still help: alignment, which needs statistics of
+# clean images ([notebook 09](09_past_the_paper.ipynb)).
 
 # %%
 after = model.evaluate(test)
@@ -101,8 +109,8 @@ print(f"noisy images: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
 print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
 
 # %% [markdown]
-# Half of the noisy images that were wrong are now right. The network pays for it on clean images,
-# which it no longer sees.
+# Half of the noisy images that were wrong are now right, most of them by the head alone. The
+# network pays for it on clean images, which it no longer sees.
 
 # %% [markdown]
 # ## To the microcontroller
@@ -129,3 +137,6 @@ print(report)
 # %% [markdown]
 # `make -C fw qemu` builds it, trains on the emulated board, and compares every activation, loss
 # and weight with the host's: they are the same, to the last bit.
+#
+# Next: [which block to train](04_which_block.ipynb), [what brings most on new
+# images](09_past_the_paper.ipynb), or [the way to a board](10_from_notebook_to_board.ipynb).

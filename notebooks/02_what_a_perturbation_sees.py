@@ -14,6 +14,9 @@
 # %% [markdown]
 # # What a perturbation sees
 #
+# For researchers who know [the paper](https://arxiv.org/abs/2411.05873): its figures 4 and 5, and
+# table 2.
+#
 # A query changes one layer a little, at random, and runs the network forward. All that comes back
 # is one number: by how much the loss changed. How much of the true gradient is in such numbers,
 # layer by layer, and what brings more of it out?
@@ -44,7 +47,7 @@ from pmt.research.studies.gradient_quality import study_gradients
 mcunet = pmt.load("cifar10_mcunet")
 paper14 = [layer for layer in mcunet.layers if layer.index in mcunet.blocks["paper14"]]
 
-figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+figure, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
 names = [layer.name.removesuffix(".pointwise1") for layer in paper14]
 shapes = [(128, 128, 3), *(layer.output_shape for layer in mcunet.layers)]
 sizes = dict(zip(mcunet.layers, map(math.prod, shapes), strict=False))
@@ -55,7 +58,7 @@ ax.semilogy(names, outputs, "s--", label="nodes: outputs")
 ax.semilogy(names, inputs, "^:", label="inputs")
 ax.set_ylabel("dimension")
 ax.tick_params("x", rotation=45)
-_ = ax.legend()
+_ = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 # %% [markdown]
 # Early layers have few weights and large outputs, late ones many weights and small outputs. By
@@ -94,9 +97,9 @@ _ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 # expects without rounding. Two things can be seen.
 #
 # - Nodes do better in `project3`, which has 8,192 weights and 3,136 nodes, and weights in the
-#   first three layers, as the rule of dimensions says. `depthwise3` is an exception: it has 1,152
-#   weights and 6,272 nodes, and nodes do better. The head is exact: its gradient has a closed
-#   form.
+#   first four layers, as the rule of dimensions says. `pointwise2` and `depthwise3` are
+#   exceptions: they have fewer weights than nodes, and nodes do better. The head is exact: its
+#   gradient has a closed form.
 # - Many cosines are lower than theory expects. `conv1` should reach 0.64 with weight
 #   perturbation (the cross), and has less than half of it.
 
@@ -109,7 +112,8 @@ _ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 
 # %%
 _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-_ = plot_cosines(cosines("weight+mu4", "node+mu4", "weight+mu1+clean"), ax=ax)
+shown = cosines("weight+mu4", "node+mu4", "weight+mu1+clean", "node+mu1+clean")
+_ = plot_cosines(shown, ax=ax)
 
 # %% [markdown]
 # The queries are as many as before, and cost the same. Weight perturbation gains most in `conv1`,
@@ -124,27 +128,53 @@ _ = plot_cosines(cosines("weight+mu4", "node+mu4", "weight+mu1+clean"), ax=ax)
 
 # %%
 _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-_ = plot_cosines(cosines("pooled+mu2", "weight+mu4", "node+mu4"), ax=ax)
+_ = plot_cosines(cosines("weight+mu4", "node+mu4", "pooled+mu2"), ax=ax)
 
 # %% [markdown]
 # One sign a channel has one and a half to eight times the cosine of one sign a weight, in every
 # layer but the first and the head. The price is a small bias: what differs between positions is
-# lost. pmt's default method perturbs so. Notebook 09 trains with it.
+# lost. pmt's default method perturbs so; [notebook 09](09_past_the_paper.ipynb) trains with it.
 
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet under severe Gaussian noise: cosines of all layers, then, for the 14 that the paper
-# trains, one layer at a time beside all at once. What follows is not run here: it is drawn from
-# the versioned results in `docs/lab/results`, which `pmt reproduce` makes
-# ([all of them, beside the paper's](../docs/lab/reproduction.md)).
+# MCUNet under severe Gaussian noise, drawn from [versioned results](../docs/lab/reproduction.md).
+# First the cosines of all layers, the paper's figure 4:
 
 # %%
 cosine = stored("gradient-cosine")
 print(cosine)
 _ = cosine.plot()
 
+# %% [markdown]
+# Weights are better where they are fewer than nodes, and nodes where they are fewer, as in the
+# paper; but only if layers are perturbed one at a time. With all layers at once nodes see nothing
+# of the gradient, and the paper's zigzag does not show.
+#
+# The paper's figure 5 compares both ways at equal cost, for weights, nodes and the mixture of
+# both by dimension:
+
 # %%
 scopes = stored("scopes-cosine")
 print(scopes)
 _ = scopes.plot()
+
+# %% [markdown]
+# The paper finds layer-wise perturbation better for all three. Here weights do better all at once,
+# and for nodes and the mixture the two do not differ: at equal cost a layer gets few queries of its
+# own, and with steps of one unit the lines are near zero. One sign a channel, with as many queries,
+# sees something in nearly all layers.
+#
+# Table 2 of the paper has formulas for the variance of such estimates:
+
+# %%
+variance = stored("variance-formulas")
+print(variance)
+_ = variance.plot()
+
+# %% [markdown]
+# For weights measurement agrees with what is exact for a linear loss. The printed formulas count
+# the scatter between images without the dimension, and so fall short with more than one image.
+# Nodes that stand at a clamp, and steps that rounding swallows, are in no formula.
+#
+# Next: [which scaling and estimator learns fastest](03_scaling_and_estimators.ipynb).

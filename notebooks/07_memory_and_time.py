@@ -14,6 +14,9 @@
 # %% [markdown]
 # # Memory, multiply-accumulates, instructions, latency
 #
+# For those who choose a board; figure 1b and tables 3, 8 and 9 of [the
+# paper](https://arxiv.org/abs/2411.05873).
+#
 # Back-propagation keeps activations for its way back. Perturbed forwards keep nothing, but there
 # are many of them. What does that come to, in bytes and in time, on the network and the boards of
 # the paper?
@@ -90,7 +93,7 @@ _ = plot_memory(sparse.profiles)
 
 # %% [markdown]
 # Late layers are kind to back-propagation: what it must keep is small there. The gap is in the
-# early layers, and those are the ones that noise asks for (notebook 04).
+# early layers. `mcutrain` is a published choice of layers and channels, the same in both pictures.
 #
 # ## Does it fit?
 #
@@ -155,9 +158,27 @@ if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
 # %% [markdown]
 # ## At the paper's scale
 #
-# The paper's two tables of hardware costs, line by line. What follows is not run here: it is
-# drawn from the versioned results in `docs/lab/results`, which `pmt reproduce` makes ([all of
-# them, beside the paper's](../docs/lab/reproduction.md)).
+# The paper's figures, drawn from [versioned results](../docs/lab/reproduction.md). Memory by method
+# (figure 1b); black diamonds are what the paper prints, dotted lines the SRAM of its boards:
+
+# %%
+overview = stored("memory-overview")
+print(overview)
+_ = overview.plot()
+
+# %% [markdown]
+# Memory beyond parameters and a forward, by the paper's formulas and as pmt plans it (table 3).
+# Planned steps draw the signs again instead of keeping them, and let the queries of all layers
+# share bytes, so they need less than the formulas say:
+
+# %%
+formulas = stored("memory-formulas")
+print(formulas)
+_ = formulas.plot()
+
+# %% [markdown]
+# The two tables of hardware costs, as far as they have been measured. Latencies are projected from
+# counted instructions: no board was measured, and the paper's other kernels are not rebuilt.
 
 # %%
 whole = stored("full-model-cost")
@@ -170,3 +191,6 @@ block3 = stored("sparse-cost")
 print(block3)
 _ = block3.plot()
 print(block3.table())
+
+# %% [markdown]
+# Next: [export a training and run it on an emulated board](10_from_notebook_to_board.ipynb).

@@ -14,6 +14,8 @@
 # %% [markdown]
 # # From notebook to board
 #
+# For those who build firmware.
+#
 # A model that learns here shall learn there: on a microcontroller, with the same bytes. This
 # notebook exports a training as a firmware project, builds it, runs it on an emulated Cortex-M7
 # with the memory of a real board, and compares what comes back.
@@ -55,7 +57,7 @@ parts = {**report.arena_parts, "stack": report.stack_bytes, "variables": report.
 figure, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
 ax.barh(list(parts), [size / 1024 for size in parts.values()])
 ax.invert_yaxis()
-_ = ax.set_xlabel("KB of the board's 256")
+_ = ax.set_xlabel("RAM (KB), of the board's 256")
 
 # %% [markdown]
 # ## Train on the board

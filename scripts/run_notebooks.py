@@ -3,7 +3,8 @@
 
 The .py file of a pair is the source; the .ipynb is made from it. Each notebook runs in a folder of
 its own, beside which lie the versioned results, as in a checkout. With --stored only the cells run
-that show those results, which takes seconds, and the other outputs stay.
+that show those results, which takes seconds; texts are those of the source, and the other outputs
+stay.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "notebooks"
 TIMEOUT = 600  # seconds of a cell
 STORED = 'stored("'  # in every cell that shows a versioned result
-_IMPORT = "from pmt.research.reproduce.stored import stored"
+_IMPORTS = """import matplotlib.pyplot as plt
+from pmt.research.reproduce.stored import stored"""
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -54,15 +56,24 @@ def run(script: Path, folder: Path) -> nbformat.NotebookNode:
 
 
 def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
-    """Run the cells that show versioned results, and return the notebook as it was otherwise."""
-    notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    """Run the cells that show versioned results; the others keep the outputs of their source."""
+    notebook = notebook_of(script)
+    before = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    kept = {cell.source: cell for cell in before.cells if cell.cell_type == "code"}
     shown = [cell for cell in notebook.cells if STORED in cell.source]
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and STORED not in cell.source:
+            if cell.source not in kept:
+                raise SystemExit(f"{script.stem}: a cell has changed; run it without --stored")
+            cell["outputs"] = kept[cell.source].outputs
     if not shown:
         return notebook
-    part = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(_IMPORT), *deepcopy(shown)])
+    part = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(_IMPORTS), *deepcopy(shown)])
     _execute(part, folder)
     for cell, ran in zip(shown, part.cells[1:], strict=True):
         cell["outputs"] = ran.outputs
+    for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
+        cell["execution_count"] = count
     return notebook
 
 

@@ -31,13 +31,16 @@ def test_the_page_runs_and_the_network_adapts(
     for kind, text in BLOCKS:
         run(kind, text, names)
         outputs.append(capsys.readouterr().out)
-    assert [kind for kind, _ in BLOCKS] == ["python", "", "", "", "python"]
-    _, quantized, trained, converted, compared = outputs
+    assert [kind for kind, _ in BLOCKS] == ["python", "", "", "", "", "", "python"]
+    _, quantized, measured, trained, judged, converted, compared = outputs
     (floating, integer) = re.search(
         r"1,000 test images: accuracy float (\S+), int8 (\S+),", quantized
     ).groups()
     assert abs(float(floating) - float(integer)) < 0.01
+    assert "the model is start.pmt" in measured
     before, after = re.search(r"^accuracy (\S+) -> (\S+),", trained, re.MULTILINE).groups()
     assert float(after) > float(before) + 0.15
+    assert re.search(r"^aligned ", trained, re.MULTILINE)
+    assert re.search(rf"^b: adapted +{after} ", judged, re.MULTILINE)
     assert "cnn.tflite: full-integer TFLite" in converted
     assert float(compared.split()[0]) >= 99.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,9 @@ def picture() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("axes", "text"),
     [
-        ({"method": "no_adaptation"}, "{:.0f} % as it comes"),
-        (
-            {"method": "default", "preparation": "align+head"},
-            "{:.0f} % after alignment, exact head",
-        ),
-        ({"method": "default", "preparation": "none"}, "{:.0f} % by perturbed forwards alone"),
+        ({"method": "no_adaptation"}, "MCUNet has a mean accuracy of {:.0f} %"),
+        ({"method": "default", "preparation": "align+head"}, "`pmt` raises it to {:.0f} %"),
+        ({"method": "default", "preparation": "none"}, "Without these two it reaches {:.0f} %"),
     ],
 )
 def test_accuracies_are_those_of_the_results(axes: dict[str, str], text: str) -> None:
@@ -40,8 +38,22 @@ def test_accuracies_are_those_of_the_results(axes: dict[str, str], text: str) ->
 
 
 def test_the_published_accuracy_is_the_papers() -> None:
-    mean = np.mean(published("cifar10c-accuracy")["bp_free"])
-    assert f"published {mean:.0f} %" in README
+    paper = published("cifar10c-accuracy")
+    assert f"whose published figure is {np.mean(paper['bp_free']):.0f} %" in README
+    noise = paper["bp_free"][paper["corruptions"].index("gaussian_noise")]
+    found = find(results.load("cifar10c-accuracy")["data"], "cifar10c_paper", seed=1)
+    ours = next(r for r in found.runs if r["axes"]["corruption"] == "gaussian_noise")
+    accuracy = 100 * ours["after"]["test"]["accuracy"]
+    text = f"it ends at {accuracy:.0f} % with all of its forwards, published {noise:.0f} %"
+    assert text in README
+
+
+def test_sparse_back_propagation_is_that_of_the_results() -> None:
+    data = results.load("cifar10c-accuracy")["data"]
+    found = find(data, "cifar10c_backprop", method="mcutrain")
+    mean = np.mean([100 * run["after"]["test"]["accuracy"] for run in found.runs])
+    assert len(found.runs) == 12
+    assert f"sparse back-propagation (MCUTrain) {mean:.0f} %" in README
 
 
 def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
@@ -52,3 +64,20 @@ def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
     assert texts[-1] == "the paper's method,\nas published: 209 KB"
     assert "pmt\n124 KB" in texts
     ax.figure.clear()
+
+
+def test_the_demo_prints_what_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "scripts" / "demo.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    before, after = re.search(r"^fog accuracy +(.*)% +(.*)%$", printed, re.MULTILINE).groups()
+    head, forwards, refit = re.findall(r"\+(\d+\.\d) by", printed)
+    alone = re.search(r"exact head on all images: (.*)%", printed)[1]
+    for text in (
+        f"to fog, from {before} to {after} %",
+        f"{head} points by the exact head, {forwards} by perturbed forwards, {refit} by the head",
+        f"The exact head alone, on all images, ends at {alone} %",
+    ):
+        assert text in README

@@ -203,7 +203,7 @@ def test_curves_say_what_they_show_and_on_which_images():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("GMAC", "loss on the test images (nats)")
     assert ax.get_xscale() == "log"
     assert ax.get_ylim() == (0.0, 2.5)
-    assert legend(ax) == ["paper", "default"]
+    assert legend(ax) == ["paper", "default", "before training"]
     # Two seeds: 12.7062 standard errors of 0.1 around 1.4. One seed has no interval.
     assert len(ax.collections) == 1
     low = ax.collections[0].get_paths()[0].vertices[:, 1].min()
@@ -212,6 +212,30 @@ def test_curves_say_what_they_show_and_on_which_images():
     assert ranges.get_ylabel() == "accuracy on the held-out images"
     assert len(ranges.collections) == 2
     assert ranges.collections[0].get_paths()[0].vertices[:, 1].min() == 1.1
+
+
+@pytest.mark.parametrize(
+    ("gmacs", "labels"),
+    [
+        ((1.0, 1.3), ["1", "1.1", "1.2", "1.3"]),
+        ((100.0, 900.0), ["100", "200", "500", "1,000"]),
+        ((50.0, 240_000.0), ["100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_labels_of_the_work_are_numbers_that_have_room(gmacs, labels):
+    ax = plot_curves({"paper": Curve(np.array(gmacs), np.array([[2.0, 1.0]]), None)})
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    shown = [t.get_text() for t in ax.get_xticklabels() if low <= t.get_position()[0] <= high]
+    assert shown == labels
+
+
+def test_points_that_leave_the_plot_are_marked_at_its_edge():
+    curve = Curve(np.array([1.0, 2.0, 3.0]), np.array([[9.0, 2.0, 5.0]]), 2.0)
+    ax = plot_curves({"diverges": curve})
+    assert ax.get_ylim() == (0.0, 2.5)
+    marks = ax.get_lines()[-1]
+    assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1.0, 3.0], [2.5, 2.5])
 
 
 def test_the_curve_of_results_is_over_their_seeds():

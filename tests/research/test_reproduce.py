@@ -18,7 +18,7 @@ from pmt.research.report.run_record import thinned
 from pmt.research.reproduce import results
 from pmt.research.reproduce.bp_free_rows import bp_free_rows
 from pmt.research.reproduce.curve_rows import loss_rows
-from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
@@ -188,6 +188,48 @@ def test_groups_differ_in_color_or_marker():
     pyplot.close("all")
 
 
+def test_a_sheet_has_a_number_for_each_run_and_marks_published_lines():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    lines = {"ours": [42.71, None], "published: ours": [66.8, 78.3], "not run": [None, None]}
+    ax = draw_sheet(lines, ["gaussian_noise", "fog"], ["published: ours"])
+    assert [text.get_text() for text in ax.texts] == ["42.7", "66.8", "78.3"]
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == ["ours", "published: ours"]
+    assert [label.get_style() for label in labels] == ["normal", "italic"]
+    pyplot.close("all")
+
+
+def test_the_sheet_of_corruptions_has_published_lines_and_means_where_all_are_run():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    names = published("cifar10c-accuracy")["corruptions"]
+    runs = [run_record("paper", 20, corruption=name) for name in names]
+    noise = [run_record("mcutrain", 10, corruption=names[0])]
+    grids = {"cifar10c_paper": grid_data(runs), "cifar10c_backprop": grid_data(noise)}
+    ax = STUDIES["cifar10c-accuracy"].plot({"grids": grids})
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    assert shown == [
+        "published: no adaptation",
+        "published: all layers, float32",
+        "published: all layers, int8",
+        "MCUTrain",
+        "published: MCUTrain",
+        "paper, rate 0.001",
+        "published: the paper's",
+    ]
+    cells = {text.get_position(): text.get_text() for text in ax.texts}
+    assert cells[12, shown.index("paper, rate 0.001")] == "50.0"
+    assert (12, shown.index("MCUTrain")) not in cells
+    pyplot.close("all")
+
+
+def test_lines_of_the_same_run_are_one():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    curve = [(0, 3.0), (10**9, 2.0)]
+    ax = draw_curves({"weight": {"curve": curve}, "paper": {"curve": [*curve]}})
+    assert ax.get_legend().get_texts()[0].get_text() == "weight = paper"
+    pyplot.close("all")
+
+
 def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
     tuning = {"learning_rate": 3e-7, "at_edge": True, "factor": 0.3, "trials": []}
     data = {
@@ -339,8 +381,8 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         context.need_cifar10()
     assert str(error.value) == (
-        "cifar-10-batches-bin is not found; run `pmt download cifar10 --out DIR` and give "
-        "--data DIR"
+        "cifar-10-batches-bin is not found; fetch it with `pmt download cifar10`, or give "
+        "--data the folder that holds it"
     )
     with pytest.raises(FileNotFoundError, match=r"mcunet-5fps.pkl is not found; take it from"):
         context.need_mcunet()

@@ -16,6 +16,7 @@ import pmt
 from pmt.cli import main
 from pmt.research.sweep import GridError, Plan, RunSpec, fingerprint, plan, read_grid, shard
 from pmt.research.sweep.grid_file import _TABLES
+from pmt.research.sweep.planning import estimate
 
 ROOT = Path(__file__).parents[2]
 GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
@@ -285,6 +286,28 @@ def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):
         run.macs + macs * (2 * 20 + (run.evaluations + 1) * 8) for run in runs
     )
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("results", "gmacs"), [([(0, 2)], 2), ([(0, 2), (1, 8)], 8), ([(0, 2), (1, 8), (1, 6)], 7)]
+)
+def test_a_method_goes_on_at_its_speed_with_as_many_threads_or_else_with_others(
+    tmp_path, files, results, gmacs
+):
+    made = planned(tmp_path, files)
+    run = next(run for run in made.runs if run.method == "nodes")
+    finished = [
+        {
+            "axes": {"method": "nodes"},
+            "threads": threads,
+            "macs": 10**15,
+            "train_seconds": 10**6 / speed,
+        }
+        for threads, speed in results
+    ]
+    left = dataclasses.replace(run, macs=3600 * 10**9)
+    found = estimate([left], finished, made.model, held_out=0, test=0, jobs=2)
+    assert found.hours == pytest.approx(1 / gmacs, rel=1e-3)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "-1/2"])

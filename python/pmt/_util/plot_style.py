@@ -17,6 +17,7 @@ __all__ = [
     "add_legend",
     "bar_style",
     "line_style",
+    "mark_sizes",
     "new_axes",
     "one_axes",
     "panels",
@@ -112,6 +113,16 @@ def panels(
         rows, columns, figsize=size, layout="constrained", squeeze=False, **options
     )
     return np.asarray(made, object)
+
+
+def mark_sizes(ax: Any, sizes: Sequence[float]) -> None:
+    """Mark sizes of memory in KB by dotted lines across horizontal bars, and say above which."""
+    above = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "bottom"}
+    for size in sizes:
+        ax.axvline(size, color="black", linewidth=0.8, linestyle="dotted")
+        # Neighbors can be near: all names but the last one end at their line.
+        side = "left" if size == sizes[-1] else "right"
+        ax.annotate(f"{size:,} KB", (size, 1.0), (0, 2), ha=side, fontsize=SMALL, **above)
 
 
 def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:

@@ -52,6 +52,9 @@ class Evaluation:
     loss: float
     n: int
 
+    def __str__(self) -> str:
+        return f"accuracy {self.accuracy:.3f}, loss {self.loss:.4f}, {self.n:,} images"
+
 
 @dataclass(frozen=True)
 class ImageScores:

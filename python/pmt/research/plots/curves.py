@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import FAINT, SMALL, line_style, one_axes, panels
+from pmt._util.extras import import_extra
+from pmt._util.plot_style import FAINT, SMALL, add_legend, line_style, one_axes, panels
 from pmt.research.report.curves import Curve, mean_curve
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Pivot
@@ -23,8 +24,13 @@ _MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
 _PANELS_ACROSS = 4
 # Rows of a legend beside the panels.
 _LEGEND_ROWS = 12
+# Axes that end at more than so many times their first value have room for powers of ten alone,
+# and those below the smaller one hold hardly any.
+_MANY_TIMES, _FEW_TIMES = 30, 6
 # Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
 _HIGHEST = 1.25
+# Room above the untrained loss, so that its line is not the frame.
+_ABOVE = 1.04
 
 
 def plot_curves(
@@ -37,7 +43,8 @@ def plot_curves(
 ) -> Axes:
     """Draw the mean over seeds of each curve, and a band over them.
 
-    Losses end a quarter above the untrained one, the dotted line: what diverges leaves the plot.
+    Losses end a quarter above the untrained one, the dotted line: what diverges leaves the plot,
+    and triangles at its upper edge say where.
 
     Parameters
     ----------
@@ -67,12 +74,13 @@ def plot_curves(
     _check(measure, band)
     if not curves:
         raise ValueError("curves is empty: there is nothing to draw")
-    ax = one_axes(ax, 5.6, 4.2)
+    own = ax is None
+    ax = one_axes(ax, 7.6, 4.0)
     for place, (label, curve) in enumerate(curves.items()):
         _draw(ax, curve, place, label, band)
     _frame(ax, list(curves.values()), measure)
     ax.set_ylabel(_MEASURES[measure].format(images))
-    ax.legend(fontsize=SMALL)
+    add_legend(ax, beside=own)
     return ax
 
 
@@ -155,15 +163,43 @@ def _draw(ax: Any, curve: Curve, place: int, label: str, band: Band) -> None:
     ends = (curve.low, curve.high) if band == "range" else curve.interval()
     if ends is not None:
         ax.fill_between(curve.gmacs, *ends, color=style["color"], alpha=0.2, linewidth=0)
-    if curve.before is not None:
-        ax.axhline(curve.before, color=FAINT, linestyle=":", linewidth=1)
 
 
 def _frame(ax: Any, curves: Sequence[Curve], measure: str) -> None:
     ax.set(xscale="log", xlabel="GMAC")
+    _label_powers(ax)
+    before = sorted({curve.before for curve in curves if curve.before})
+    for place, loss in enumerate(before):
+        label = "_" if place else "before training"
+        ax.axhline(loss, label=label, color=FAINT, linestyle=":", linewidth=1)
     if measure == "loss":
-        before = [curve.before for curve in curves if curve.before]
-        ax.set_ylim(0, min([ax.get_ylim()[1], *(_HIGHEST * loss for loss in before)]))
+        top = max([ax.get_ylim()[1], *(_ABOVE * loss for loss in before)])
+        ax.set_ylim(0, min([top, *(_HIGHEST * loss for loss in before)]))
+        _mark_what_leaves(ax)
+
+
+def _label_powers(ax: Any) -> None:
+    """Label powers of ten; 2 and 5 times these, or any numbers, where there are few of them."""
+    ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
+    low, high = ax.get_xlim()
+    if high > _FEW_TIMES * low:
+        subs = (1.0,) if high > _MANY_TIMES * low else (1.0, 2.0, 5.0)
+        ax.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
+    else:
+        ax.xaxis.set_major_locator(ticker.MaxNLocator(4))
+    ax.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
+    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _mark_what_leaves(ax: Any) -> None:
+    """Put a triangle at the upper edge for each point of a line that is above it."""
+    top = ax.get_ylim()[1]
+    for line in (line for line in ax.get_lines() if line.get_marker() != "None"):
+        across, values = line.get_data()
+        above = np.asarray(across)[np.asarray(values) > top]
+        if len(above):
+            style = {"color": line.get_color(), "marker": 6, "markersize": 6}
+            ax.plot(above, np.full(len(above), top), linestyle="none", clip_on=False, **style)
 
 
 def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:

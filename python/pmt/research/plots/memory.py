@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.plot_style import add_legend, bar_style, one_axes
+from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes
 from pmt.research.profile import Profile
 from pmt.train.costs.memory import PARTS
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["part_style", "plot_memory"]
 
+# Room right of the longest bar, or of the last limit.
+_MARGIN = 1.05
 # A plan tells some of the activations apart.
 _PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")
 
@@ -56,10 +58,9 @@ def plot_memory(
         if any(sizes):
             ax.barh(names, sizes, left=start, label=title, **part_style(part))
             start = [a + b for a, b in zip(start, sizes, strict=True)]
-    for limit in limits:
-        ax.axvline(limit, color="black", linewidth=0.8, linestyle="dotted")
+    mark_sizes(ax, limits)
     ax.invert_yaxis()
-    ax.margins(x=0.02)
+    ax.set_xlim(right=_MARGIN * max([*start, *limits]))
     ax.set_xlabel("peak memory (KB)")
     add_legend(ax, beside=own)
     return ax

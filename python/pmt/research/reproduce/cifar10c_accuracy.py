@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.drawing import draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
@@ -53,6 +53,13 @@ _LINES = (
     _Line("default, 2.4e12 MACs", _DEFAULT, "default", "bp_free", "align+head"),
     _Line("default, 2.4e13 MACs", _TENFOLD, "default", "bp_free", "align+head"),
 )
+_PUBLISHED = {
+    "no_adaptation": "published: no adaptation",
+    "fp32_full": "published: all layers, float32",
+    "int8_full": "published: all layers, int8",
+    "mcutrain": "published: MCUTrain",
+    "bp_free": "published: the paper's",
+}
 
 
 def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
@@ -99,17 +106,27 @@ def _seeds(found: Found) -> list[int]:
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
-    """Draw the accuracy of each line on each corruption, and the published one."""
-    names = published("cifar10c-accuracy")["corruptions"]
-    groups = {
-        line.title: [
-            found.accuracy()[0] if (found := line.found(data, corruption=name)).runs else None
-            for name in names
-        ]
-        for line in _LINES
-    }
-    theirs = published("cifar10c-accuracy")["bp_free"]
-    return draw_groups({**groups, "published: the paper's": theirs}, names, ax=ax)
+    """Draw the accuracy of each line on each corruption, and the published line below it."""
+    paper = published("cifar10c-accuracy")
+    names = paper["corruptions"]
+    lines: dict[str, list[float | None]] = {}
+    for place, line in enumerate(_LINES):
+        lines[line.title] = _with_mean(
+            [
+                found.accuracy()[0] if (found := line.found(data, corruption=name)).runs else None
+                for name in names
+            ]
+        )
+        # Below the last of the lines that it stands beside.
+        if line.published and line.published not in {one.published for one in _LINES[place + 1 :]}:
+            lines[_PUBLISHED[line.published]] = _with_mean(paper[line.published])
+    return draw_sheet(lines, [*names, "mean"], set(_PUBLISHED.values()), ax=ax)
+
+
+def _with_mean(values: Sequence[float | None]) -> list[float | None]:
+    """Append the mean, where all are known."""
+    known = [value for value in values if value is not None]
+    return [*values, round(float(np.mean(known)), 2) if len(known) == len(values) else None]
 
 
 STUDY = grid_study(

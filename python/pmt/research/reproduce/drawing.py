@@ -1,20 +1,20 @@
-"""Common parts of the plots of studies: groups of points, and curves over MACs."""
+"""Common parts of the plots of studies: groups of points, sheets of figures, curves over MACs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmt._util.plot_style import SMALL, line_style, one_axes
+from pmt._util.plot_style import COLORS, SMALL, line_style, one_axes
 from pmt.research.plots import plot_curves
 from pmt.research.report.curves import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves", "draw_groups"]
+__all__ = ["draw_curves", "draw_groups", "draw_sheet"]
 
 # Share of the room between two names that the points of all groups take.
 _WIDTH = 0.6
@@ -46,9 +46,52 @@ def draw_groups(
     return ax
 
 
+def draw_sheet(
+    lines: Mapping[str, Sequence[float | None]],
+    names: Sequence[str],
+    published: Collection[str],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw accuracies in % as a table, colored from low to high, a line for each entry with any.
+
+    Parameters
+    ----------
+    lines : mapping of str to sequence of float or None
+        Accuracies by line, one for each name.
+    names : sequence of str
+        The columns.
+    published : collection of str
+        Lines of published figures, whose names stand in blue italics.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+    """
+    shown = {title: v for title, v in lines.items() if any(one is not None for one in v)}
+    ax = one_axes(ax, 0.62 * len(names) + 3.2, 0.3 * len(shown) + 1.2)
+    cells = np.array([[np.nan if v is None else v for v in row] for row in shown.values()], float)
+    # Light enough for black figures, and from dark to light in gray, too.
+    ax.imshow(cells, cmap="YlGnBu_r", vmin=-100, vmax=100, aspect="auto")
+    for y, x in np.argwhere(np.isfinite(cells)):
+        ax.text(x, y, f"{cells[y, x]:.1f}", ha="center", va="center", fontsize=SMALL)
+    ax.set_xticks(range(len(names)), names, rotation=35, ha="left")
+    ax.xaxis.tick_top()
+    ax.set_yticks(range(len(shown)), list(shown))
+    for label, title in zip(ax.get_yticklabels(), shown, strict=True):
+        if title in published:
+            label.set(color=COLORS["blue"], style="italic")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
 def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
     """Draw the held-out loss of runs over 10^9 multiply-accumulates, those behind the start."""
-    return plot_curves({title: _curve(run["curve"]) for title, run in runs.items()}, ax=ax)
+    titles: dict[str, list[str]] = {}
+    for title, run in runs.items():
+        titles.setdefault(repr(run["curve"]), []).append(title)
+    # Of runs with the same curve one line would hide the others.
+    curves = {" = ".join(same): _curve(runs[same[0]]["curve"]) for same in titles.values()}
+    return plot_curves(curves, ax=ax)
 
 
 def _curve(points: Sequence[tuple[int, float | None]]) -> Curve:

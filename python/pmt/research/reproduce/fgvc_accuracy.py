@@ -144,7 +144,16 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
         theirs[name] if same.get(name) == data["classes"].get(name) and name in theirs else None
         for name in names
     ]
-    return draw_groups(groups, names, ax=ax)
+    return draw_groups(groups, [_with_classes(data, paper, name) for name in names], ax=ax)
+
+
+def _with_classes(data: Data, paper: Data, name: str) -> str:
+    """Return a data set's name, its classes, and how many the paper has if they are others."""
+    classes = data.get("classes", {}).get(name)
+    if classes is None:
+        return name
+    theirs = dict(zip(paper["data"], paper["classes"], strict=True)).get(name, classes)
+    return f"{name}, {classes} classes" + (f"\n(paper: {theirs})" if theirs != classes else "")
 
 
 STUDY = Study(

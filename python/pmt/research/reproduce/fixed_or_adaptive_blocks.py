@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pmt.research.reproduce.drawing import draw_groups
+from pmt.research.reproduce.drawing import draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
@@ -80,12 +80,14 @@ def _chosen(data: Data, corruption: str) -> str | None:
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the mean accuracy of each family for every block, and the published ones."""
-    families = published("fixed-or-adaptive-blocks")["families"]
-    rows = {row.what: row.ours for row in _compare(data, published("fixed-or-adaptive-blocks"))}
-    names = (*_BLOCKS, "chosen")
-    groups = {name: [rows[f"{name}: {family}"] for family in families] for name in names}
-    theirs = published("fixed-or-adaptive-blocks")["adaptive"]
-    return draw_groups({**groups, "published: chosen": theirs}, families, ax=ax)
+    paper = published("fixed-or-adaptive-blocks")
+    families = paper["families"]
+    rows = {row.what: row.ours for row in _compare(data, paper)}
+    lines: dict[str, list[float | None]] = {}
+    for name, theirs in {**{block: block for block in _BLOCKS}, "chosen": "adaptive"}.items():
+        lines[name] = [rows[f"{name}: {family}"] for family in families]
+        lines[f"published: {name}"] = paper[theirs]
+    return draw_sheet(lines, families, [name for name in lines if ":" in name], ax=ax)
 
 
 STUDY = grid_study(

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt._util.plot_style import add_legend, bar_style, one_axes
+from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes
 from pmt.research.reproduce.training_costs import kilobytes
 from pmt.train.costs.memory import PARTS
 
 __all__ = ["draw_memory"]
+
+
+# Room right of what is longest.
+_MARGIN = 1.05
 
 
 def draw_memory(
@@ -28,7 +32,7 @@ def draw_memory(
     printed : mapping of str to float
         The paper's KB by method, drawn as diamonds.
     boards : sequence of float
-        KB of boards, each a dotted line.
+        KB of boards, each a dotted line with its size.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; new ones by default.
     """
@@ -42,9 +46,9 @@ def draw_memory(
             axes.barh(list(methods), sizes, left=left, label=title, **bar_style(place))
             start = {name: start[name] + size for name, size in zip(start, sizes, strict=True)}
     axes.plot(list(printed.values()), list(printed), "kD", markersize=6, label="the paper's")
-    for size in boards:
-        axes.axvline(size, color="black", linewidth=0.8, linestyle="dotted")
+    mark_sizes(axes, boards)
     axes.invert_yaxis()
+    axes.set_xlim(right=_MARGIN * max([*start.values(), *printed.values(), *boards]))
     axes.set_xlabel("peak memory of a step of one image (KB)")
     add_legend(axes, beside=ax is None)
     return axes

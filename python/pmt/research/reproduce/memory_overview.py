@@ -126,10 +126,11 @@ def _fits(size: Mapping[str, float], paper: Mapping[str, Any]) -> list[Row]:
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
-    """Draw a bar for every method, the paper's BP-free figure, and the two boards."""
+    """Draw a bar for every method, the paper's two figures, and the two boards."""
     paper = published(STUDY.name)
     boards = (paper["sparse_board_kb"], paper["board_kb"])
-    return draw_memory(data, printed={_OURS: paper["bp_free_kb"]}, boards=boards, ax=ax)
+    printed = {_FLOAT: 1024 * paper["bp_mb"], _OURS: paper["bp_free_kb"]}
+    return draw_memory(data, printed=printed, boards=boards, ax=ax)
 
 
 STUDY = Study(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt._util.plot_style import one_axes
+from pmt._util.plot_style import one_axes, panels
 from pmt.research.reproduce.cosine_plot import draw_cosines
 from pmt.research.reproduce.cosines import (
     difference,
@@ -137,14 +137,25 @@ def _ours(data: Mapping[str, Any]) -> Row:
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
-    """Draw both scopes of weight, node and mixture, with the paper's steps, and ours."""
-    shown = {
-        _name(kind, scope, "mu1+clean"): f"{title}, {scope.replace('_', '-')}"
-        for kind, title in _KINDS.items()
-        for scope in ("layer_wise", "model_wise")
-    }
-    shown[_OURS] = "one sign a channel, layer-wise"
-    return draw_cosines(data, shown, one_axes(ax, 9, 5))
+    """Draw both scopes of weight, node and mixture, with the paper's steps, and ours.
+
+    On axes of our own each of the three has a panel, as in the paper; the first one is returned.
+    """
+    kinds = {kind: _of_kind(kind, title) for kind, title in _KINDS.items()}
+    if ax is not None:
+        shown = {name: label for each in kinds.values() for name, label in each.items()}
+        return draw_cosines(data, shown, one_axes(ax, 9, 5))
+    axes = panels(None, len(kinds), 1, (7.5, 6), sharex=True, sharey=True).ravel()
+    for each, shown in zip(axes, kinds.values(), strict=True):
+        draw_cosines(data, shown, each)
+    return axes[0]
+
+
+def _of_kind(kind: str, title: str) -> dict[str, str]:
+    """Name what is drawn of a kind: both scopes, and ours."""
+    scopes = ("layer_wise", "model_wise")
+    both = {_name(kind, s, "mu1+clean"): f"{title}, {s.replace('_', '-')}" for s in scopes}
+    return {**both, _OURS: "one sign a channel, layer-wise"}
 
 
 STUDY = Study(

@@ -264,8 +264,8 @@ class Context:
         """Return the folder of CIFAR-10; a FileNotFoundError says how to get it."""
         if self.cifar10 is None:
             raise FileNotFoundError(
-                "cifar-10-batches-bin is not found; run `pmt download cifar10 --out DIR` and give "
-                "--data DIR"
+                "cifar-10-batches-bin is not found; fetch it with `pmt download cifar10`, or give "
+                "--data the folder that holds it"
             )
         return self.cifar10
 

@@ -189,7 +189,7 @@ def estimate(
     finished : iterable of dict
         Results of others: a method that has some goes on at their median speed, the others at the
         speed of the model's forward, which leaves out the arithmetic of gradients. Results of runs
-        with another number of threads do not count.
+        with another number of threads count where a method has no others.
     model : Model
         The model.
     held_out, test : int
@@ -204,7 +204,9 @@ def estimate(
     """
     threads = 0 if jobs == 1 else 1
     speed = _forward_speed(model, threads)
-    known = _speeds(result for result in finished if result["threads"] == threads)
+    results = list(finished)
+    alike = [result for result in results if result["threads"] == threads]
+    known = {**_speeds(results), **_speeds(alike)}
     macs, seconds, longest = 0, 0.0, 0.0
     specs = list(left)
     for spec in specs:
