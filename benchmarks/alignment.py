@@ -12,19 +12,15 @@ docs/lab/results.md shows the table of docs/lab/results/alignment.json, which --
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept_table import add_model_and_data, measure_or_show, parser_of
 from no_adaptation import PAPER, PUBLISHED, SEVERITY, accuracy
 
 import pmt
 from pmt import corruptions, datasets
-from pmt._util import atomic_file
-from pmt._util.origin import origin
-from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
@@ -36,23 +32,8 @@ STATES = ("before", "channels", "windows", "reliability")
 PAPER_BP_FREE = dict(zip(PUBLISHED["corruptions"], PUBLISHED["bp_free"], strict=True))
 
 
-def main() -> None:
-    """Print the table, of new accuracies or of those of a file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "model", nargs="?", help="model file that holds clean statistics, or a bundled one"
-    )
-    parser.add_argument("--data", help="folder of CIFAR-10")
-    parser.add_argument("--images", type=int, default=256, help="images to align to (default: 256)")
-    parser.add_argument("--seeds", type=int, default=3, help="repetitions (default: 3)")
-    parser.add_argument("--results", help="file that gets each seed's accuracies, 0..1, as JSON")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
-    options = parser.parse_args()
-    if options.table is not None:
-        print(table_of(json.loads(options.table.read_text())))
-        return
-    if options.model is None or options.data is None:
-        parser.error("MODEL and --data are needed, or --table alone")
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return each seed's accuracies under every corruption."""
     whole = datasets.load(options.data, split="train")
     fresh = whole.subset(np.arange(TRAINED_IMAGES, len(whole)))
     test = datasets.load(options.data, split="test")
@@ -62,11 +43,8 @@ def main() -> None:
         found = [aligned(options.model, name, fresh, test, options.images, s) for s in seeds]
         accuracies[name] = dict(zip(STATES, np.transpose(found).tolist(), strict=True))
         print("  ".join(row(name, accuracies[name])), file=sys.stderr, flush=True)
-    kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
-    kept |= {"images": options.images, "seeds": options.seeds, "accuracy": accuracies}
-    if options.results:
-        atomic_file.write_text(options.results, spread_json(kept, 2) + "\n")
-    print(table_of(kept))
+    settings = {"model": options.model, "test_images": len(test), "severity": SEVERITY}
+    return {**settings, "images": options.images, "seeds": options.seeds, "accuracy": accuracies}
 
 
 def table_of(kept: dict[str, Any]) -> str:
@@ -107,4 +85,8 @@ def row(name: str, found: dict[str, list[float]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser_of(__doc__)
+    add_model_and_data(arguments)
+    arguments.add_argument("--images", type=int, default=256, help="to align to (default: 256)")
+    arguments.add_argument("--seeds", type=int, default=3, help="repetitions (default: 3)")
+    measure_or_show(arguments, measure, table_of)

@@ -15,15 +15,12 @@ label. docs/lab/results.md shows the table of docs/lab/results/losses-without-gr
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
+
+from kept_table import measure_or_show, parser_of
 
 import pmt
 from pmt import corruptions, datasets
-from pmt._util import atomic_file
-from pmt._util.origin import origin
-from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 
@@ -39,22 +36,11 @@ LOSSES: dict[str, dict[str, Any]] = {
 }
 
 
-def main() -> None:
-    """Print the table, of new accuracies or of those of a file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corruptions", default="gaussian_noise,contrast", help="names, by commas")
-    parser.add_argument("--results", help="file that gets each seed's accuracies, 0..1, as JSON")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
-    options = parser.parse_args()
-    if options.table is not None:
-        print(table_of(json.loads(options.table.read_text())))
-        return
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return each seed's accuracies under every corruption."""
     found = {name: accuracies(name) for name in options.corruptions.split(",")}
-    kept = {**origin(), "epochs": EPOCHS, "severity": SEVERITY, "seeds": len(SEEDS)}
-    kept["accuracy"] = found
-    if options.results:
-        atomic_file.write_text(options.results, spread_json(kept, 3) + "\n")
-    print(table_of(kept))
+    settings = {"epochs": EPOCHS, "severity": SEVERITY, "seeds": len(SEEDS)}
+    return {**settings, "accuracy": found}
 
 
 def table_of(kept: dict[str, Any]) -> str:
@@ -106,4 +92,7 @@ def cell(accuracies: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser_of(__doc__)
+    names = "gaussian_noise,contrast"
+    arguments.add_argument("--corruptions", default=names, help="names, by commas")
+    measure_or_show(arguments, measure, table_of, levels=3)

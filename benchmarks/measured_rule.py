@@ -12,17 +12,13 @@ docs/lab/results/measured-rule.json, which --results writes:
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept_table import add_model_and_data, measure_or_show, parser_of
 
 import pmt
 from pmt import _core
-from pmt._util import atomic_file
-from pmt._util.origin import origin
-from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.protocol.data_source import DataSource
 from pmt.train.preparation import Preparation
@@ -34,34 +30,16 @@ LAYERS = "paper14,head"
 IMAGES, PREPARED_ON, PROBE_QUERIES = 25, 1000, 32
 
 
-def main() -> None:
-    """Print the tables, of new measurements or of those of a file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", nargs="?", help="model file, or the name of a bundled one")
-    parser.add_argument("--data", help="folder of CIFAR-10")
-    parser.add_argument("--results", help="file that gets the choices as JSON")
-    parser.add_argument("--table", type=Path, help="run nothing; the tables of such a file")
-    options = parser.parse_args()
-    if options.table is not None:
-        print(table_of(json.loads(options.table.read_text())))
-        return
-    if options.model is None or options.data is None:
-        parser.error("MODEL and --data are needed, or --table alone")
-    kept = {
-        **origin(),
-        "model": options.model,
-        "images": IMAGES,
-        "probe_queries": PROBE_QUERIES,
-        "choices": [
-            {"corruption": name, "preparation": preparation, "queries": queries, "layers": layers}
-            for name in CORRUPTIONS
-            for preparation in PREPARATIONS
-            for queries, layers in choices(options.model, options.data, name, preparation).items()
-        ],
-    }
-    if options.results:
-        atomic_file.write_text(options.results, spread_json(kept, 2) + "\n")
-    print(table_of(kept))
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the estimators that are chosen."""
+    found = [
+        {"corruption": name, "preparation": preparation, "queries": queries, "layers": layers}
+        for name in CORRUPTIONS
+        for preparation in PREPARATIONS
+        for queries, layers in choices(options.model, options.data, name, preparation).items()
+    ]
+    settings = {"model": options.model, "images": IMAGES, "probe_queries": PROBE_QUERIES}
+    return {**settings, "choices": found}
 
 
 def choices(name: str, folder: str, corruption: str, preparation: str) -> dict[int, dict[str, str]]:
@@ -107,4 +85,6 @@ def one_table(kept: dict[str, Any], preparation: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser_of(__doc__)
+    add_model_and_data(arguments)
+    measure_or_show(arguments, measure, table_of)

@@ -11,16 +11,13 @@ docs/lab/results.md shows the table of docs/lab/results/no-adaptation.json, whic
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
+
+from kept_table import add_model_and_data, measure_or_show, parser_of
 
 import pmt
 from pmt import corruptions, datasets
-from pmt._util import atomic_file
-from pmt._util.origin import origin
-from pmt._util.spread_json import spread_json
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
@@ -33,28 +30,14 @@ PUBLISHED = published("cifar10c-accuracy")
 PAPER = dict(zip(PUBLISHED["corruptions"], PUBLISHED["no_adaptation"], strict=True))
 
 
-def main() -> None:
-    """Print the table, of new accuracies or of those of a file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", nargs="?", help="model file, or the name of a bundled one")
-    parser.add_argument("--data", help="folder of CIFAR-10")
-    parser.add_argument("--results", help="file that gets the accuracies, 0..1, as JSON")
-    parser.add_argument("--table", type=Path, help="run nothing; the table of such a file")
-    options = parser.parse_args()
-    if options.table is not None:
-        print(table_of(json.loads(options.table.read_text())))
-        return
-    if options.model is None or options.data is None:
-        parser.error("MODEL and --data are needed, or --table alone")
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the accuracy under every corruption."""
     model, test = pmt.load(options.model), datasets.load(options.data, split="test")
     found = {"clean": accuracy(model, test)}
     for name in corruptions.names():
         found[name] = accuracy(model, corruptions.corrupt(test, name, SEVERITY, seed=0))
-    kept = {**origin(), "model": options.model, "test_images": len(test), "severity": SEVERITY}
-    kept["accuracy"] = found
-    if options.results:
-        atomic_file.write_text(options.results, spread_json(kept, 2) + "\n")
-    print(table_of(kept))
+    settings = {"model": options.model, "test_images": len(test), "severity": SEVERITY}
+    return {**settings, "accuracy": found}
 
 
 def table_of(kept: dict[str, Any]) -> str:
@@ -80,4 +63,6 @@ def row(name: str, share: float, count: int, paper: int | None) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parser_of(__doc__)
+    add_model_and_data(arguments)
+    measure_or_show(arguments, measure, table_of)
