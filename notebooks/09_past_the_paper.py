@@ -130,6 +130,7 @@ full = stored("cifar10c-accuracy")
 ran = [row for row in full.rows if "mean of 12" in row.what and row.interval]
 names = [row.what.split(":")[0] for row in ran]
 printed = next(row.theirs for row in ran if row.what.startswith("default"))
+plt.style.use("tableau-colorblind10")
 reach = [(row.ours - row.interval[0], row.interval[1] - row.ours) for row in ran]
 
 _, ax = plt.subplots(figsize=(6.5, 3), layout="constrained")

@@ -61,8 +61,10 @@ def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
     before = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     kept = {cell.source: cell for cell in before.cells if cell.cell_type == "code"}
     shown = [cell for cell in notebook.cells if STORED in cell.source]
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and STORED not in cell.source:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(code, start=1):
+        cell["execution_count"] = count
+        if STORED not in cell.source:
             if cell.source not in kept:
                 raise SystemExit(f"{script.stem}: a cell has changed; run it without --stored")
             cell["outputs"] = kept[cell.source].outputs
@@ -72,8 +74,6 @@ def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
     _execute(part, folder)
     for cell, ran in zip(shown, part.cells[1:], strict=True):
         cell["outputs"] = ran.outputs
-    for count, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), start=1):
-        cell["execution_count"] = count
     return notebook
 
 

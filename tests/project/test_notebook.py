@@ -214,3 +214,17 @@ def test_a_picture_keeps_its_bytes_until_it_shows_something_else(painter):
     assert painter.difference(drawn, before) > painter.TOLERANCE
     painter.keep_pictures(other, old)
     assert picture[painter.PNG] == drawn
+
+
+def test_stored_renews_texts_and_refuses_code_that_was_not_run(runner, tmp_path):
+    for suffix in (".py", ".ipynb"):
+        name = f"01_first_steps{suffix}"
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    script = tmp_path / "01_first_steps.py"
+    script.write_text(script.read_text().replace("# # First steps", "# # Steps"))
+    renewed = runner.run_stored(script, tmp_path)
+    assert renewed.cells[0].source.startswith("# Steps")
+    assert outputs(renewed) == outputs(committed(script))
+    script.write_text(script.read_text().replace("epochs=2", "epochs=3"))
+    with pytest.raises(SystemExit, match="a cell has changed; run it without --stored"):
+        runner.run_stored(script, tmp_path)
