@@ -97,9 +97,10 @@ _ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 # expects without rounding. Two things can be seen.
 #
 # - Nodes do better in `project3`, which has 8,192 weights and 3,136 nodes, and weights in the
-#   first four layers, as the rule of dimensions says. `pointwise2` and `depthwise3` are
-#   exceptions: they have fewer weights than nodes, and nodes do better. The head is exact: its
-#   gradient has a closed form.
+#   first four layers, as the rule of dimensions says. `pointwise2` and `depthwise3`, which have
+#   fewer weights than nodes and where nodes do better, are exceptions; in `expand3` and
+#   `pointwise4`, large in both, neither sees much. The head is exact: its gradient has a closed
+#   form.
 # - Many cosines are lower than theory expects. `conv1` should reach 0.64 with weight
 #   perturbation (the cross), and has less than half of it.
 

@@ -124,8 +124,8 @@ _ = full.plot()
 
 # %% [markdown]
 # - The paper's method, with all its 20 million forwards and a rate that does not diverge, does not
-#   reach the published figure. The default without preparation does better with a hundredth of
-#   the forwards.
+#   reach the published figure where it has been run, under Gaussian noise. The default without
+#   preparation does better there with a hundredth of the forwards.
 # - Alignment and the head, the preparation, bring nearly all that the default has; perturbed
 #   forwards behind them add 0.4 points in the mean, less than the interval of three points.
 # - Sparse back-propagation comes out as published or better (MCUTrain), and below the default.

@@ -169,7 +169,8 @@ _ = overview.plot()
 # %% [markdown]
 # Memory beyond parameters and a forward, by the paper's formulas and as pmt plans it (table 3).
 # Planned steps draw the signs again instead of keeping them, and let the queries of all layers
-# share bytes, so they need less than the formulas say:
+# share bytes. So they need less than most formulas say; weight perturbation needs a little more
+# than its leanest one, for the sums of its gradient are counted here:
 
 # %%
 formulas = stored("memory-formulas")

@@ -32,6 +32,10 @@ from pmt.research.reproduce.stored import stored"""
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
+class NotRunError(Exception):
+    """A cell whose output is asked for, and that has not been run."""
+
+
 def scripts() -> list[Path]:
     """Return the sources of all notebooks, in order."""
     return sorted(FOLDER.glob("*.py"))
@@ -57,16 +61,16 @@ def run(script: Path, folder: Path) -> nbformat.NotebookNode:
 
 def run_stored(script: Path, folder: Path) -> nbformat.NotebookNode:
     """Run the cells that show versioned results; the others keep the outputs of their source."""
-    notebook = notebook_of(script)
-    before = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
-    kept = {cell.source: cell for cell in before.cells if cell.cell_type == "code"}
+    notebook, committed = notebook_of(script), script.with_suffix(".ipynb")
+    before = nbformat.read(committed, as_version=4).cells if committed.exists() else []
+    kept = {cell.source: cell for cell in before if cell.cell_type == "code"}
     shown = [cell for cell in notebook.cells if STORED in cell.source]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for count, cell in enumerate(code, start=1):
         cell["execution_count"] = count
         if STORED not in cell.source:
             if cell.source not in kept:
-                raise SystemExit(f"{script.stem}: a cell has changed; run it without --stored")
+                raise NotRunError("a cell has changed; run it without --stored")
             cell["outputs"] = kept[cell.source].outputs
     if not shown:
         return notebook
@@ -121,7 +125,7 @@ def main() -> int:
         try:
             with tempfile.TemporaryDirectory(prefix="pmt-notebook-") as folder:
                 notebook = work(known[name], Path(folder))
-        except CellExecutionError as error:
+        except (CellExecutionError, NotRunError) as error:
             failed.append(name)
             print(f"{name}: failed\n{error}", flush=True)
             continue

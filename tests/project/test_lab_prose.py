@@ -1,7 +1,8 @@
-"""Figures in the prose of the lab's pages stand in a table of the page, or follow from one.
+"""Decimals in the prose of the lab's pages stand in a table of their section, or follow from one.
 
-A figure that follows says how in a comment behind it: ``<!-- 0.18 = 1.445 - 1.270 -->``. Decimals
-on the right are those of the page's tables; whole numbers are settings.
+One that follows says how in a comment behind it: ``<!-- 0.18 = 1.445 - 1.270 -->``. Decimals on the
+right are those of tables; whole numbers are settings. The tables of another section or page of the
+lab count where the paragraph links to it. Whole numbers and powers of ten in prose are not read.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,11 @@ _MADE = re.compile(
     r"<!-- (?:table:.*?-->.*?<!-- end of table|results -->.*?<!-- end of results) -->", re.DOTALL
 )
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 _NOT_PROSE = re.compile(r"`[^`]*`|\]\([^)]*\)|https?://\S+")
-_DECIMAL = re.compile(r"(?<![\w.,])\d[\d,]*\.\d+(?!\w|\.\d)")
+_DECIMAL = re.compile(r"(?<![\w,])(?<!\d\.)\d[\d,]*\.\d+(?!\w|\.\d)")
+_HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -32,17 +35,28 @@ _OPERATORS: dict[type, Callable[[float, float], float]] = {
 }
 
 
-def tables(text: str) -> str:
-    """Return what is no prose: made parts, code, and table rows."""
-    made = [*_MADE.findall(text), *_FENCE.findall(_MADE.sub("", text))]
-    rows = re.findall(r"^\|.*$", text, re.MULTILINE)
-    return "\n".join([*made, *rows])
+def tables(text: str) -> set[str]:
+    """Return the decimals of made parts, code, and table rows."""
+    made = [*_MADE.findall(text), *_FENCE.findall(_MADE.sub("", text)), *_ROW.findall(text)]
+    return set(_DECIMAL.findall("\n".join(made)))
 
 
 def prose(text: str) -> str:
-    for pattern in (_MADE, _FENCE, re.compile(r"^\|.*$", re.MULTILINE)):
+    for pattern in (_MADE, _FENCE, _ROW):
         text = pattern.sub("", text)
     return text
+
+
+def sections(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each heading's anchor, the text up to the next heading, and that of its whole part."""
+    text = _FENCE.sub(lambda code: code[0].replace("\n#", "\n #"), text)
+    found = [*_HEADING.finditer(text)]
+    for place, heading in enumerate(found):
+        later = [other for other in found[place + 1 :] if len(other[1]) <= len(heading[1])]
+        end = later[0].start() if later else len(text)
+        following = found[place + 1].start() if place + 1 < len(found) else len(text)
+        anchor = re.sub(r"[^\w -]", "", heading[2].lower()).replace(" ", "-")
+        yield anchor, text[heading.end() : following], text[heading.end() : end]
 
 
 def derived(comment: str) -> list[tuple[str, str]]:
@@ -64,37 +78,59 @@ def value(node: ast.expr) -> float:
     raise ValueError(ast.dump(node))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_figures_that_follow_from_a_table_follow_from_it(page: Path) -> None:
-    text = page.read_text()
-    shown = set(_DECIMAL.findall(tables(text)))
-    for comment in _COMMENT.findall(prose(text)):
-        for figure, formula in derived(comment):
-            places = len(figure.partition(".")[2])
-            assert f"{value(ast.parse(formula, mode='eval').body):.{places}f}" == figure, formula
-            assert set(_DECIMAL.findall(formula)) <= shown, formula
+def linked(paragraph: str, parts: dict[str, str]) -> set[str]:
+    """Return the decimals of tables that a paragraph links to."""
+    found: set[str] = set()
+    for page, anchor in re.findall(r"\]\((\w+\.md)?(?:#([\w-]+))?\)", paragraph):
+        if page and (LAB / page).is_file():
+            found |= tables((LAB / page).read_text())
+        elif anchor in parts and not page:
+            found |= tables(parts[anchor])
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_figures_in_prose_stand_in_a_table_or_follow_from_one(page: Path) -> None:
+def test_decimals_stand_in_a_table_or_follow_from_one(page: Path) -> None:
     text = page.read_text()
-    shown = set(_DECIMAL.findall(tables(text)))
+    found = list(sections(text))
+    parts = {anchor: whole for anchor, _, whole in found}
     lost = []
-    for paragraph in prose(text).split("\n\n"):
-        known = set(shown)
-        for comment in _COMMENT.findall(paragraph):
-            known |= {figure for figure, _ in derived(comment)}
-        for linked in re.findall(r"\]\((\w+\.md)", paragraph):
-            if (LAB / linked).is_file():
-                known |= set(_DECIMAL.findall(tables((LAB / linked).read_text())))
-        said = _NOT_PROSE.sub("", _COMMENT.sub("", paragraph))
-        lost += [figure for figure in _DECIMAL.findall(said) if figure not in known]
+    for anchor, own, whole in found:
+        near = tables(whole) or tables(text)
+        for paragraph in prose(own).split("\n\n"):
+            shown = near | linked(paragraph, parts)
+            rules = [pair for c in _COMMENT.findall(paragraph) for pair in derived(c)]
+            lost += [
+                f"{anchor}: {f} of {r}"
+                for _, r in rules
+                for f in _DECIMAL.findall(r)
+                if f not in shown
+            ]
+            said = _NOT_PROSE.sub("", _COMMENT.sub("", paragraph))
+            known = shown | {figure for figure, _ in rules}
+            lost += [f"{anchor}: {f}" for f in _DECIMAL.findall(said) if f not in known]
     assert lost == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_follows_from_a_table_is_computed_right(page: Path) -> None:
+    for comment in _COMMENT.findall(prose(page.read_text())):
+        for figure, formula in derived(comment):
+            places = len(figure.partition(".")[2])
+            found = value(ast.parse(formula, mode="eval").body)
+            assert f"{found:.{places}f}" == figure, formula
+
+
 def test_a_figure_from_nowhere_is_found() -> None:
-    page = "It gains 0.18.\n\n| a |\n| --- |\n| 1.445 |\n\n<!-- 0.18 = 1.445 - 1.27 -->"
-    assert _DECIMAL.findall(prose(page)) == ["0.18", "0.18", "1.445", "1.27"]
+    page = (
+        "# A\n\n## One sign\n\nIt gains 0.18.\n\n| 1.445 |\n\n## Two\n\n0.7..1.6\n\n```\n2.5\n```"
+    )
+    assert [(anchor, tables(whole)) for anchor, _, whole in sections(page)] == [
+        ("a", {"1.445", "2.5"}),
+        ("one-sign", {"1.445"}),
+        ("two", {"2.5"}),
+    ]
+    assert _DECIMAL.findall(prose(page)) == ["0.18", "0.7", "1.6"]
     assert derived(" 0.18 = 1.445 - 1.27; 0.2 =\n mean(0.1, 0.3) ") == [
         ("0.18", "1.445 - 1.27"),
         ("0.2", "mean(0.1, 0.3)"),

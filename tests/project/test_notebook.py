@@ -228,5 +228,5 @@ def test_stored_renews_texts_and_refuses_code_that_was_not_run(runner, tmp_path)
     assert renewed.cells[0].source.startswith("# Steps")
     assert outputs(renewed) == outputs(committed(script))
     script.write_text(script.read_text().replace("epochs=2", "epochs=3"))
-    with pytest.raises(SystemExit, match="a cell has changed; run it without --stored"):
+    with pytest.raises(runner.NotRunError, match="a cell has changed; run it without --stored"):
         runner.run_stored(script, tmp_path)

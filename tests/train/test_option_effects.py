@@ -38,8 +38,8 @@ WEIGHTS = "rule='weight', 'by_dimension' or 'measured'"
          "rule='node', 'by_dimension', 'pooled' or 'measured'"),
         ({"mu_node": 8, "mu": "calibrated"},
          "mu_node has no effect with mu='calibrated'; it has one with mu='fixed'"),
-        ({"mu_weight": 8, "mu": "calibrated"},
-         f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}"),
+        ({"mu_weight": 8, "mu": "calibrated", "rule": "weight"},
+         "mu_weight has no effect with mu='calibrated'; it has one with mu='fixed'"),
         ({"probe_queries": 8},
          "probe_queries has no effect with mu='fixed', allocation='uniform', rule='pooled'; it has "
          "one with mu='calibrated' or allocation='variance' or rule='measured'"),
@@ -67,6 +67,15 @@ def test_an_option_without_effect_is_named(given: dict[str, Any], message: str) 
             make(**given)
         assert [str(warning.message) for warning in caught] == [message]
         assert caught[0].filename == __file__
+
+
+def test_all_choices_that_keep_an_option_from_acting_are_named() -> None:
+    with pytest.warns(OptionWarning) as caught:
+        pmt.ZOTrainer(mu_weight=8, mu="calibrated")
+    assert [str(warning.message) for warning in caught] == [
+        f"mu_weight has no effect with rule='pooled'; it has one with {WEIGHTS}",
+        "mu_weight has no effect with mu='calibrated'; it has one with mu='fixed'",
+    ]
 
 
 @pytest.mark.parametrize(

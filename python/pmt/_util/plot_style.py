@@ -118,11 +118,11 @@ def panels(
 def mark_sizes(ax: Any, sizes: Sequence[float]) -> None:
     """Mark sizes of memory in KB by dotted lines across horizontal bars, and say above which."""
     above = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "bottom"}
-    for size in sizes:
+    for size in sorted(sizes):
         ax.axvline(size, color="black", linewidth=0.8, linestyle="dotted")
         # Neighbors can be near: all names but the last one end at their line.
-        side = "left" if size == sizes[-1] else "right"
-        ax.annotate(f"{size:,} KB", (size, 1.0), (0, 2), ha=side, fontsize=SMALL, **above)
+        side = "left" if size == max(sizes) else "right"
+        ax.annotate(f"{size:,.0f} KB", (size, 1.0), (0, 2), ha=side, fontsize=SMALL, **above)
 
 
 def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:

@@ -44,7 +44,6 @@ def warn_without_effect(options: object, given: Iterable[str], base: object) -> 
             chosen = {option: getattr(options, option, None) for option in choices}
             if all(v is not None and v not in choices[o] for o, v in chosen.items()):
                 warnings.warn(_warning(name, chosen, choices), stacklevel=3)
-                break
 
 
 def _warning(name: str, chosen: Mapping[str, Any], choices: _Choices) -> OptionWarning:

@@ -24,9 +24,9 @@ _MEASURES = {"loss": "loss on the {} (nats)", "accuracy": "accuracy on the {}"}
 _PANELS_ACROSS = 4
 # Rows of a legend beside the panels.
 _LEGEND_ROWS = 12
-# Axes that end at more than so many times their first value have room for powers of ten alone,
-# and those below the smaller one hold hardly any.
-_MANY_TIMES, _FEW_TIMES = 30, 6
+# Axes that end at fewer times their first value may hold no label of 1, 2 or 5 times a power.
+_FEW_TIMES = 6
+_BEFORE = "before training"
 # Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
 _HIGHEST = 1.25
 # Room above the untrained loss, so that its line is not the frame.
@@ -44,7 +44,7 @@ def plot_curves(
     """Draw the mean over seeds of each curve, and a band over them.
 
     Losses end a quarter above the untrained one, the dotted line: what diverges leaves the plot,
-    and triangles at its upper edge say where.
+    and triangles at its upper edge say where. A loss that is not finite leaves a gap.
 
     Parameters
     ----------
@@ -168,9 +168,10 @@ def _draw(ax: Any, curve: Curve, place: int, label: str, band: Band) -> None:
 def _frame(ax: Any, curves: Sequence[Curve], measure: str) -> None:
     ax.set(xscale="log", xlabel="GMAC")
     _label_powers(ax)
-    before = sorted({curve.before for curve in curves if curve.before})
+    before = sorted({curve.before for curve in curves if curve.before is not None})
+    known = {line.get_label() for line in ax.get_lines()}
     for place, loss in enumerate(before):
-        label = "_" if place else "before training"
+        label = "_" if place or _BEFORE in known else _BEFORE
         ax.axhline(loss, label=label, color=FAINT, linestyle=":", linewidth=1)
     if measure == "loss":
         top = max([ax.get_ylim()[1], *(_ABOVE * loss for loss in before)])
@@ -179,11 +180,12 @@ def _frame(ax: Any, curves: Sequence[Curve], measure: str) -> None:
 
 
 def _label_powers(ax: Any) -> None:
-    """Label powers of ten; 2 and 5 times these, or any numbers, where there are few of them."""
+    """Label powers of ten; 2 and 5 times these, too, or any numbers, where there are not two."""
     ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
     low, high = ax.get_xlim()
     if high > _FEW_TIMES * low:
-        subs = (1.0,) if high > _MANY_TIMES * low else (1.0, 2.0, 5.0)
+        powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1
+        subs = (1.0,) if powers > 1 else (1.0, 2.0, 5.0)
         ax.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
     else:
         ax.xaxis.set_major_locator(ticker.MaxNLocator(4))

@@ -111,14 +111,11 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     names = paper["corruptions"]
     lines: dict[str, list[float | None]] = {}
     for place, line in enumerate(_LINES):
-        lines[line.title] = _with_mean(
-            [
-                found.accuracy()[0] if (found := line.found(data, corruption=name)).runs else None
-                for name in names
-            ]
-        )
+        found = [line.found(data, corruption=name) for name in names]
+        lines[line.title] = _with_mean([one.accuracy()[0] if one.runs else None for one in found])
         # Below the last of the lines that it stands beside.
-        if line.published and line.published not in {one.published for one in _LINES[place + 1 :]}:
+        last = line.published not in {one.published for one in _LINES[place + 1 :]}
+        if line.published and last and not any(one.small for one in found):
             lines[_PUBLISHED[line.published]] = _with_mean(paper[line.published])
     return draw_sheet(lines, [*names, "mean"], set(_PUBLISHED.values()), ax=ax)
 

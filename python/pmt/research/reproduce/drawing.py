@@ -68,6 +68,8 @@ def draw_sheet(
     """
     shown = {title: v for title, v in lines.items() if any(one is not None for one in v)}
     ax = one_axes(ax, 0.62 * len(names) + 3.2, 0.3 * len(shown) + 1.2)
+    if not shown:
+        return ax
     cells = np.array([[np.nan if v is None else v for v in row] for row in shown.values()], float)
     # Light enough for black figures, and from dark to light in gray, too.
     ax.imshow(cells, cmap="YlGnBu_r", vmin=-100, vmax=100, aspect="auto")
@@ -88,7 +90,8 @@ def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None
     """Draw the held-out loss of runs over 10^9 multiply-accumulates, those behind the start."""
     titles: dict[str, list[str]] = {}
     for title, run in runs.items():
-        titles.setdefault(repr(run["curve"]), []).append(title)
+        trained = any(macs for macs, _ in run["curve"])
+        titles.setdefault(repr(run["curve"]) if trained else title, []).append(title)
     # Of runs with the same curve one line would hide the others.
     curves = {" = ".join(same): _curve(runs[same[0]]["curve"]) for same in titles.values()}
     return plot_curves(curves, ax=ax)

@@ -82,11 +82,13 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
     """Draw the mean accuracy of each family for every block, and the published ones."""
     paper = published("fixed-or-adaptive-blocks")
     families = paper["families"]
-    rows = {row.what: row.ours for row in _compare(data, paper)}
+    rows = {row.what: row for row in _compare(data, paper)}
     lines: dict[str, list[float | None]] = {}
-    for name, theirs in {**{block: block for block in _BLOCKS}, "chosen": "adaptive"}.items():
-        lines[name] = [rows[f"{name}: {family}"] for family in families]
-        lines[f"published: {name}"] = paper[theirs]
+    for name in (*_BLOCKS, "chosen"):
+        found = [rows[f"{name}: {family}"] for family in families]
+        theirs = [row.theirs for row in found]
+        lines[name] = [row.ours for row in found]
+        lines[f"published: {name}"] = [v if isinstance(v, float | int) else None for v in theirs]
     return draw_sheet(lines, families, [name for name in lines if ":" in name], ax=ax)
 
 

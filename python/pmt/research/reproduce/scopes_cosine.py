@@ -147,7 +147,8 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
         return draw_cosines(data, shown, one_axes(ax, 9, 5))
     axes = panels(None, len(kinds), 1, (7.5, 6), sharex=True, sharey=True).ravel()
     for each, shown in zip(axes, kinds.values(), strict=True):
-        draw_cosines(data, shown, each)
+        draw_cosines(data, shown, each).set_ylabel("")
+    axes[0].figure.supylabel("cosine with the exact gradient")
     return axes[0]
 
 
