@@ -43,6 +43,15 @@ class Method:
 
 
 OURS = ("default", "B2,head")
+# Points above and to the right of a circle at which its name is, where circles lie close together.
+BESIDE = {
+    "back-propagation, float32": (14, 52, "left"),
+    "back-propagation, int8": (-22, 52, "left"),
+    "MCUTrain": (-10, -10, "right"),
+    "pmt": (8, -26, "right"),
+    "paper's method": (-32, 0, "center"),
+    "pmt, unprepared": (-32, 0, "center"),
+}
 METHODS = (
     Method(
         "back-propagation, float32",
@@ -133,10 +142,8 @@ def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: flo
     style = {"alpha": 0.55, "edgecolor": "black", "linewidth": 0.6}
     ax.scatter([macs], [accuracy], s=AREA * size, color=color, **style)
     text = f"{method.label}\n{size:,.0f} KB"
-    if method.grid == "cifar10c_backprop":  # to the left, where no other circle is
-        label(ax, text, (macs, accuracy), 0, right=-10, ha="right", va="center")
-        return
-    label(ax, text, (macs, accuracy), -32 if method.preparation == "none" else 10)
+    up, right, side = BESIDE.get(method.label, (10, 0, "center"))
+    label(ax, text, (macs, accuracy), up, right=right, ha=side)
 
 
 def label(

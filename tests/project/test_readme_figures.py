@@ -56,6 +56,17 @@ def test_sparse_back_propagation_is_that_of_the_results() -> None:
     assert f"sparse back-propagation (MCUTrain) {mean:.0f} %" in README
 
 
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [("bp_fp32", "all layers {:.0f} % in float32"), ("bp_int8", "{:.0f} % in int8")],
+)
+def test_back_propagation_of_all_layers_is_that_of_the_results(method: str, text: str) -> None:
+    found = find(results.load("cifar10c-accuracy")["data"], "cifar10c_backprop", method=method)
+    mean = np.mean([100 * run["after"]["test"]["accuracy"] for run in found.runs])
+    assert len(found.runs) == 12
+    assert text.format(mean) in README
+
+
 def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     ax = picture()["draw"](results.load("cifar10c-accuracy")["data"])
