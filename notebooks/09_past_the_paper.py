@@ -133,16 +133,14 @@ printed = next(row.theirs for row in ran if row.what.startswith("default"))
 plt.style.use("tableau-colorblind10")
 reach = [(row.ours - row.interval[0], row.interval[1] - row.ours) for row in ran]
 
-_, ax = plt.subplots(figsize=(6.5, 3), layout="constrained")
-ax.barh(names, [row.ours for row in ran], xerr=list(zip(*reach, strict=True)), capsize=3)
+_, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+bars = ax.barh(names, [row.ours for row in ran], xerr=list(zip(*reach, strict=True)), capsize=3)
+ax.bar_label(bars, [f"{row.ours:.1f}" for row in ran], label_type="center", color="white")
 ax.axvline(printed, color="black", linestyle="--", label="the paper's method, published")
 ax.invert_yaxis()
 ax.set_xlabel("accuracy on corrupted test images (%)")
-_ = ax.legend(fontsize="small", loc="lower left")
+_ = ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
 print(full)
-for row in ran:
-    low, high = row.interval
-    print(f"{row.what.split(':')[0]:<36}{row.ours:>6.1f} ({low:.1f}..{high:.1f})")
 
 # %% [markdown]
 # Alignment and the head do nearly all of it. What perturbed forwards add behind them is less than

@@ -206,7 +206,7 @@ def test_formulas_of_variance_are_told_where_they_hold():
 
 def test_full_scale_needs_cifar10(tmp_path):
     for module in (gradient_cosine, scopes_cosine, variance_formulas):
-        with pytest.raises(FileNotFoundError, match="cifar-10-batches-bin is not found; run"):
+        with pytest.raises(FileNotFoundError, match="cifar-10-batches-bin is not found; fetch"):
             module.STUDY.measure("full", Context(tmp_path))
 
 
