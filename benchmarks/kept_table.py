@@ -22,6 +22,7 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
 
 
 def add_model_and_data(parser: argparse.ArgumentParser) -> None:
+    """Declare a model and CIFAR-10, both needed for a measurement."""
     parser.add_argument("model", nargs="?", help="model file, or the name of a bundled one")
     parser.add_argument("--data", help="folder of CIFAR-10")
 

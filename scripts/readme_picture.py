@@ -32,7 +32,10 @@ AREA = 0.6
 
 @dataclass(frozen=True)
 class Method:
-    """A circle: its label, where its runs are, and whose memory it takes."""
+    """A circle: its label, where its runs are, whose memory it takes, and where the label is.
+
+    ``up`` and ``right`` are points from the circle's center, to the ``side`` of the label.
+    """
 
     label: str
     grid: str
@@ -40,18 +43,12 @@ class Method:
     preparation: str
     trained: tuple[str, str]
     color: str
+    up: float = 10
+    right: float = 0
+    side: str = "center"
 
 
 OURS = ("default", "B2,head")
-# Points above and to the right of a circle at which its name is, where circles lie close together.
-BESIDE = {
-    "back-propagation, float32": (14, 52, "left"),
-    "back-propagation, int8": (-22, 52, "left"),
-    "MCUTrain": (-10, -10, "right"),
-    "pmt": (8, -26, "right"),
-    "paper's method": (-32, 0, "center"),
-    "pmt, unprepared": (-32, 0, "center"),
-}
 METHODS = (
     Method(
         "back-propagation, float32",
@@ -60,6 +57,9 @@ METHODS = (
         "none",
         ("bp_fp32", "all"),
         "orange",
+        up=14,
+        right=52,
+        side="left",
     ),
     Method(
         "back-propagation, int8",
@@ -68,10 +68,31 @@ METHODS = (
         "none",
         ("bp_int8", "all"),
         "purple",
+        up=-22,
+        right=52,
+        side="left",
     ),
-    Method("MCUTrain", "cifar10c_backprop", "mcutrain", "none", ("mcutrain", ""), "yellow"),
-    Method("paper's method", "cifar10c_paper", "paper", "none", ("paper", "B2,head"), "vermilion"),
-    Method("pmt, unprepared", "cifar10c_default", "default", "none", OURS, "green"),
+    Method(
+        "MCUTrain",
+        "cifar10c_backprop",
+        "mcutrain",
+        "none",
+        ("mcutrain", ""),
+        "yellow",
+        up=-10,
+        right=-10,
+        side="right",
+    ),
+    Method(
+        "paper's method",
+        "cifar10c_paper",
+        "paper",
+        "none",
+        ("paper", "B2,head"),
+        "vermilion",
+        up=-32,
+    ),
+    Method("pmt, unprepared", "cifar10c_default", "default", "none", OURS, "green", up=-32),
     Method(
         "pmt, preparation alone",
         "cifar10c_default",
@@ -80,7 +101,17 @@ METHODS = (
         OURS,
         "sky",
     ),
-    Method("pmt", "cifar10c_default", "default", "align+head", OURS, "blue"),
+    Method(
+        "pmt",
+        "cifar10c_default",
+        "default",
+        "align+head",
+        OURS,
+        "blue",
+        up=8,
+        right=-26,
+        side="right",
+    ),
 )
 
 
@@ -142,8 +173,7 @@ def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: flo
     style = {"alpha": 0.55, "edgecolor": "black", "linewidth": 0.6}
     ax.scatter([macs], [accuracy], s=AREA * size, color=color, **style)
     text = f"{method.label}\n{size:,.0f} KB"
-    up, right, side = BESIDE.get(method.label, (10, 0, "center"))
-    label(ax, text, (macs, accuracy), up, right=right, ha=side)
+    label(ax, text, (macs, accuracy), method.up, right=method.right, ha=method.side)
 
 
 def label(

@@ -44,6 +44,8 @@ _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _BAR_COLORS = tuple(color for name, color in COLORS.items() if name != "black")
 _HATCHES = ("", "///", "...", "xxx")
+# Right end of axes with bars, as a multiple of the longest one.
+_ROOM = 1.05
 
 
 def line_style(place: int) -> dict[str, Any]:
@@ -116,13 +118,17 @@ def panels(
 
 
 def mark_sizes(ax: Any, sizes: Sequence[float]) -> None:
-    """Mark sizes of memory in KB by dotted lines across horizontal bars, and say above which."""
+    """Mark sizes of memory in KB by dotted lines across horizontal bars, and name them above.
+
+    The bars are there: the axes get some room to the right of the longest one and the last size.
+    """
     above = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "bottom"}
     for size in sorted(sizes):
         ax.axvline(size, color="black", linewidth=0.8, linestyle="dotted")
         # Neighbors can be near: all names but the last one end at their line.
         side = "left" if size == max(sizes) else "right"
         ax.annotate(f"{size:,.0f} KB", (size, 1.0), (0, 2), ha=side, fontsize=SMALL, **above)
+    ax.set_xlim(right=_ROOM * max([ax.dataLim.x1, *sizes]))
 
 
 def add_legend(ax: Any, *, beside: bool, **options: Any) -> Any:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["part_style", "plot_memory"]
 
-# Room right of the longest bar, or of the last limit.
-_MARGIN = 1.05
 # A plan tells some of the activations apart.
 _PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")
 
@@ -60,7 +58,6 @@ def plot_memory(
             start = [a + b for a, b in zip(start, sizes, strict=True)]
     mark_sizes(ax, limits)
     ax.invert_yaxis()
-    ax.set_xlim(right=_MARGIN * max([*start, *limits]))
     ax.set_xlabel("peak memory (KB)")
     add_legend(ax, beside=own)
     return ax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,21 +109,18 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw the accuracy of each line on each corruption, and the published line below it."""
     paper = published("cifar10c-accuracy")
     names = paper["corruptions"]
+    columns = [*names, f"mean of {len(names)} corruptions"]
+    rows = {row.what: row for row in _compare(data, paper)}
     lines: dict[str, list[float | None]] = {}
     for place, line in enumerate(_LINES):
-        found = [line.found(data, corruption=name) for name in names]
-        lines[line.title] = _with_mean([one.accuracy()[0] if one.runs else None for one in found])
-        # Below the last of the lines that it stands beside.
+        found = [rows.get(f"{line.title}: {column}") for column in columns]
+        lines[line.title] = [None if row is None else row.ours for row in found]
+        # Below the last of the lines that it stands beside; not beside another network's, small.
         last = line.published not in {one.published for one in _LINES[place + 1 :]}
-        if line.published and last and not any(one.small for one in found):
-            lines[_PUBLISHED[line.published]] = _with_mean(paper[line.published])
+        if last and any(row is not None and row.theirs is not None for row in found):
+            theirs = paper[line.published]
+            lines[_PUBLISHED[line.published]] = [*theirs, round(float(np.mean(theirs)), 2)]
     return draw_sheet(lines, [*names, "mean"], set(_PUBLISHED.values()), ax=ax)
-
-
-def _with_mean(values: Sequence[float | None]) -> list[float | None]:
-    """Append the mean, where all are known."""
-    known = [value for value in values if value is not None]
-    return [*values, round(float(np.mean(known)), 2) if len(known) == len(values) else None]
 
 
 STUDY = grid_study(

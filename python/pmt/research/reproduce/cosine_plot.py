@@ -15,7 +15,7 @@ __all__ = ["draw_both", "draw_cosines"]
 
 def draw_both(data: Mapping[str, Any], names: Mapping[str, str]) -> Any:
     """Draw dimensions above cosines in a figure of its own; return the axes of the cosines."""
-    above, below = panels(None, 2, 1, (10, 6), sharex=True, height_ratios=(1, 2)).ravel()
+    above, below = panels(None, 2, 1, (8, 4.6), sharex=True, height_ratios=(1, 2)).ravel()
     places = np.arange(len(data["layers"]))
     for place, name in ((5, "weights"), (6, "nodes")):
         above.semilogy(places, data[name], label=name, **line_style(place))
@@ -33,6 +33,6 @@ def draw_cosines(data: Mapping[str, Any], names: Mapping[str, str], ax: Any) -> 
     ax.axhline(0, color="black", linewidth=0.5)
     ax.set_xticks(places, data["layers"], rotation=90, fontsize="x-small")
     ax.set_ylabel("cosine with the exact gradient")
-    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
     add_legend(ax, beside=False, **place)
     return ax

@@ -67,7 +67,7 @@ def draw_sheet(
         Axes to draw on; new ones by default.
     """
     shown = {title: v for title, v in lines.items() if any(one is not None for one in v)}
-    ax = one_axes(ax, 0.62 * len(names) + 3.2, 0.3 * len(shown) + 1.2)
+    ax = one_axes(ax, 0.5 * len(names) + 3.0, 0.24 * len(shown) + 1.1)
     if not shown:
         return ax
     cells = np.array([[np.nan if v is None else v for v in row] for row in shown.values()], float)
@@ -92,7 +92,7 @@ def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None
     for title, run in runs.items():
         trained = any(macs for macs, _ in run["curve"])
         titles.setdefault(repr(run["curve"]) if trained else title, []).append(title)
-    # Of runs with the same curve one line would hide the others.
+    # Lines with the same points would hide each other.
     curves = {" = ".join(same): _curve(runs[same[0]]["curve"]) for same in titles.values()}
     return plot_curves(curves, ax=ax)
 

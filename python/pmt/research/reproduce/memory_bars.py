@@ -12,10 +12,6 @@ from pmt.train.costs.memory import PARTS
 __all__ = ["draw_memory"]
 
 
-# Room right of what is longest.
-_MARGIN = 1.05
-
-
 def draw_memory(
     costs: Mapping[str, Any],
     *,
@@ -48,7 +44,6 @@ def draw_memory(
     axes.plot(list(printed.values()), list(printed), "kD", markersize=6, label="the paper's")
     mark_sizes(axes, boards)
     axes.invert_yaxis()
-    axes.set_xlim(right=_MARGIN * max([*start.values(), *printed.values(), *boards]))
     axes.set_xlabel("peak memory of a step of one image (KB)")
     add_legend(axes, beside=ax is None)
     return axes

@@ -145,7 +145,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     if ax is not None:
         shown = {name: label for each in kinds.values() for name, label in each.items()}
         return draw_cosines(data, shown, one_axes(ax, 9, 5))
-    axes = panels(None, len(kinds), 1, (7.5, 6), sharex=True, sharey=True).ravel()
+    axes = panels(None, len(kinds), 1, (6.5, 4.4), sharex=True, sharey=True).ravel()
     for each, shown in zip(axes, kinds.values(), strict=True):
         draw_cosines(data, shown, each).set_ylabel("")
     axes[0].figure.supylabel("cosine with the exact gradient")

@@ -150,7 +150,7 @@ def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw measured, exact and printed squared errors of every row."""
-    axes = one_axes(ax, 9, 4.5)
+    axes = one_axes(ax, 7, 3.8)
     rows = [(case, row) for case in data["cases"] for row in case["rows"]]
     places = np.arange(len(rows))
     measured = [row["measured"] for _, row in rows]
