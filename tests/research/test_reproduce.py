@@ -22,7 +22,7 @@ from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
-from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
+from pmt.research.reproduce.reproduce_job import ReproduceJob, forecast, reproduce
 from pmt.research.reproduce.run_rows import accuracy_row, find
 from pmt.research.reproduce.study import (
     ACCURACY,
@@ -458,6 +458,24 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
 
 def _grids(result):
     return result["data"]["grids"].values()
+
+
+def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):
+    """Runs of another study do, which cannot stand for those that are left."""
+    run = {"axes": {"method": "paper"}, "trainer": "zeroth_order", "threads": 1, "base": "paper"}
+    none = {"options": {}, "before": {}, "after": {}, "curve": []}
+    hours = []
+    for seconds in (3600, 7200):
+        one = {**run, **none, "macs": 10**6, "train_seconds": seconds}
+        grid = {"model": "m", "protocol": {}, "macs": 0, "runs": [one], "missing": []}
+        data = {"grids": {"estimators_small": grid}}
+        results.save(results.record("estimators", "small", data, 1.0), tmp_path)
+        job = ReproduceJob(
+            "bp-free-methods", "small", out=tmp_path / "runs", results=tmp_path, jobs=2
+        )
+        hours.append(forecast(job).hours)
+    assert hours[0] > 10
+    assert hours[1] == pytest.approx(2 * hours[0], rel=0.01)
 
 
 def test_what_is_finished_is_collected_and_drawn(tmp_path, capsys):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import pmt
 from pmt.cli import main
 from pmt.research.sweep import GridError, Plan, RunSpec, fingerprint, plan, read_grid, shard
+from pmt.research.sweep.forecasting import estimate
 from pmt.research.sweep.grid_file import _TABLES
-from pmt.research.sweep.planning import estimate
 
 ROOT = Path(__file__).parents[2]
 GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
@@ -288,25 +288,35 @@ def test_dry_run_says_what_is_left_and_starts_nothing(tmp_path, files, capsys):
     assert not out.exists()
 
 
+def timed(speed, *, method="nodes", threads=1, trainer="zeroth_order"):
+    """Return a result whose training took a million seconds at `speed` GMAC/s."""
+    cost = {"macs": 10**15, "train_seconds": 10**6 / speed}
+    return {"axes": {"method": method}, "trainer": trainer, "threads": threads, **cost}
+
+
 @pytest.mark.parametrize(
-    ("results", "gmacs"), [([(0, 2)], 2), ([(0, 2), (1, 8)], 8), ([(0, 2), (1, 8), (1, 6)], 7)]
+    ("finished", "elsewhere", "gmacs"),
+    [
+        ([timed(2, threads=0)], [], 2),
+        ([timed(2, threads=0), timed(8)], [], 8),
+        ([timed(2, threads=0), timed(8), timed(6)], [], 7),
+        ([timed(2, threads=0)], [[timed(8)]], 2),
+        ([], [[timed(3, threads=0)], [timed(8)]], 3),
+        ([], [[], [timed(8), timed(3, threads=0)]], 8),
+        ([timed(2, method="other")], [[timed(8)]], 8),
+        ([timed(2, method="other")], [[timed(5, method="another")]], 2),
+        ([timed(2, trainer="backprop", method="other")], [[timed(5, method="another")]], 5),
+    ],
 )
-def test_a_method_goes_on_at_its_speed_with_as_many_threads_or_else_with_others(
-    tmp_path, files, results, gmacs
+def test_a_run_is_forecast_at_the_speed_of_the_runs_most_like_it(
+    tmp_path, files, finished, elsewhere, gmacs
 ):
+    """As its method here, then elsewhere, first with as many threads; then as its trainer."""
     made = planned(tmp_path, files)
     run = next(run for run in made.runs if run.method == "nodes")
-    finished = [
-        {
-            "axes": {"method": "nodes"},
-            "threads": threads,
-            "macs": 10**15,
-            "train_seconds": 10**6 / speed,
-        }
-        for threads, speed in results
-    ]
     left = dataclasses.replace(run, macs=3600 * 10**9)
-    found = estimate([left], finished, made.model, held_out=0, test=0, jobs=2)
+    rest = {"held_out": 0, "test": 0, "jobs": 2}
+    found = estimate([left], finished, made.model, **rest, elsewhere=elsewhere)
     assert found.hours == pytest.approx(1 / gmacs, rel=1e-3)
 
 

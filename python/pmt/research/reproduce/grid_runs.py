@@ -53,7 +53,7 @@ def forecast_grids(grids: Mapping[str, Grid], context: Context) -> Forecast:
     runs, of, hours = 0, 0, 0.0
     for name, grid in grids.items():
         sweep = _open(name, grid, context, context.shard)
-        expected = sweep.forecast().expected
+        expected = sweep.forecast(context.timed).expected
         runs, hours = runs + expected.runs, hours + expected.hours
         of += len(sweep.all_runs) + len(sweep.elsewhere)
     return Forecast(runs, of, hours)
@@ -88,7 +88,7 @@ def _measure(
     failed: dict[str, str] = {}
     errors: Mapping[str, str] = {}
     if sweep.left and not context.collect:
-        took = duration(sweep.forecast().expected.hours * 3600)
+        took = duration(sweep.forecast(context.timed).expected.hours * 3600)
         context.tell(f"{name}: {len(sweep.left)} of {len(sweep.all_runs)} runs left, about {took}")
         done = sweep.run(context.tell)
         sweep = done.sweep
@@ -104,7 +104,7 @@ def _measure(
     return {
         **_settings(whole, grid),
         "runs": [*here, *whole.elsewhere],
-        "missing": list(_missing(whole, known, finished, errors)),
+        "missing": list(_missing(whole, known, finished, context.timed, errors)),
         "failed": failed,
     }
 
@@ -112,7 +112,8 @@ def _measure(
 def _missing(
     sweep: Sweep,
     known: Mapping[str, Any],
-    finished: Sequence[dict[str, Any]],
+    finished: Sequence[Mapping[str, Any]],
+    timed: Sequence[Sequence[Mapping[str, Any]]],
     errors: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     """Yield the axes of the runs that are not finished, and the time of each on one thread."""
@@ -122,17 +123,19 @@ def _missing(
             continue
         alike = (run.method, run.options.get("layers", ""), run.preparation)
         if alike not in seconds:
-            seconds[alike] = _seconds(run, sweep, finished)
+            seconds[alike] = _seconds(run, sweep, finished, timed)
         failed = not run.awaits_rate and run.hash in errors
         error = {"error": errors[run.hash]} if failed else {}
         yield {**run.axes, "macs": run.macs, "seconds": round(seconds[alike]), **error}
 
 
-def _seconds(run: RunSpec, sweep: Sweep, finished: Sequence[dict[str, Any]]) -> float:
-    """Estimate the time of a run, at the speed of its method or else of others of its trainer."""
-    alike = [result for result in finished if result["axes"]["method"] == run.method]
-    alike = alike or [result for result in finished if result["trainer"] == run.trainer]
-    known = [{**one, "axes": {**one["axes"], "method": run.method}} for one in alike]
-    plan = sweep.plan
-    one = estimate([run], known, plan.model, held_out=plan.held_out, test=plan.test, jobs=2)
+def _seconds(
+    run: RunSpec,
+    sweep: Sweep,
+    finished: Sequence[Mapping[str, Any]],
+    timed: Sequence[Sequence[Mapping[str, Any]]],
+) -> float:
+    """Estimate the time of a run on one thread."""
+    plan, rest = sweep.plan, {"held_out": sweep.plan.held_out, "test": sweep.plan.test}
+    one = estimate([run], finished, plan.model, **rest, jobs=2, elsewhere=timed)
     return one.hours * 3600

@@ -89,21 +89,41 @@ class ReproduceJob:
             tell=tell,
             collect=self.collect,
             kept=self._kept(),
+            timed=self._timed(),
         )
 
     def _kept(self) -> dict[str, list[Mapping[str, Any]]]:
         """Return the grids of earlier results by name, those of this study first."""
         if self.results is None or self.force:
             return {}
-        grids: dict[str, list[Mapping[str, Any]]] = {}
+        kept: dict[str, list[Mapping[str, Any]]] = {}
+        for grids in self._earlier(Path(self.results)):
+            for name, grid in grids.items():
+                kept.setdefault(name, []).append(grid)
+        return kept
+
+    def _timed(self) -> list[list[Mapping[str, Any]]]:
+        """Return the runs of earlier results, or else of those that come with the checkout."""
+        try:
+            folder = results.checkout_folder() if self.results is None else Path(self.results)
+        except FileNotFoundError:
+            return []
+        runs = [
+            [run for grid in grids.values() for run in grid["runs"]]
+            for grids in self._earlier(folder)
+        ]
+        return [runs[0], [run for others in runs[1:] for run in others]]
+
+    def _earlier(self, folder: Path) -> list[dict[str, dict[str, Any]]]:
+        """Return the grids of the studies that have results of this scale, this study's first."""
+        found: list[dict[str, dict[str, Any]]] = []
         for name in dict.fromkeys((self.study, *STUDIES)):
-            if not results.path_of(name, self.results).exists():
+            if not results.path_of(name, folder).exists():
+                found.append({})
                 continue
-            found = results.load(name, self.results)
-            if found["scale"] == self.scale:
-                for grid, one in results.with_sources(found).items():
-                    grids.setdefault(grid, []).append(one)
-        return grids
+            one = results.load(name, folder)
+            found.append(results.with_sources(one) if one["scale"] == self.scale else {})
+        return found
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pmt.research.sweep.forecasting import Estimate, estimate
 from pmt.research.sweep.grid_file import Grid, GridError, Problems, Tuning, read_grid
-from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
+from pmt.research.sweep.planning import Plan, plan, shard
 from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec, fingerprint
 from pmt.research.sweep.sweep_job import (

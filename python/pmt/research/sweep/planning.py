@@ -1,16 +1,13 @@
-"""From a grid to its runs, everything checked before the first one starts, and their time."""
+"""From a grid to its runs, everything checked before the first one starts."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from pmt import _core, methods
 from pmt._util import tables
@@ -25,10 +22,9 @@ from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 from pmt.research.sweep.tuning import trials_of
 from pmt.train.preparation import PREPARATIONS
 
-__all__ = ["Estimate", "Plan", "estimate", "plan", "shard"]
+__all__ = ["Plan", "plan", "shard"]
 
 _SHOWN_METHODS = 9
-_SECONDS_OF_A_TIMING = 0.3
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
 
@@ -83,17 +79,6 @@ class Plan:
             for group, runs in groups.items()
         ]
         return tables.shortened(rows, _SHOWN_METHODS)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Work that is left: ``runs``, its ``macs``, and ``hours`` on this machine with ``jobs``."""
-
-    runs: int
-    macs: int
-    hours: float
-    jobs: int
-    macs_per_second: float
 
 
 def plan(grid: Grid, problems: Problems | None = None) -> Plan:
@@ -169,54 +154,6 @@ def _trials(
 def shard(runs: tuple[RunSpec, ...], number: int, count: int) -> tuple[RunSpec, ...]:
     """Return the runs of one of ``count`` machines, ``number`` from 1: every count-th one."""
     return runs[number - 1 :: count]
-
-
-def estimate(
-    left: Iterable[RunSpec],
-    finished: Iterable[Mapping[str, Any]],
-    model: Model,
-    *,
-    held_out: int,
-    test: int,
-    jobs: int,
-) -> Estimate:
-    """Estimate the work that is left.
-
-    Parameters
-    ----------
-    left : iterable of RunSpec
-        Runs without a result.
-    finished : iterable of dict
-        Results of others: a method that has some goes on at their median speed, the others at the
-        speed of the model's forward, which leaves out the arithmetic of gradients. Results of runs
-        with another number of threads count where a method has no others.
-    model : Model
-        The model.
-    held_out, test : int
-        Images of an evaluation.
-    jobs : int
-        Processes, with a core each; one process takes all cores.
-
-    Returns
-    -------
-    Estimate
-        The estimate. The last runs leave processes idle: hours are at least the longest run's.
-    """
-    threads = 0 if jobs == 1 else 1
-    speed = _forward_speed(model, threads)
-    results = list(finished)
-    alike = [result for result in results if result["threads"] == threads]
-    known = {**_speeds(results), **_speeds(alike)}
-    macs, seconds, longest = 0, 0.0, 0.0
-    specs = list(left)
-    for spec in specs:
-        evaluation = _evaluation_macs(spec, model, held_out=held_out, test=test)
-        took = spec.macs / known.get(spec.method, speed) + evaluation / speed
-        macs += spec.macs + evaluation
-        seconds += took
-        longest = max(longest, took)
-    hours = max(seconds / jobs, longest) / 3600
-    return Estimate(len(specs), macs, hours, jobs, speed)
 
 
 def _shifts(grid: Grid) -> Iterator[tuple[str, int]]:
@@ -398,34 +335,3 @@ def _text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
-
-
-def _forward_speed(model: Model, threads: int) -> float:
-    """Return the multiply-accumulates a second of the model's forward."""
-    generator = np.random.Generator(np.random.PCG64(0))
-    images = generator.integers(-128, 128, (8, *model.input_shape), dtype=np.int8)
-    model.logits(images, threads=threads)
-    count, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < _SECONDS_OF_A_TIMING:
-        model.logits(images, threads=threads)
-        count += len(images)
-    return model.macs * count / elapsed
-
-
-def _evaluation_macs(spec: RunSpec, model: Model, *, held_out: int, test: int) -> int:
-    """Return the multiply-accumulates of a run's evaluations.
-
-    Test images count twice, corrupted and clean, and not in a trial. That the untrained model is
-    measured once for many runs is left out.
-    """
-    tested = 0 if spec.trial else 2 * test
-    return model.macs * (tested + (spec.evaluations + 1) * held_out)
-
-
-def _speeds(finished: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for result in finished:
-        if result["macs"] and result["train_seconds"] > 0:
-            rate = result["macs"] / result["train_seconds"]
-            found.setdefault(result["axes"]["method"], []).append(rate)
-    return {method: float(np.median(rates)) for method, rates in found.items()}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import OptionError, checked_integer
+from pmt.research.sweep.forecasting import Estimate, estimate
 from pmt.research.sweep.grid_file import Grid, Problems, read_grid
 from pmt.research.sweep.kept_runs import Records, divided, kept_rates
-from pmt.research.sweep.planning import Estimate, Plan, estimate, plan, shard
+from pmt.research.sweep.planning import Plan, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
 from pmt.research.sweep.tuning import Choice, choices, edge_line, group, tuned
@@ -118,8 +119,8 @@ class Sweep:
         """
         return _opened(self.job, self.plan, kept)
 
-    def forecast(self) -> SweepForecast:
-        """Estimate the work that is left, on this machine."""
+    def forecast(self, elsewhere: Iterable[Sequence[Mapping[str, Any]]] = ()) -> SweepForecast:
+        """Estimate the work that is left, on this machine; see `estimate` for ``elsewhere``."""
         expected = estimate(
             self.left,
             self.results.values(),
@@ -127,6 +128,7 @@ class Sweep:
             held_out=self.plan.held_out,
             test=self.plan.test,
             jobs=self.job.jobs or _cpus(),
+            elsewhere=elsewhere,
         )
         return SweepForecast(self, expected)
 
