@@ -239,6 +239,18 @@ def test_points_that_leave_the_plot_are_marked_at_its_edge():
     assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1.0, 3.0], [2.5, 2.5])
 
 
+def test_marks_move_with_the_edge_where_curves_are_added():
+    gmacs = np.array([1.0, 10.0, 100.0])
+    ax = plot_curves({"diverges": Curve(gmacs, np.array([[2.0, 4.0, 9.0]]), before=2.0)})
+    plot_curves({"starts lower": Curve(gmacs, np.array([[1.0, 0.9, 0.8]]), before=1.2)}, ax=ax)
+    top = ax.get_ylim()[1]
+    assert top == pytest.approx(1.5)
+    marks = [line for line in ax.get_lines() if line.get_linestyle() == "None"]
+    assert [(*line.get_xdata(), *line.get_ydata()) for line in marks] == [
+        (1.0, 10.0, 100.0, top, top, top)
+    ]
+
+
 def test_the_curve_of_results_is_over_their_seeds():
     results = [run(), run()]
     curve = results_curve(results)

@@ -29,6 +29,8 @@ _FEW_TIMES = 6
 _BEFORE = "before training"
 # Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
 _HIGHEST = 1.25
+# Tells the triangles at the upper edge from lines.
+_LEAVES = "leaves the plot"
 # Room above the untrained loss, so that its line is not the frame.
 _ABOVE = 1.04
 
@@ -196,12 +198,16 @@ def _label_powers(ax: Any) -> None:
 def _mark_what_leaves(ax: Any) -> None:
     """Put a triangle at the upper edge for each point of a line that is above it."""
     top = ax.get_ylim()[1]
+    # The edge may have moved since other curves were drawn on these axes.
+    for earlier in [line for line in ax.get_lines() if line.get_gid() == _LEAVES]:
+        earlier.remove()
     for line in (line for line in ax.get_lines() if line.get_marker() != "None"):
         across, values = line.get_data()
         above = np.asarray(across)[np.asarray(values) > top]
         if len(above):
             style = {"color": line.get_color(), "marker": 6, "markersize": 6}
-            ax.plot(above, np.full(len(above), top), linestyle="none", clip_on=False, **style)
+            edge = np.full(len(above), top)
+            ax.plot(above, edge, linestyle="none", clip_on=False, gid=_LEAVES, **style)
 
 
 def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:
