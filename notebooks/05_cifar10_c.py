@@ -123,6 +123,12 @@ print(full)
 _ = full.plot()
 
 # %% [markdown]
+# How the lines get there, under Gaussian noise: held-out loss over the work of training.
+
+# %%
+_ = stored("cifar10c-accuracy").plot_losses("gaussian_noise")
+
+# %% [markdown]
 # - The paper's method, with all its 20 million forwards and a rate that does not diverge, does not
 #   reach the published figures where it has been run. The default without preparation does better
 #   there with a hundredth of the forwards.

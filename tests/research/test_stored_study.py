@@ -78,3 +78,37 @@ def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
     _, ax = pyplot.subplots()
     assert found.plot(ax=ax) is ax
     pyplot.close()
+
+
+def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+
+    def run(method, steps, *losses):
+        axes = {"method": method, "preparation": "none", "corruption": "fog", "seed": 1}
+        points = [[place * 10**12, loss] for place, loss in enumerate(losses)]
+        cost = {"steps": steps, "train_seconds": 1.0, "base": method, "options": {}}
+        return {**cost, "axes": axes, "curve": points, "before": {}, "after": {}}
+
+    def grid(*runs):
+        return {"model": "m", "protocol": {}, "macs": 0, "runs": list(runs), "missing": []}
+
+    data = {
+        "grids": {
+            "cifar10c_default": grid(run("no_adaptation", 0), run("default", 2, 2.0, 1.5, 1.2)),
+            "cifar10c_backprop": grid(run("bp_int8", 2, 2.0, 1.0, 0.8)),
+            "cifar10c_paper": grid(run("paper", 2, 2.0, 1.9, 1.8)),
+        }
+    }
+    assert stored("cifar10c-accuracy", tmp_path).plot_losses("fog") is None
+    results.save(results.record("cifar10c-accuracy", "full", data, 3.0), tmp_path)
+    found = stored("cifar10c-accuracy", tmp_path)
+    ax = found.plot_losses("fog")
+    drawn = {line.get_label(): list(line.get_ydata()) for line in ax.get_lines()}
+    assert {label: losses for label, losses in drawn.items() if label != "before training"} == {
+        "all layers, int8 alone": [1.0, 0.8],
+        "paper, rate 0.001": [1.9, 1.8],
+        "unprepared default, 2.4e12 MACs": [1.5, 1.2],
+    }
+    pyplot.close()
+    with pytest.raises(ValueError, match="nothing to draw"):
+        found.plot_losses("contrast")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt.research.reproduce.drawing import draw_sheet
+from pmt.research.reproduce.drawing import draw_curves, draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
@@ -18,7 +18,7 @@ __all__ = ["STUDY"]
 
 _DEFAULT, _TENFOLD = "cifar10c_default", "cifar10c_default_tenfold"
 _BACKPROP, _PRINTED = "cifar10c_backprop", "cifar10c_paper_printed"
-_PAPER = ("cifar10c_paper", "cifar10c_paper_seeds")
+_PAPER, _RATES = ("cifar10c_paper", "cifar10c_paper_seeds"), "cifar10c_paper_rates"
 
 _OTHER_COPY = "another copy of the network, other test images"
 
@@ -47,6 +47,8 @@ _LINES = (
     _Line("TinyTrain", _BACKPROP, "tinytrain"),
     _Line("paper, rate 0.001", _PAPER, "paper", "bp_free"),
     _Line("paper, rate 0.01 as printed", _PRINTED, "paper", "bp_free"),
+    _Line("paper, rate 0.003", _RATES, "rate 0.003", "bp_free"),
+    _Line("paper, rate 0.0003", _RATES, "rate 0.0003", "bp_free"),
     _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
     _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
     _Line("preparation alone", _DEFAULT, "preparation_only", preparation="align+head"),
@@ -123,11 +125,19 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     return draw_sheet(lines, [*names, "mean"], set(_PUBLISHED.values()), ax=ax)
 
 
+def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) -> Any:
+    """Draw the held-out losses of the first seed of each line that takes steps."""
+    found = {line.title: line.found(data, corruption=corruption) for line in _LINES}
+    firsts = {title: one.runs[0] for title, one in found.items() if one.runs}
+    return draw_curves({title: run for title, run in firsts.items() if run["steps"]}, ax=ax)
+
+
 STUDY = grid_study(
     "cifar10c-accuracy",
     "Table 7",
     "CIFAR-10-C: accuracy on twelve corruptions of severity 5",
-    (_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _TENFOLD),
+    (_DEFAULT, _BACKPROP, *_PAPER, _PRINTED, _RATES, _TENFOLD),
     _compare,
     _plot,
+    _plot_losses,
 )

@@ -23,6 +23,7 @@ def grid_study(
     grids: tuple[str, ...] | Grids,
     compare: Callable[[Data, Data], list[Row]],
     plot: Callable[..., Any] | None = None,
+    plot_losses: Callable[..., Any] | None = None,
 ) -> Study:
     """Return a study of sweeps.
 
@@ -32,7 +33,7 @@ def grid_study(
         As of :class:`Study`.
     grids : tuple of str or callable
         Names of grids on CIFAR-10-C, or ``grids(scale, context)``, which returns grids by name.
-    compare, plot : callable
+    compare, plot, plot_losses : callable
         As of :class:`Study`.
     """
 
@@ -47,4 +48,4 @@ def grid_study(
     def forecast(scale: Scale, context: Context) -> Forecast:
         return forecast_grids(made(scale, context), context)
 
-    return Study(name, item, title, measure, compare, plot, forecast)
+    return Study(name, item, title, measure, compare, plot, forecast, plot_losses)

@@ -88,6 +88,34 @@ class StoredStudy:
         drawn: Axes = self.study.plot(self.result["data"], ax=ax)
         return drawn
 
+    def plot_losses(self, corruption: str, *, ax: Axes | None = None) -> Axes | None:
+        """Draw held-out losses over multiply-accumulates, on new axes or on ``ax``.
+
+        Parameters
+        ----------
+        corruption : str
+            Corruption, such as ``"gaussian_noise"``.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or None
+            The axes: a curve for each line of the table that takes steps, of its first seed. None
+            where nothing has been run, or the study is no table of corruptions.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        ValueError
+            If no line was run on the corruption.
+        """
+        if self.result is None or self.study.plot_losses is None:
+            return None
+        drawn: Axes = self.study.plot_losses(self.result["data"], corruption, ax=ax)
+        return drawn
+
 
 def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     """Return a study with its versioned result.

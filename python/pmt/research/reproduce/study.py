@@ -306,6 +306,9 @@ class Study:
     forecast : callable or None
         ``forecast(scale, context)`` says what is left, and does none of it; None for a study of
         minutes.
+    plot_losses : callable or None
+        ``plot_losses(data, corruption, ax=None)`` draws held-out losses over multiply-accumulates
+        and returns the Axes.
     """
 
     name: str
@@ -315,3 +318,4 @@ class Study:
     compare: Callable[[Mapping[str, Any], Mapping[str, Any]], Sequence[Row]]
     plot: Callable[..., Any] | None = None
     forecast: Callable[[Scale, Context], Forecast] | None = None
+    plot_losses: Callable[..., Any] | None = None
