@@ -61,7 +61,7 @@ def main() -> None:
 def scores(
     model: pmt.Model, options: argparse.Namespace, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Losses and errors after the test training, each (seeds, blocks, images)."""
+    """Losses and errors after the trial run, each (seeds, blocks, images)."""
     assert name in corruptions.names()
     source = DataSource(options.data, name, 5)
     train, test = source.pool("train", model), source.pool("test", model)

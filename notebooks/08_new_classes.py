@@ -82,8 +82,8 @@ print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 # ## At the paper's scale
 #
 # MCUNet on the fine-grained data sets that are at hand, drawn from [versioned
-# results](../docs/lab/reproduction.md), as far as they have been run. Only of Cars are all classes
-# there, as in the paper; accuracies on fewer classes are no comparison.
+# results](../docs/lab/reproduction.md), as far as they have been run. Only Cars has all classes, as
+# in the paper, but fewer images; accuracies on fewer classes cannot be compared.
 
 # %%
 full = stored("fgvc-accuracy")

@@ -84,7 +84,7 @@ METHODS = (
         side="right",
     ),
     Method(
-        "paper's method",
+        "the paper's method, run here",
         "cifar10c_paper",
         "paper",
         "none",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -32,6 +33,22 @@ def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two methods and two official data sets: a help's golden shows how names are listed."""
     monkeypatch.setattr("pmt.methods.METHODS", ("default", "mezo"))
     monkeypatch.setattr("pmt.datasets.image_layouts.OFFICIAL", image_layouts.OFFICIAL[:2])
+
+
+@pytest.fixture
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal as wide as the one that the goldens of help were written on."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def one_torch_thread() -> Iterator[None]:
+    """One thread for torch: several are slower on networks as small as those of the tests."""
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,7 @@ torch = pytest.importorskip("torch")
 
 from pmt.baselines.backprop import FloatNetwork, IntegerNetwork, exact_gradient, exact_gradients  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def int8_activations(network: IntegerNetwork, images: np.ndarray) -> dict[int, np.ndarray]:

@@ -29,13 +29,7 @@ from pmt.baselines.sparse_update.trainer import (  # noqa: E402
     full_backward_macs,
 )
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def images(model: pmt.Model, count: int, seed: int = 0) -> Dataset:
@@ -234,7 +228,7 @@ def test_the_scheme_with_the_largest_gain_is_taken():
     ("options", "message"),
     [
         (lambda: MCUTrainOptions(layers="B1"), "layers='B1' has no meaning here"),
-        (lambda: MCUTrainTrainer(scheme="9KB"), "scheme='9KB' is no file and none of 49KB"),
+        (lambda: MCUTrainTrainer(scheme="9KB"), "scheme='9KB' is neither a file nor one of 49KB"),
         (lambda: TinyTrainOptions(backward_macs=0.0), "backward_macs=0.0 must be above 0"),
         (lambda: TinyTrainOptions(memory=-1), "memory=-1 must be 0 or more"),
         (lambda: TinyTrainOptions(inspect=0), "inspect=0 must be 1 or more"),

@@ -76,7 +76,7 @@ def test_a_scheme_survives_its_file(tmp_path):
     assert UpdateScheme.load(tmp_path / "scheme.json", model) == scheme
     figures = json.loads((tmp_path / "scheme.json").read_text())
     assert [layer["name"] for layer in figures["layers"]] == ["depth", "down"]
-    with pytest.raises(ValueError, match=r"scheme.json: .*'depth' is no layer of this model"):
+    with pytest.raises(ValueError, match=r"scheme.json: .*'depth' is not a layer of this model"):
         UpdateScheme.load(tmp_path / "scheme.json", smooth_network())
     for damage in ("[]", "{", '{"format": "pmt update scheme 1", "layers": [{}]}'):
         (tmp_path / "scheme.json").write_text(damage)

@@ -14,10 +14,7 @@ from pmt.datasets import Dataset, load, save_npz
 from pmt.datasets.image_layouts import OFFICIAL
 from pmt.firmware.export import targets
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.fixture
@@ -241,7 +238,7 @@ BAD_INPUT = {
     ),
     "a foreign option": (
         TRAIN + "--method no_adaptation --queries 4",
-        "--queries is no option of the method no_adaptation: leave it out",
+        "--queries is not an option of the method no_adaptation: leave it out",
     ),
     "a budget below a step": (
         TRAIN + "--macs 10 --batch 2 --queries 2 --preparation none --layers B2",

@@ -161,7 +161,7 @@ def test_other_files(name, damage, sound, tmp_path, capsys):
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_logs(damage, tmp_path, capsys):
-    """Text that is no log is shown, without a verdict, with its control characters escaped."""
+    """Text that is not a log is shown, without a verdict, with its control characters escaped."""
     path = tmp_path / "mine.log"
     DAMAGES[damage](path, b"model: 3 ops, 100 bytes in flash\n\x1b[31m\nstep 1: ...")
     code = main(["monitor", "--file", str(path)])

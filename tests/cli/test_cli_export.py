@@ -89,7 +89,7 @@ def test_a_folder_of_something_else_is_not_overwritten(files, tmp_path, capsys):
     command = ["export", str(model), "--data", str(data), "--out", str(data), *TARGET]
     assert main([*command, "--batch", "4"]) == 2
     assert capsys.readouterr().err.startswith(
-        f"pmt: error: out='{data}' exists and is no earlier export"
+        f"pmt: error: out='{data}' exists and is not an earlier export"
     )
     assert (data / "train.npz").is_file()
 

@@ -22,10 +22,7 @@ from pmt.train.costs.memory import device_options
 
 PAPER14 = ["profile", "cifar10_mcunet", "--method", "paper", "--layers", "paper14"]
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 def test_help_says_what_is_counted(capsys):
@@ -79,7 +76,10 @@ def test_a_plot_is_written(tmp_path, capsys):
         (["--method", "mcutrain"], "is for MCUNet's 42 convolutions, this model has 5"),
         (["--method", "tinytrain"], "TinyTrain chooses by the data"),
         (["--method", "mcutrain", "--layers", "B1"], "what is trained follows scheme"),
-        (["--method", "mcutrain", "--scheme", "9KB"], "scheme='9KB' is no file and none of 49KB"),
+        (
+            ["--method", "mcutrain", "--scheme", "9KB"],
+            "scheme='9KB' is neither a file nor one of 49KB",
+        ),
         (["--method", "paper", "--against", "bp_int8,adam"], "method='adam' is unknown"),
     ],
 )

@@ -18,10 +18,7 @@ from pmt.quantization import QuantizeJob, float_logits, quantize_model
 
 NAMES = ("ant", "bee", "cat", "dog")
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.fixture

@@ -12,10 +12,7 @@ from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.sparse_update.contribution import scheme_memory
 from pmt.cli import main
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.fixture

@@ -258,7 +258,7 @@ def test_other_options_or_other_images_are_not_a_resumption(files, tmp_path, cap
         (
             "rule",
             "aligned_rule = 1\n",
-            "[options] aligned_rule is no option of this version of pmt",
+            "[options] aligned_rule is not an option of this version of pmt",
         ),
     ],
 )

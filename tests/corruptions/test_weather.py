@@ -180,7 +180,7 @@ def test_frost_is_found_in_the_folder_or_in_the_data_folder(
     expected = corrupt(images, "frost", 5, overlays=tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
     np.testing.assert_array_equal(corrupt(images, "frost", 5), expected)
-    # Another photograph in the place of one that was read before is read anew.
+    # Another photograph in place of one that was read before is read anew.
     for name in NAMES:
         Image.fromarray(np.full((80, 80, 3), 128, np.uint8)).save(tmp_path / "frost" / name)
     assert corrupt(np.zeros((1, 8, 8, 3), np.uint8), "frost", 5).max() == 57

@@ -71,7 +71,7 @@ def test_features_stay_float_and_channels_become_last() -> None:
             [(SOME.images[:2].astype(np.int32), [0, 1])],
             TypeError,
             "batches: images are int32: must be uint8 (0..255) or float (0..1); give features=True "
-            "for what is no image",
+            "for what is not an image",
         ),
         ([], ValueError, "batches gives nothing: a data set holds at least one image"),
         (
@@ -216,7 +216,8 @@ def test_rows_that_break_a_rule_are_refused(
 
 
 def test_an_unknown_column_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^label = 'y': is no column; choose one of img, kind$"):
+    message = r"^label = 'y': is not a column; choose one of img, kind$"
+    with pytest.raises(ValueError, match=message):
         from_hugging_face(pictures("L"), label="y")
 
 
@@ -300,7 +301,8 @@ def test_tensors_with_channels_last_are_refused() -> None:
     wrong = torch.utils.data.TensorDataset(torch.tensor(SOME.images), torch.tensor(SOME.labels))
     message = (
         "torch: samples have shape (28, 28, 1): those of torch must be (C, H, W) with 1, 3 or 4 "
-        "channels; give channels_first=False for (H, W, C), or features=True for what is no image"
+        "channels; give channels_first=False for (H, W, C), or features=True for what is not "
+        "an image"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         from_torch(wrong)

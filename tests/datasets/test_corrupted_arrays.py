@@ -10,6 +10,7 @@ import pytest
 from cifar_files import write_binary, write_binary_100, write_published
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import problem_of
 
 from pmt.datasets import (
     CIFAR10_CLASSES,
@@ -138,14 +139,6 @@ def test_damaged_files(tmp_path: Path, change, message: str) -> None:
         load_corrupted(folder, "fog", 1)
 
 
-def problem_of(folder: Path) -> str | None:
-    try:
-        load_corrupted(folder, "fog", 1)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 @given(position=st.integers(0, 127), value=st.integers(0, 255))
 @settings(max_examples=150, deadline=None)
 def test_any_damage_of_the_header_is_one_clear_error(
@@ -160,7 +153,7 @@ def test_any_damage_of_the_header_is_one_clear_error(
     changed[position] = value
     path.unlink()
     path.write_bytes(changed)
-    problem = problem_of(folder)
+    problem = problem_of(load_corrupted, folder, "fog", 1)
     path.unlink()
     path.write_bytes(whole)
     assert problem is None or problem.startswith(f"{path}: ")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cifar_files import RECORD, assert_the_record, write_binary, write_python
+from problems import problem_of
 
 from pmt.datasets import CIFAR10_CLASSES, load
 
@@ -152,14 +153,6 @@ def test_every_truncation_of_a_pickle_is_one_clear_error(tmp_path: Path) -> None
             load(tmp_path)
 
 
-def problem_of(folder: Path) -> str | None:
-    try:
-        load(folder)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def test_flipped_bits_of_a_pickle_never_escape_as_another_error(tmp_path: Path) -> None:
     path = write_python(tmp_path) / "data_batch_1"
     whole = path.read_bytes()
@@ -169,7 +162,7 @@ def test_flipped_bits_of_a_pickle_never_escape_as_another_error(tmp_path: Path) 
         damaged = bytearray(whole)
         damaged[position] ^= 1 << int(generator.integers(8))
         path.write_bytes(damaged)
-        problem = problem_of(tmp_path)
+        problem = problem_of(load, tmp_path)
         assert problem is None or "data_batch_1: " in problem
 
 

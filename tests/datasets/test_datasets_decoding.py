@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from problems import problem_of
 
 from pmt.datasets import decoding, image_files, load
 
@@ -266,13 +267,5 @@ def test_truncated_and_flipped_images_never_escape_as_another_error(tmp_path: Pa
             flipped[position] ^= 1 << int(generator.integers(8))
             for content in (whole[:position], bytes(flipped)):
                 path.write_bytes(content)
-                problem = problem_of(path.parents[1])
+                problem = problem_of(load, path.parents[1])
                 assert problem is None or f"a{suffix}: " in problem
-
-
-def problem_of(folder: Path) -> str | None:
-    try:
-        load(folder)
-    except ValueError as error:
-        return str(error)
-    return None

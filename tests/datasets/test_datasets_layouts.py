@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems import problem_of
 
 from pmt.datasets import Dataset, load, save_npz
 
@@ -150,14 +151,6 @@ def test_damaged_npz_arrays(tmp_path: Path, arrays: dict[str, object], message: 
         load(tmp_path / "data.npz")
 
 
-def problem_of(path: Path) -> str | None:
-    try:
-        load(path)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def test_truncated_and_flipped_npz_files(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     save_npz(made(), path)
@@ -171,7 +164,7 @@ def test_truncated_and_flipped_npz_files(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[position] ^= 1 << int(generator.integers(8))
         path.write_bytes(damaged)
-        problem = problem_of(path)
+        problem = problem_of(load, path)
         assert problem is None or "data.npz: " in problem
     np.save(tmp_path / "bare.npy", GRAY)
     path.write_bytes((tmp_path / "bare.npy").read_bytes())

@@ -18,6 +18,7 @@ from made_layouts import (
     write_pets,
     write_wake_words,
 )
+from problems import problem_of
 from scipy.io import loadmat, savemat
 
 from pmt.datasets import FLOWERS102_CLASSES, Dataset, image_files, load
@@ -163,12 +164,12 @@ def test_boxes_where_there_are_none(tmp_path: Path) -> None:
     ("name", "path", "content", "message"),
     [
         ("cub", "images.txt", "", "images.txt: holds no line"),
-        ("cub", "images.txt", "1 a.jpg\nx b.jpg\n", "holds 'x' in the place of a whole number"),
+        ("cub", "images.txt", "1 a.jpg\nx b.jpg\n", "holds 'x' in place of a whole number"),
         ("cub", "images.txt", "1 a.jpg\n1 b.jpg\n", "holds a number twice"),
         ("cub", "train_test_split.txt", "1 1\n2 1\n3 0\n5 0\n", "same images .* for instance 4"),
         ("cub", "image_class_labels.txt", "1\n2 1\n3\n", "2 problems: .*1: line 1 has 1 words"),
         ("cub", "image_class_labels.txt", "1 1\n2 3\n3 1\n4 2\n", "class 3 is out of range 1 to 2"),
-        ("cub", "bounding_boxes.txt", "1 0 0 nan 3\n", "holds 'nan' in the place of a number"),
+        ("cub", "bounding_boxes.txt", "1 0 0 nan 3\n", "holds 'nan' in place of a number"),
         ("cub", "bounding_boxes.txt", "1 0 0 2 3\n", "same images .* for instance 2"),
         ("cub", "classes.txt", "1 001.Owl\n2 002.Owl\n", "names class 'Owl' twice"),
         ("cub", "classes.txt", "1 a\n2 b\n3 c\n", "lists no image of class 'c'"),
@@ -235,16 +236,8 @@ def test_truncated_and_flipped_mat_files_are_one_clear_error(
         damages.append(bytes(flipped))
     for content in damages:
         path.write_bytes(content)
-        problem = problem_of(tmp_path)
+        problem = problem_of(image_files, tmp_path)
         assert problem is None or "cars_train" in problem
-
-
-def problem_of(folder: Path) -> str | None:
-    try:
-        image_files(folder)
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def test_cars_without_fields_or_files(tmp_path: Path) -> None:

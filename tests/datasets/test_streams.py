@@ -267,7 +267,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").touch()
     with pytest.raises(
-        ValueError, match="photos: exists and is no cache of a stream; give another"
+        ValueError, match="photos: exists and is not a cache of a stream; give another"
     ):
         from_stream(samples(), tmp_path / "photos", limit=20)
     assert os.listdir(tmp_path / "photos") == ["cat.png"]

@@ -124,7 +124,7 @@ def with_short_model(card: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda card: b"", "this is no card of `pmt export`: it does not begin with PMTD"),
+        (lambda card: b"", "this is not a card of `pmt export`: it does not begin with PMTD"),
         (lambda card: b"MBR " + card[4:], "it does not begin with PMTD"),
         (lambda card: card[:40] + b"\xff" + card[41:], "block 0 is damaged: its checksum differs"),
         (
@@ -135,7 +135,7 @@ def with_short_model(card: bytes) -> bytes:
         (lambda card: changed(card, model_crc32=1), "the model on the card is another than its"),
         (
             with_short_model,
-            "card.img: the card's model has 15 bytes, which is no image; export again",
+            "card.img: the card's model has 15 bytes, which is not an image; export again",
         ),
     ],
 )

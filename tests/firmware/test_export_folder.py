@@ -73,13 +73,13 @@ def test_a_folder_that_no_export_wrote_is_left_alone(tmp_path: Path, force: bool
     out.mkdir()
     (out / "letter.txt").write_text("dear")
     assert refused(out, force) == (
-        f"out='{out}' exists and is no earlier export: it has no pmt.lock that says what may be "
-        "replaced; choose another folder, or empty this one"
+        f"out='{out}' exists and is not an earlier export: it has no pmt.lock that says what may "
+        "be replaced; choose another folder, or empty this one"
     )
     (out / "export.json").write_text("{}")
     (out / "pmt.lock").write_text("{}")
-    assert "is no earlier export" in refused(out, force)
-    assert "is no earlier export" in refused(out / "letter.txt", force)
+    assert "is not an earlier export" in refused(out, force)
+    assert "is not an earlier export" in refused(out / "letter.txt", force)
 
 
 def test_changed_files_are_replaced_by_force_alone(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_file_of_the_users_in_the_way_is_named(
     (out / mine).parent.mkdir(exist_ok=True)
     (out / mine).write_text("mine")
     assert refused(out, force, **{new: "x"}) == (
-        f"out='{out}' has files that no export wrote, in the place of the project's: {mine}; move "
+        f"out='{out}' has files that no export wrote, in place of the project's: {mine}; move "
         "them away, or choose another folder"
     )
 

@@ -202,14 +202,14 @@ def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
         ),
         (
             '{"version": 1, "pmt": "0.1.0", "arguments": [1], "inputs": {}, "files": {}}',
-            "this is no pmt.lock of `pmt export`",
+            "this is not a pmt.lock of `pmt export`",
         ),
         (
             '{"version": 1, "pmt": "", "arguments": null, "inputs": {}, "files": []}',
-            "this is no pmt.lock of `pmt export`",
+            "this is not a pmt.lock of `pmt export`",
         ),
-        ("[]", "this is no pmt.lock of `pmt export`"),
-        ('{"version": 1}', "this is no pmt.lock of `pmt export`"),
+        ("[]", "this is not a pmt.lock of `pmt export`"),
+        ('{"version": 1}', "this is not a pmt.lock of `pmt export`"),
     ],
 )
 def test_what_is_no_lock(

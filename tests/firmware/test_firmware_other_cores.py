@@ -1,4 +1,4 @@
-"""Processors that are no target train the same bytes: Cortex-M4, Cortex-M33 and RISC-V."""
+"""Processors that are not target train the same bytes: Cortex-M4, Cortex-M33 and RISC-V."""
 
 from __future__ import annotations
 

@@ -156,9 +156,9 @@ def test_the_wiring_of_the_boards(name, wiring):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[a.b]\n", r"line 1: \[a.b\] is no table of one level"),
+        ("[a.b]\n", r"line 1: \[a.b\] is not a table of one level"),
         ("\nx\n", "line 2: x is not `key = value`"),
-        ("x = 'a'\n", "line 1: 'a' is no number, string in double quotes or array"),
+        ("x = 'a'\n", "line 1: 'a' is not a number, string in double quotes or array"),
     ],
 )
 def test_the_plain_reader_says_what_it_cannot_read(text, message):

@@ -141,7 +141,7 @@ def too_short_outside(model) -> None:
         (negative, r"'c0' has shape \(-4, 3, 3, 3\): the file is damaged"),
         (not_finite, r"'c0' has 2 of 108 values that are not finite: train again or repair"),
         (narrow, r"'c0' is int16: weights must be float32 or int8"),
-        (outside, r"data in '\.\./secret', which is no file inside the model's folder"),
+        (outside, r"data in '\.\./secret', which is not a file inside the model's folder"),
         (too_short_outside, r"needs 432 bytes, but names 432 at offset 1000000000 of 'net\.onnx'"),
     ],
 )

@@ -183,7 +183,7 @@ def test_the_command_line_takes_a_method_and_its_options(tmp_path, capsys):
         (["--preset", "bias_only"], "preset='bias_only' is unknown; choose one of default, paper"),
         (
             ["--set", "momentun=0.5"],
-            "--set momentun=0.5: 'momentun' is no option of default; did you mean 'momentum'?",
+            "--set momentun=0.5: 'momentun' is not an option of default; did you mean 'momentum'?",
         ),
         (["--set", "momentum"], "--set momentum: must be OPTION=VALUE, with an option of default"),
         (["--set", "batch=x"], "--set batch=x: 'x' must be a whole number"),

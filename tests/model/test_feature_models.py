@@ -95,9 +95,9 @@ def test_a_layer_of_another_type_is_refused() -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ("stam", "layer='stam' is no op of the model; did you mean 'stem'?"),
-        (9, "layer=9 is no op of the model; `pmt info` lists names and indices"),
-        (True, "layer=True is no op of the model; `pmt info` lists names and indices"),
+        ("stam", "layer='stam' is not an op of the model; did you mean 'stem'?"),
+        (9, "layer=9 is not an op of the model; `pmt info` lists names and indices"),
+        (True, "layer=True is not an op of the model; `pmt info` lists names and indices"),
         ("B2", "layer='B2' is a block; give one of its layers: depth, project"),
     ],
 )

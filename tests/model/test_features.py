@@ -1,4 +1,4 @@
-"""Inputs that are no images: what a model makes of float32 and int8 arrays, from array to run."""
+"""Inputs that are not images: what a model makes of float32 and int8 arrays, from array to run."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_axes_of_length_one_may_be_left_out(
             np.zeros((2, 49, 10, 6)),
             TypeError,
             "images is an array of float64: must be a NumPy array of uint8 pixels 0..255, or of "
-            "float32 or int8 inputs that are no pixels; scale pixels to 0..255 and convert them "
+            "float32 or int8 inputs that are not pixels; scale pixels to 0..255 and convert them "
             "with .astype(numpy.uint8), other inputs with .astype(numpy.float32)",
         ),
     ],
@@ -177,7 +177,8 @@ def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
     data = pmt.datasets.load(folder, split="train")
     assert repr(data) == "Dataset('train', 60 float32 inputs 1x32x3, 4 classes)"
     np.testing.assert_array_equal(data.images[:, 0], windows(60))
-    message = rf"^size = 8: {re.escape(str(folder))} holds float32 inputs, which are no pixels and "
+    held = f"{re.escape(str(folder))} holds float32 inputs"
+    message = rf"^size = 8: {held}, which are not pixels and "
     with pytest.raises(ValueError, match=message):
         pmt.datasets.load(folder, size=8)
 

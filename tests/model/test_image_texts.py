@@ -22,7 +22,7 @@ DAMAGED_METADATA = {
     ),
     "infinite": (
         b'{"accuracy": 1e999}',
-        "image: metadata: is not JSON that can be read: inf is no finite number; "
+        "image: metadata: is not JSON that can be read: inf is not a finite number; "
         "import the model again",
     ),
     "list": (

@@ -74,10 +74,10 @@ def test_what_is_set_is_read(seed, transposed):
     [
         (
             "nose",
-            "layer='nose' is no layer with weights; model.layers lists their names and indices",
+            "layer='nose' is not a layer with weights; model.layers lists their names and indices",
         ),
         ("B1", "layer='B1' is a block; give one of its layers: stem, expand"),
-        (4, "layer=4 is no layer with weights; model.layers lists their names and indices"),
+        (4, "layer=4 is not a layer with weights; model.layers lists their names and indices"),
     ],
 )
 def test_unknown_layers_are_refused(layer, message):

@@ -16,7 +16,7 @@ PIXELS = np.zeros((2, 8, 8, 3), np.uint8)
 DATA = Dataset(PIXELS, np.zeros(2, np.int64), ("a", "b", "c", "d"), "blank")
 SHAPE = "images must have shape (N, 8, 8, 3) for this model; got "
 DTYPE = (
-    ": must be a NumPy array of uint8 pixels 0..255, or of float32 or int8 inputs that are no "
+    ": must be a NumPy array of uint8 pixels 0..255, or of float32 or int8 inputs that are not "
     "pixels"
 )
 NO_DATA = ": must be a pmt.datasets.Dataset or a tuple (x, y) of two arrays; "

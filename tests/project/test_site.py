@@ -51,7 +51,7 @@ def test_every_public_name_has_its_reference(site: Path) -> None:
     assert {name for name in dir(pmt) if f"pmt.{name}" not in made} == {"__version__"}
     text = words(folder / "pmt.ZOTrainer.html")
     assert "Trains layers of an int8 model with forward passes alone." in text
-    assert "Where options is not given." in text
+    assert "Preset where options is not given." in text
 
 
 def test_every_command_has_its_options(site: Path) -> None:

@@ -35,10 +35,7 @@ OPS = [
     OpTimes("thin", "conv2d", "pointwise", "1x1/1", "4x4x96 > 4x4x8", 12288, {1: 0.25, 100: 0.2}),
 ]
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 
 @pytest.fixture

@@ -27,13 +27,7 @@ from pmt.research.studies.estimators import WORDS, estimator_options  # noqa: E4
 from pmt.research.studies.gradient_quality import study_gradients  # noqa: E402
 from pmt.research.studies.scope_variance import compare_scopes  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def batch_of(model: pmt.Model, count: int) -> Dataset:

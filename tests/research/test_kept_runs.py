@@ -153,7 +153,7 @@ def test_files_that_hold_no_runs(kept, tmp_path, capsys):
     kept.write_text(whole.replace("0123456789abcdef", "").replace('[""]', "[1]"))
     assert refused(capsys, kept) == f"pmt: error: {kept}: unfinished is damaged; {REMEDY}\n"
     missing = tmp_path / "none.json"
-    assert refused(capsys, missing) == f"pmt: error: {missing} is no folder; {REMEDY}\n"
+    assert refused(capsys, missing) == f"pmt: error: {missing} is not a folder; {REMEDY}\n"
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_bars_of_a_selection_tell_apart_what_came_of_the_candidates():
     assert loss.get_ylabel() == "loss on the held-out images (nats)"
     assert accuracy.get_ylabel() == "accuracy on the held-out images"
     assert loss.figure.get_suptitle() == (
-        "after the test training, 200 held-out images, 2 seeds; chosen: B2"
+        "after the trial run, 200 held-out images, 2 seeds; chosen: B2"
     )
     ends = [list(line.get_ydata()) for line in loss.lines[:2]]
     assert np.allclose(ends, [[1.302, 1.1, 1.052], [1.498, 1.1, 1.248]], atol=1e-4)

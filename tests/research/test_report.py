@@ -122,12 +122,12 @@ def test_a_column_without_a_run_is_a_dash(out, capsys):
         (["--metric", "accuracy"], "--metric 'accuracy' is unknown; did you mean "),
         (
             ["--rows", "methods"],
-            "'methods' is no field that rows or columns can have; did you mean",
+            "'methods' is not a field that rows or columns can have; did you mean",
         ),
-        (["--where", "sed=1"], "'sed' is no field of these runs; there are base, corruption"),
+        (["--where", "sed=1"], "'sed' is not a field of these runs; there are base, corruption"),
         (["--where", "seed=9"], "--where seed=9 leaves no run; there are 1, 2, 3, None"),
         (["--where", "seed"], "'seed' must be FIELD=VALUE, for example severity=5"),
-        (["--baseline", "papr"], "--baseline 'papr' is no row; did you mean 'paper'?"),
+        (["--baseline", "papr"], "--baseline 'papr' is not a row; did you mean 'paper'?"),
         (["--plot", "curves.bmp"], "--plot curves.bmp: the suffix must be .png, .svg or .pdf"),
         (["--rows", ","], "must name one field or more"),
     ],
@@ -141,7 +141,7 @@ def test_folders_that_hold_no_sweep(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert f"{tmp_path}: holds no finished run of a sweep" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "nowhere")]) == 2
-    assert "is no folder; give the --out of a `pmt sweep`" in capsys.readouterr().err
+    assert "is not a folder; give the --out of a `pmt sweep`" in capsys.readouterr().err
 
 
 def test_figures_in_their_units():

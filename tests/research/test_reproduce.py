@@ -23,7 +23,7 @@ from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
 from pmt.research.reproduce.reproduce_job import ReproduceJob, forecast, reproduce
-from pmt.research.reproduce.run_rows import accuracy_row, find
+from pmt.research.reproduce.run_rows import Found, accuracy_row, find
 from pmt.research.reproduce.study import (
     ACCURACY,
     COMPUTE,
@@ -251,17 +251,17 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
         ("paper: accuracy", 65.0, 66.78, "reproduced"),
     ]
     assert rows[1].why == (
-        "rate 3e-07, at the edge of those tried; 2e+03 forwards, 0.01 % of the published 2e+07"
+        "2e+03 forwards, 0.01 % of the published 2e+07; rate 3e-07, at the edge of those tried"
     )
     assert rows[5].why == "all 2e+07 forwards"
 
 
 def test_curves_show_which_method_ends_lower():
     runs = [run_record("a", 8, loss=1.0), run_record("b", 8, loss=1.25)]
-    rows = loss_rows({"grids": {"g": grid_data(runs)}}, "g", {"b": ("a", "slower than a")})
+    rows = loss_rows({"grids": {"g": grid_data(runs)}}, ("g",), {"b": ("a", "slower than a")})
     assert [(row.what, row.ours, row.theirs, row.verdict) for row in rows] == [
-        ("a: loss", 1.0, None, "not published"),
-        ("b: loss", 1.25, None, "not published"),
+        ("a: lowest loss", 1.0, None, "not published"),
+        ("b: lowest loss", 1.25, None, "not published"),
         ("b less a", 0.25, "slower than a", "reproduced"),
     ]
     assert rows[2].why == ""
@@ -271,13 +271,14 @@ def test_a_curve_that_ends_the_other_way_says_what_it_may_be_due_to():
     edge = {"learning_rate": 1.0, "at_edge": True, "factor": 1.0, "trials": []}
     runs = [run_record("a", 8, loss=1.0), run_record("b", 8, loss=1.0)]
     data = {"grids": {"g": grid_data(runs)}}
-    (_, _, row) = loss_rows(data, "g", {"b": ("a", "slower than a")})
+    (_, _, row) = loss_rows(data, ("g",), {"b": ("a", "slower than a")})
     assert (row.verdict, row.why) == (
         "not reproduced",
         "the same run: the estimators of all layers are the same here",
     )
     runs[0] = run_record("a", 8, loss=1.5, tuning=edge)
-    (_, _, row) = loss_rows({"grids": {"g": grid_data(runs)}}, "g", {"b": ("a", "slower than a")})
+    shown = {"b": ("a", "slower than a")}
+    (_, _, row) = loss_rows({"grids": {"g": grid_data(runs)}}, ("g",), shown)
     assert row.why == "at the edge of the rates tried: a"
 
 
@@ -402,6 +403,7 @@ def test_the_registry_and_the_published_numbers():
     )
     assert all(module.replace("-", "_").isidentifier() for module in STUDIES)
     table = published("cifar10c-accuracy")
+    assert table.pop("improvement_over_int8") == 6.4
     assert {len(values) for values in table.values()} == {12}
     assert published("no-such-study") == {}
 
@@ -458,6 +460,24 @@ def test_every_study_that_trains_is_done_at_small_scale(name, tmp_path, capsys):
 
 def _grids(result):
     return result["data"]["grids"].values()
+
+
+def test_losses_as_close_as_a_seed_are_not_told_apart():
+    runs = [run_record("a", 8, loss=1.0), run_record("b", 8, loss=1.04)]
+    row = loss_rows({"grids": {"g": grid_data(runs)}}, ("g",), {"b": ("a", "slower than a")})[-1]
+    assert (row.verdict, row.why) == (
+        "not reproduced", "within 0.05 nats, which one seed does not tell apart"
+    )  # fmt: skip
+
+
+def test_a_row_says_that_runs_were_taken_back_to_their_start():
+    back = {**run_record("paper", 8), "steps": 5, "chosen_state": "start"}
+    kept = {**back, "chosen_state": "epoch"}
+    one, both = (
+        accuracy_row("x", Found(runs, (), False), 50.0) for runs in ((back,), (back, kept))
+    )
+    assert one.why == "taken back to its start: no epoch is clearly better on held-out images"
+    assert both.why == "1 of 2 runs were taken back to their start"
 
 
 def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):

@@ -34,8 +34,8 @@ def test_memory_overview(tmp_path):
     data = as_kept(study.measure("small", Context(tmp_path)))
     assert rows_of(study, data) == [
         ("parameters", 477.4, 478, "reproduced"),
-        ("activations at the peak of inference", 160.0, 190, "better"),
-        ("BP-free, all layers, parameters and peak of inference", 637.4, 668, "better"),
+        ("activations at the peak of inference", 160.0, 190, "lower bound"),
+        ("BP-free, all layers, parameters and peak of inference", 637.4, 668, "lower bound"),
         ("BP-free, all layers, as planned", 593.4, 668, "better"),
         ("BP float32, all layers", 5.5, 7.4, "lower bound"),
         ("BP int8 over BP-free, all layers", 3.1, 5.46, "lower bound"),
@@ -71,17 +71,17 @@ def test_full_model_cost(tmp_path, monkeypatch):
         (f"BP memory, {every}", 3650.4, 3650, "reproduced"),
         ("BP memory, float32, 14 layers", 1703.4, 3650, "lower bound"),
         ("BP memory, int8, 14 layers", 943.5, 3650, "lower bound"),
-        ("BP-free memory, parameters and peak of inference", 637.4, 668, "better"),
+        ("BP-free memory, parameters and peak of inference", 637.4, 668, "lower bound"),
         ("BP-free memory, all layers, as planned", 593.4, 668, "better"),
-        ("BP-free memory, 14 layers, as planned", 291.3, 668, "better"),
+        ("BP-free memory, 14 layers, as planned", 291.3, None, "not published"),
         ("BP compute, 14 layers", 53.7, 76.2, "not reproduced"),
         ("BP-free compute, forward and queries", 7859.0, 7857.5, "reproduced"),
         ("BP-free compute, rounded as printed before it is multiplied", 7857.5, 7857.5,
          "reproduced"),
-        ("BP-free compute, all that a device does", 8137.1, 7857.5, "not reproduced"),
+        ("BP-free compute, all that a device does", 8137.1, None, "not published"),
         ("BP-free latency", 43660.2, 72839, "projected"),
         ("BP-free end-to-end time", 2183010.6, 3.64e6, "projected"),
-        ("BP-free step over an inference", 329.8, pytest.approx(383.4, abs=0.1), "better"),
+        ("BP-free step over an inference", 329.8, None, "not published"),
         ("BP latency, TF-Lite", None, 13398, "not run"),
         ("BP-free latency, TF-Lite", None, 428496, "not run"),
         ("BP end-to-end time, TF-Lite", None, 6.70e5, "not run"),
@@ -100,27 +100,28 @@ def test_sparse_cost(tmp_path, monkeypatch):
     study = sparse_cost.STUDY
     context = Context(tmp_path / "sparse-cost", jobs=1, collect=True)
     left = study.forecast("small", context)
-    assert (left.runs, left.of) == (5, 5)
+    assert (left.runs, left.of) == (6, 6)
     data = as_kept(study.measure("small", context))
     assert rows_of(study, data) == [
         ("BP accuracy, float32", None, None, "not run"),
         ("BP accuracy, int8 with float32 copies", None, None, "not run"),
         ("BP accuracy, int8 alone", None, None, "not run"),
         ("BP-free accuracy, paper's method, rate 0.001", None, None, "not run"),
+        ("BP-free accuracy, paper's method, rate 0.0001", None, None, "not run"),
         ("BP-free accuracy, unprepared default", None, None, "not run"),
         ("BP memory, float32", 750.2, 3650, "lower bound"),
         ("BP memory, int8", 189.2, 3650, "lower bound"),
-        ("BP-free memory, parameters and peak of inference", 189.2, 209, "better"),
+        ("BP-free memory, parameters and peak of inference", 189.2, 209, "lower bound"),
         ("BP-free memory, as planned", 123.6, 209, "better"),
         ("BP-free memory, the paper's peak of inference and block 3", 219.2, 209, "not reproduced"),
         ("BP compute", 32.4, 40.4, "not reproduced"),
         ("BP-free compute, forward and queries", 1160.5, 1162.5, "reproduced"),
         ("BP-free compute, rounded as printed before it is multiplied", 1162.5, 1162.5,
          "reproduced"),
-        ("BP-free compute, all that a device does", 1208.7, 1162.5, "not reproduced"),
+        ("BP-free compute, all that a device does", 1208.7, None, "not published"),
         ("BP-free latency", None, 9939, "not run"),
         ("BP-free end-to-end time", None, 4.97e5, "not run"),
-        ("BP-free step over an inference", None, pytest.approx(52.3, abs=0.1), "not run"),
+        ("BP-free step over an inference", None, None, "not run"),
         ("BP latency", None, 495, "not run"),
         ("BP end-to-end time", None, 2.48e4, "not run"),
     ]  # fmt: skip
@@ -132,7 +133,7 @@ def test_sparse_cost(tmp_path, monkeypatch):
     assert full[0] == ("BP accuracy, float32", None, 61.78, "not run")
     assert full[3] == ("BP-free accuracy, paper's method, rate 0.001", None, 62.33, "not run")
     assert ("BP-free latency", 7412.0, 9939, "projected") in full
-    step = ("BP-free step over an inference", 43.2, pytest.approx(52.3, abs=0.1), "better")
+    step = ("BP-free step over an inference", 43.2, None, "not published")
     assert step in full
 
 
@@ -140,12 +141,13 @@ def test_the_accuracies_of_sparse_cost_come_from_its_sweeps(tmp_path):
     pytest.importorskip("torch")
     context = Context(tmp_path / "sparse-cost", jobs=1)
     data = as_kept(sparse_cost.STUDY.measure("small", context))
-    rows = rows_of(sparse_cost.STUDY, data)[:5]
+    rows = rows_of(sparse_cost.STUDY, data)[:6]
     assert [(what, theirs, said) for what, _, theirs, said in rows] == [
         ("BP accuracy, float32", None, "not published"),
         ("BP accuracy, int8 with float32 copies", None, "not published"),
         ("BP accuracy, int8 alone", None, "not published"),
         ("BP-free accuracy, paper's method, rate 0.001", None, "not published"),
+        ("BP-free accuracy, paper's method, rate 0.0001", None, "not published"),
         ("BP-free accuracy, unprepared default", None, "not published"),
     ]
     assert all(0 <= ours <= 100 for _, ours, _, _ in rows)
@@ -195,14 +197,14 @@ def test_memory_formulas(tmp_path):
     ]
     assert found == [
         ("inference, 1 image, 2 d_a + d_w", 81.8, 160.3, "better"),
-        (f"weight perturbation, vanilla, 1 image, {beyond}", 10.4, 453.9, "better"),
+        (f"weight perturbation, vanilla, 1 image, {beyond}", None, 453.9, "not run"),
         (f"weight perturbation, efficient, 1 image, {beyond}", 10.4, 8.4, "reproduced"),
-        (f"node perturbation, vanilla, 1 image, {beyond}", 10.2, 1235.2, "better"),
+        (f"node perturbation, vanilla, 1 image, {beyond}", None, 1235.2, "not run"),
         (f"node perturbation, efficient, 1 image, {beyond}", 10.2, 98.4, "better"),
         (f"back-propagation, 1 image, {beyond}", 1287.2, 1235.2, "reproduced"),
         (f"weight perturbation, efficient, 8 images, {beyond}", 133.2, 8.4, "not reproduced"),
         (f"node perturbation, efficient, 8 images, {beyond}", 131.6, 157.2, "reproduced"),
-        (f"back-propagation, 8 images, {beyond}", 2807.2, 6704.0, "better"),
+        (f"back-propagation, 8 images, {beyond}", 2807.2, 6704.0, "lower bound"),
         ("peak of node over weight perturbation, 1 image", 1.8, "slightly larger", "reproduced"),
         ("peak of back-propagation over node perturbation, 1 image", 3.1, "much larger",
          "reproduced"),

@@ -209,18 +209,18 @@ def test_all_errors_come_at_once_and_nothing_starts(tmp_path, files, capsys):
     assert all(line.startswith(start) for line in lines)
     text = "\n".join(line.removeprefix(start) for line in lines)
     for wanted in (
-        "[modell] is no table of a grid; did you mean 'model'?",
+        "[modell] is not a table of a grid; did you mean 'model'?",
         "budget = 3 must be a table: [budget]",
         "[model] size is unknown; choose one of path, classes, resolution",
         "[protocol] name = 'papr' is unknown; did you mean 'paper'?",
-        "[axes] methods: 'papr' is no method; did you mean 'paper'?",
-        "[axes] methods: 'mine' is no method; choose one of no_adaptation, "
+        "[axes] methods: 'papr' is not a method; did you mean 'paper'?",
+        "[axes] methods: 'mine' is not a method; choose one of no_adaptation, "
         "preparation_only, default, ",
         "[axes] corruptions: 'fogg' is unknown; did you mean 'fog'?",
         "[axes] severities: 6 must be 1..5",
         "[axes] layers: layers='B7': 'B7' is neither a block",
         "[axes] seeds = [1, '2'] must list a whole number one or more times, each once",
-        "[options] seeds is no option of any method; did you mean 'seed'?",
+        "[options] seeds is not an option of any method; did you mean 'seed'?",
         "[method.other] is not among [axes] methods",
         "epochs=0 must be 1..1000000",
     ):

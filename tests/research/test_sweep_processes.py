@@ -65,7 +65,7 @@ def kill_a_worker(out: Path, process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def ends(pid: int) -> bool:
-    """Whether a process that is no child of ours ends within some seconds."""
+    """Whether a process that is not a child of ours ends within some seconds."""
     state = Path(f"/proc/{pid}/stat")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

@@ -80,7 +80,7 @@ def test_images_and_seed_of_the_trials(tmp_path):
     assert {r.corruption for r in found.runs} == {"gaussian_noise"}
     paper = [r.options["learning_rate"] for r in found.trials if r.method == "paper"]
     assert paper == [0.003, 0.03, 0.003, 0.03]
-    # A trial is no run of the table, though all its options are those of one.
+    # A trial is not a run of the table, though all its options are those of one.
     same = '[tuning]\ncorruption = "gaussian_noise"\nseed = 1'
     (tmp_path / "same").mkdir()
     found = plan(read_grid(write_fair_grid(tmp_path / "same", same)))
@@ -473,7 +473,7 @@ def test_a_damaged_choice_is_named(swept, tmp_path, capsys, damage):
     path.write_text(json.dumps({**result, "tuning": json.loads(damage)}))
     assert main(["report", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: {path}: is no result of a run; remove the file, and the sweep makes it "
+        f"pmt: error: {path}: is not a result of a run; remove the file, and the sweep makes it "
         "again\n"
     )
 

@@ -103,7 +103,7 @@ def test_early_stopping_waits_for_a_lower_loss(tmp_path):
     with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more epochs$"):
         EarlyStopping(patience=0)
     message = (
-        r"^monitor='loss' is no figure of an epoch; it has train_loss, train_accuracy, "
+        r"^monitor='loss' is not a figure of an epoch; it has train_loss, train_accuracy, "
         r"held_out_loss, held_out_accuracy$"
     )
     with pytest.raises(ValueError, match=message):

@@ -25,11 +25,7 @@ from pmt.train.option_fields import Options, Range, Values, Words, declared_opti
 from pmt.train.run_config import RunConfig
 from pmt.train.run_folder import RunFolder
 
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-
+pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 DECLARED = declared_options(pmt.TrainingOptions)
 # Other options that a value beside the default needs.
@@ -191,7 +187,7 @@ def test_messages_by_their_words():
         ({"node_ratio": float("inf")}, "node_ratio=inf must be a finite number > 0"),
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
         ({"rule": "pooled", "regions": 17}, "regions=17 must be 1..16"),
-        ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is no budget)"),
+        ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is not a budget)"),
         ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalised"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):

@@ -25,7 +25,7 @@ def clone(estimator):
 
 
 class Momentum(pmt.ZOTrainer):
-    """A trainer of a user's own with an argument that is no option."""
+    """A trainer of a user's own with an argument that is not an option."""
 
     def __init__(self, *, momentum=0.9, **options):
         super().__init__(**options)

@@ -76,7 +76,7 @@ def test_a_damaged_line_of_the_metrics_is_named(tmp_path, line, problem):
     folder.metrics.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")
     damaged = folder.metrics.read_bytes()
     message = (
-        f"{folder.metrics}: line 3 is no record of a run: {problem}; restore the file, or start "
+        f"{folder.metrics}: line 3 is not a record of a run: {problem}; restore the file, or start "
         "the run again in another folder"
     )
     for read in (folder.read_metrics, lambda: resume(tmp_path / "run")):
@@ -142,10 +142,11 @@ def test_an_option_of_another_version_is_named(tmp_path):
         "in another folder"
     )
     config.write_text(text + "aligned_learning_rate = 0.05\n")
-    with pytest.raises(ValueError, match="is no option of this version") as caught:
+    with pytest.raises(ValueError, match="is not an option of this version") as caught:
         folder.read_config(ToyOptions)
     assert str(caught.value) == (
-        f"{config}: [options] aligned_learning_rate is no option of this version of pmt; {remedy}"
+        f"{config}: [options] aligned_learning_rate is not an option of this version of pmt; "
+        f"{remedy}"
     )
     config.write_text(re.sub("^batch = .*\n", "", text, flags=re.MULTILINE))
     assert folder.config(ToyOptions).absent == ("batch",)

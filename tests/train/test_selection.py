@@ -1,4 +1,4 @@
-"""Selection by test training: what it chooses, how sure it says it is, resuming, command line."""
+"""Selection by trial runs: what it chooses, how sure it says it is, resuming, command line."""
 
 from __future__ import annotations
 

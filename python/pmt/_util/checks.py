@@ -1,11 +1,22 @@
-"""Checks of whole numbers, and the error that names options; messages name what was given."""
+"""Checks of arguments that many share, and the error that names options."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
 
-__all__ = ["OptionError", "OptionWarning", "checked_integer", "checked_seed", "checked_size"]
+__all__ = [
+    "SPLITS",
+    "OptionError",
+    "OptionWarning",
+    "checked_integer",
+    "checked_limit",
+    "checked_seed",
+    "checked_size",
+    "checked_split",
+]
+
+SPLITS = ("train", "test")
 
 
 def checked_integer(argument: str, value: object) -> int:
@@ -24,6 +35,21 @@ def checked_seed(seed: object) -> int:
     if checked < 0:
         raise ValueError(f"seed = {checked}: a seed is 0 or more")
     return checked
+
+
+def checked_limit(limit: object) -> int:
+    """Return `limit` as an int of at least 0, or raise a TypeError or ValueError."""
+    checked = checked_integer("limit", limit)
+    if checked < 0:
+        raise ValueError(f"limit = {checked}: must be 0 (all) or more")
+    return checked
+
+
+def checked_split(split: str) -> str:
+    """Return `split`, or raise a ValueError if it is none of :data:`SPLITS`."""
+    if split not in SPLITS:
+        raise ValueError(f"split = {split!r}: must be {' or '.join(map(repr, SPLITS))}")
+    return split
 
 
 def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:

@@ -92,7 +92,7 @@ def _check(value: Any, finite: bool) -> None:
         if isinstance(value, str):
             value.encode()  # "\ud800" is sound JSON
         elif isinstance(value, float) and finite and not math.isfinite(value):
-            raise ValueError(f"{value} is no finite number")
+            raise ValueError(f"{value} is not a finite number")
         elif isinstance(value, int) and abs(value) >= _MAX_INTEGER:
             raise ValueError("an integer has more than 64 bits")
         elif isinstance(value, dict):
@@ -116,7 +116,7 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
             continue
         if line.startswith("["):
             if not re.fullmatch(r"\[[A-Za-z0-9_-]+\]", line):
-                raise ValueError(f"line {number}: {line} is no table of one level")
+                raise ValueError(f"line {number}: {line} is not a table of one level")
             table = tables.setdefault(line[1:-1], {})
             if not isinstance(table, dict):
                 raise ValueError(f"line {number}: {line} is a value already")
@@ -135,6 +135,6 @@ def _value(text: str, number: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         raise ValueError(
-            f"line {number}: {text} is no number, string in double quotes or array on one line; "
+            f"line {number}: {text} is not a number, string in double quotes or array on one line; "
             "Python 3.11, or tomli, reads all of TOML"
         ) from None

@@ -32,7 +32,7 @@ def save_plot(axes: Any, path: str | Path, *, dpi: float = 120) -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes or ndarray of Axes
-        What a plotting function returned.
+        Axes that a plotting function returned.
     path : str or pathlib.Path
         File to write: ``.png``, ``.svg`` or ``.pdf``. It is whole or not there.
     dpi : float

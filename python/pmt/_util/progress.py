@@ -40,7 +40,7 @@ class ProgressLine:
     unit : str
         Name of a step.
     stream : file object, optional
-        Where to write; standard error by default.
+        Stream to write to; standard error by default.
     """
 
     def __init__(

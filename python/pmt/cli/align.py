@@ -9,14 +9,15 @@ from pmt.cli.arguments import (
     add_data,
     add_json,
     add_model,
+    add_model_out,
     add_split,
+    add_statistics_images,
     add_threads,
     data_source,
     job_of,
     load_model,
 )
-from pmt.cli.output import Output
-from pmt.cli.statistics import add_images, add_out, checked_out, layer_line
+from pmt.cli.output import Output, checked_model_out, layer_line
 from pmt.train.alignment_job import AlignJob, align_model
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_data(parser, required=True, seed_names=("--corruption-seed", "--seed"))
     add_split(parser, "train")
-    add_images(parser)
+    add_statistics_images(parser)
     parser.add_argument(
         "--no-windows",
         dest="windows",
@@ -46,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="leave the weights of unreliable channels as they are",
     )
-    add_out(parser)
+    add_model_out(parser)
     add_threads(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    path = checked_out(arguments.out)
+    path = checked_model_out(arguments.out)
     data, model = data_source(arguments), load_model(arguments)
     job = job_of(AlignJob, arguments, data=data, model=model)
     with layer_line(job.model, "aligning") as progress:

@@ -19,6 +19,7 @@ from pmt.model.loading import BUNDLED_MODELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
+from pmt.train.alignment_job import StatisticsJob
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
@@ -35,7 +36,7 @@ def add_options(
     options: Iterable[Option],
     notes: Callable[[Option], str] = lambda option: "",
 ) -> None:
-    """Add an argument for each option, with a note behind its default; unset ones are None."""
+    """Add an argument for each option, with a note after its default; unset ones are None."""
     for option in options:
         how: dict[str, Any] = {"metavar": option.metavar, "type": converter(type(option.default))}
         if isinstance(option.default, bool):
@@ -154,6 +155,11 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     )
 
 
+def add_model_out(parser: argparse.ArgumentParser) -> None:
+    """Add the model to write; :func:`pmt.cli.output.checked_model_out` checks it."""
+    parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
+
+
 def importer_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of :func:`pmt.load` that the command line sets."""
     options = {"classes": arguments.classes, "resolution": arguments.resolution}
@@ -249,6 +255,17 @@ def add_split(parser: argparse.ArgumentParser, default: str = "test") -> None:
     )
 
 
+def add_statistics_images(parser: argparse.ArgumentParser) -> None:
+    """Add the number of images that statistics are measured on."""
+    add_integer(
+        parser,
+        "--images N",
+        "on at most N images, always the same ones",
+        default=StatisticsJob.images,
+        within=(1, 100_000),
+    )
+
+
 def add_size(parser: argparse.ArgumentParser, when: str) -> None:
     """Add the size that images are brought to, and when."""
     text = f"resize the images to PX x PX {when}"
@@ -313,6 +330,16 @@ def chosen_severities(option: str, text: str) -> tuple[int, ...]:
 def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the seed of the corruptions; `what` completes its help."""
     add_integer(parser, "--seed S", f"seed of the corruptions{what}", default=0, within=(0, 2**31))
+
+
+def shard(text: str) -> tuple[int, int]:
+    """Read the part of a sweep, I/N; the type of an argument."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} must be I/N, for example 2/4")
+    if not 1 <= int(number) <= int(count):
+        raise argparse.ArgumentTypeError(f"{text!r}: I must be 1..N")
+    return int(number), int(count)
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -460,7 +487,7 @@ def chosen_trainer(arguments: argparse.Namespace) -> Trainer:
     given = given_options(arguments)
     own = dataclasses.asdict(methods.options_of(name))
     for foreign in (option for option in given if option not in own):
-        raise OptionError(foreign, f" is no option of the method {name}: leave it out")
+        raise OptionError(foreign, f" is not an option of the method {name}: leave it out")
     given.update(_set_options(name, arguments.set or []))
     return methods.trainer(name, threads=arguments.threads, **given)
 
@@ -478,7 +505,7 @@ def _set_options(method: str, assignments: list[str]) -> dict[str, Any]:
             )
         if name not in known:
             near = did_you_mean(name, known)
-            raise ValueError(f"--set {assignment}: {name!r} is no option of {method}{near}")
+            raise ValueError(f"--set {assignment}: {name!r} is not an option of {method}{near}")
         try:
             values[name] = _value(text.strip(), type(known[name]))
         except (ValueError, argparse.ArgumentTypeError) as error:

@@ -28,7 +28,7 @@ SUMMARY = "corrupted copies of a data set, in the layout of CIFAR-10-C"
 DESCRIPTION = """\
 Write one NAME.npy a corruption, uint8 of shape (5 N, H, W, C): all images at severity 1, then all
 at severity 2, up to 5; and labels.npy, the labels five times. `pmt eval --data DIR` and `pmt train`
-read them in the place of corrupting the images. Ctrl-C leaves whole files only; the same command
+read them instead of corrupting the images. Ctrl-C leaves whole files only; the same command
 goes on, and makes no array twice."""
 
 

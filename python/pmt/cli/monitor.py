@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pmt._util.extras import import_extra
 from pmt.cli.arguments import add_integer, add_json
-from pmt.cli.output import Output
+from pmt.cli.output import EXIT_FAILED, Output
 from pmt.firmware.monitor import TrainingLog, follow
 
 USAGE = "pmt monitor (--port NAME | --file LOG | -) [--baud N]"
@@ -18,8 +18,6 @@ DESCRIPTION = """\
 Follow the log of exported firmware: loss and accuracy with their means over ten steps, time left,
 checkpoints, errors, and at the end the use of memory and the verdict of the comparison with the
 host. A port is followed up to the verdict. Exit code 0 where everything was equal, else 1."""
-
-NOT_EQUAL = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +46,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text("")
     output.text(log.summary())
     output.figures(log.to_json())
-    return 0 if log.equal else NOT_EQUAL
+    return 0 if log.equal else EXIT_FAILED
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:

@@ -6,8 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +17,7 @@ from pmt._util.plot_file import plot_suffix
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt._util.tables import table
+from pmt.model import Model
 from pmt.train.history_columns import Column, columns
 from pmt.train.run_folder import RunFolder
 from pmt.train.run_metrics import MetricsReader
@@ -24,20 +25,26 @@ from pmt.train.schedule import Schedule
 
 __all__ = [
     "EXIT_BAD_INPUT",
+    "EXIT_FAILED",
     "EXIT_INTERRUPTED",
+    "EXIT_OUTPUT_CLOSED",
     "EpochLines",
     "Output",
     "check_folder",
     "check_plot",
+    "checked_model_out",
     "complain",
+    "layer_line",
     "prepare_streams",
     "put",
     "stage",
     "table",
 ]
 
+EXIT_FAILED = 1  # the command itself worked: runs failed, or a board's results differ
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # after Ctrl-C, SIGTERM or SIGHUP
+EXIT_OUTPUT_CLOSED = 141  # as after SIGPIPE
 
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 _NAMES = {"<stdout>": "standard output", "<stderr>": "standard error"}
@@ -52,7 +59,7 @@ def prepare_streams() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Which of ``stdin``, ``stdout``, ``stderr`` were closed.
+        Those of ``stdin``, ``stdout``, ``stderr`` that were closed.
     """
     closed = tuple(name for name in _STREAMS if getattr(sys, name) is None)
     for name in closed:
@@ -97,6 +104,13 @@ def check_folder(argument: str, path: str) -> Path:
     return Path(path)
 
 
+def checked_model_out(out: str) -> Path:
+    """Find out before the work whether ``--out`` can be a model's file."""
+    if Path(out).suffix != ".pmt":
+        raise ValueError(f"--out {out}: a model is written as .pmt; change the suffix")
+    return check_folder("--out", out)
+
+
 def check_plot(path: str | None, argument: str = "--plot") -> None:
     """Find out before the work whether a plot, if any, can be drawn and written."""
     if path is not None:
@@ -123,6 +137,16 @@ def stage(name: str) -> Callable[[int, int], None]:
     return progress
 
 
+@contextmanager
+def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress line over the model's layers while something is done with each."""
+    line = ProgressLine(len(model.layers) - 1, unit="layer")
+    try:
+        yield lambda layers, _: line.update(layers, what)
+    finally:
+        line.clear()
+
+
 class EpochLines:
     """Prints the epochs of a run from its metrics, also those from before it was resumed.
 
@@ -133,7 +157,7 @@ class EpochLines:
     schedule : Schedule
         Its steps.
     output : Output
-        Where the lines go. The progress line goes to standard error, if that is a terminal.
+        Output that gets the lines. The progress line goes to standard error, if that is a terminal.
     """
 
     def __init__(self, folder: RunFolder, schedule: Schedule, output: Output) -> None:

@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         known = [name for action in self._actions for name in action.option_strings]
         for argument in args:
             if argument == "--" or (self._subparsers and not argument.startswith("-")):
-                return  # behind it stand names of files, or a command with flags of its own
+                return  # after it stand names of files, or a command with flags of its own
             name = argument.partition("=")[0]
             if not name.startswith("--") or " " in name or name in known:
                 continue

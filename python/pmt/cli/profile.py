@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pmt import _core
 from pmt.baselines.backprop.cost import inference_moments
+from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
     add_json,
@@ -76,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheme",
         metavar="NAME|FILE",
-        help="what mcutrain or tinytrain updates: a published scheme of MCUNet (49KB, 74KB, 99KB, "
-        "124KB, 148KB) or a JSON file (default: 99KB for mcutrain)",
+        help="what mcutrain or tinytrain updates: a published scheme of MCUNet "
+        f"({', '.join(PUBLISHED)}) or a JSON file (default: {MCUTrainOptions.scheme} for mcutrain)",
     )
     add_plot(parser, "the memory by part")
     parser.add_argument(
@@ -123,13 +124,13 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
         help=f"sets of kernels side by side: {', '.join(KERNELS)} (default: the first)",
     )
     group.add_argument(
-        "--clock", metavar="MHZ", type=float, help="of the core (default: the target's)"
+        "--clock", metavar="MHZ", type=float, help="clock of the core (default: the target's)"
     )
     group.add_argument(
         "--cycles-per-instruction",
         metavar="X",
         type=float,
-        help="to project with (default: 1, an assumption)",
+        help="cycles of an instruction in the projection (default: 1, an assumption)",
     )
 
 

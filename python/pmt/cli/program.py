@@ -41,13 +41,20 @@ from pmt.cli import (
 from pmt.cli import eval as eval_command
 from pmt.cli.arguments import flag, named_plugins
 from pmt.cli.basic_options import BASIC, LONG
-from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain, prepare_streams, put
+from pmt.cli.output import (
+    EXIT_BAD_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_OUTPUT_CLOSED,
+    Output,
+    complain,
+    prepare_streams,
+    put,
+)
 from pmt.cli.parser import Parser
 from pmt.methods import load_plugins
 
 __all__ = ["main"]
 
-EXIT_OUTPUT_CLOSED = 141
 _SAVES_MEMORY = {
     "batch": "a smaller --batch",
     "queries": "fewer --queries",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pmt.cli.arguments import add_integer, add_json, add_threads, job_of, parts
-from pmt.cli.output import Output, check_folder, stage, table
+from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, job_of, parts
+from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (
     RANGE_METHODS,
     QuantizedModel,
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="data set in any layout that `pmt eval --data` reads; its train split is used, and "
         "resized to the network's input",
     )
-    parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
+    add_model_out(parser)
     add_integer(
         parser,
         "--images N",
@@ -119,9 +119,7 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    if Path(arguments.out).suffix != ".pmt":
-        raise ValueError(f"--out {arguments.out}: a model is written as .pmt; change the suffix")
-    out = check_folder("--out", arguments.out)
+    out = checked_model_out(arguments.out)
     result = quantize_model(_job(arguments), stages=stage)
     result.model.save(out)
     output.text(_report(result, out))

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, add_plot, job_of
-from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
-from pmt.cli.sweep import EXIT_FAILED_RUNS, shard
+from pmt.cli.arguments import add_integer, add_json, add_plot, job_of, shard
+from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
 from pmt.research.reproduce.registry import STUDIES, study
@@ -82,7 +81,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         metavar="I/N",
         type=shard,
         default=(1, 1),
-        help="do the I-th of N equal parts of each sweep, as of `pmt sweep` (default: 1/1)",
+        help="do the I-th of N equal parts of each sweep, as in `pmt sweep` (default: 1/1)",
     )
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="do the runs on the Dask cluster of this scheduler"
@@ -122,7 +121,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     failed = sum(len(one.failed) for one in done)
     if failed:
         complain(f"error: {failed} runs failed; the same command tries them again")
-        return EXIT_FAILED_RUNS
+        return EXIT_FAILED
     return _code(undone)
 
 
@@ -182,7 +181,7 @@ def _code(refused: list[str]) -> int:
     if not refused:
         return 0
     complain(f"error: not done: {', '.join(refused)}")
-    return EXIT_FAILED_RUNS
+    return EXIT_FAILED
 
 
 def _forecast(jobs: list[ReproduceJob], output: Output) -> int:

@@ -57,10 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="budget of what the update adds to memory, for example 100K (default: 100K)",
     )
     group = parser.add_argument_group("mcutrain")
-    add_integer(group, "--epochs N", "of each training", default=1)
+    add_integer(group, "--epochs N", "epochs of each training", default=1)
     add_integer(group, "--batch N", "images of a step", default=64)
     group.add_argument(
-        "--learning-rate", metavar="ETA", type=float, default=0.01, help="(default: 0.01)"
+        "--learning-rate",
+        metavar="ETA",
+        type=float,
+        default=0.01,
+        help="learning rate (default: 0.01)",
     )
     add_integer(
         group,

@@ -55,18 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what is compared on the held-out images: {' or '.join(CRITERIA)}, which is the "
         "paper's (default: loss)",
     )
-    add_integer(parser, "--epochs N", "of each test training; 1 in the paper", default=1)
+    add_integer(parser, "--epochs N", "epochs of each trial run; 1 in the paper", default=1)
     add_integer(
         parser,
         "--seeds N",
-        "test trainings of each block, with seeds S, S + 1, ...",
+        "trial runs of each block, with seeds S, S + 1, ...",
         default=SelectJob.seeds,
         within=(1, 1000),
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder for a run folder of each test training, which the same command resumes "
+        help="folder for a run folder of each trial run, which the same command resumes "
         "(default: nothing is kept)",
     )
     add_plot(parser, "loss and accuracy of the candidates")
@@ -154,7 +154,7 @@ def _sentence(found: Selection) -> str:
     gain = f"{best.gain.mean:+.4f} ± {best.gain.standard_error:.4f} {unit} better than before"
     if best.gain.mean <= 0:
         return (
-            f"{best.name}, but no test training helped: {-best.gain.mean:.4f} {unit} worse than "
+            f"{best.name}, but no trial run helped: {-best.gain.mean:.4f} {unit} worse than "
             "before; take a smaller --learning-rate or more --queries"
         )
     if found.significant:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     add_data,
-    add_integer,
     add_json,
     add_model,
+    add_model_out,
     add_split,
+    add_statistics_images,
     add_threads,
     data_source,
     job_of,
     load_model,
 )
-from pmt.cli.output import Output, check_folder
-from pmt.model import Model
+from pmt.cli.output import Output, checked_model_out, layer_line
 from pmt.train.alignment_job import StatisticsJob, store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
@@ -36,48 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_data(parser, required=True)
     add_split(parser, "train")
-    add_images(parser)
-    add_out(parser)
+    add_statistics_images(parser)
+    add_model_out(parser)
     add_threads(parser)
     add_json(parser)
 
 
-def add_images(parser: argparse.ArgumentParser) -> None:
-    """Add the number of images."""
-    add_integer(
-        parser,
-        "--images N",
-        "on at most N images, always the same ones",
-        default=StatisticsJob.images,
-        within=(1, 100_000),
-    )
-
-
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add the model to write."""
-    parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
-
-
-def checked_out(out: str) -> Path:
-    """Find out before the work, not after it."""
-    if Path(out).suffix != ".pmt":
-        raise ValueError(f"--out {out}: must end in .pmt")
-    return check_folder("--out", out)
-
-
-@contextmanager
-def layer_line(model: Model, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress line over the model's layers while something is done with each."""
-    line = ProgressLine(len(model.layers) - 1, unit="layer")
-    try:
-        yield lambda layers, _: line.update(layers, what)
-    finally:
-        line.clear()
-
-
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    path = checked_out(arguments.out)
+    path = checked_model_out(arguments.out)
     data, model = data_source(arguments), load_model(arguments)
     job = job_of(StatisticsJob, arguments, data=data, model=model)
     with layer_line(job.model, "measuring") as progress:

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         within=(2, None),
     )
     add_integer(
-        parser, "--seed S", "of the perturbations", default=GradientJob.seed, within=(0, None)
+        parser, "--seed S", "seed of the perturbations", default=GradientJob.seed, within=(0, None)
     )
     parser.add_argument(
         "--no-scopes",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, add_plugin
-from pmt.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Output, complain
+from pmt.cli.arguments import add_integer, add_json, add_plugin, shard
+from pmt.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
 from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
-
-EXIT_FAILED_RUNS = 1
 
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
@@ -91,7 +89,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         awaiting = len(result.sweep.awaiting)
         more = f"; {awaiting} runs await the learning rates of failed trials" if awaiting else ""
         complain(f"error: {len(result.summary.failed)} runs failed, see above{more}")
-        return EXIT_FAILED_RUNS
+        return EXIT_FAILED
     return 0
 
 
@@ -104,13 +102,3 @@ def _report_left(forecast: SweepForecast, output: Output) -> None:
         f"({expected.macs_per_second / 1e9:.1f} GMAC/s each in the forward)"
     )
     output.figures(forecast.to_json())
-
-
-def shard(text: str) -> tuple[int, int]:
-    """Read the part of a sweep, I/N; the type of an argument."""
-    number, slash, count = text.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} must be I/N, for example 2/4")
-    if not 1 <= int(number) <= int(count):
-        raise argparse.ArgumentTypeError(f"{text!r}: I must be 1..N")
-    return int(number), int(count)

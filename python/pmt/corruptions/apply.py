@@ -12,7 +12,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_seed
+from pmt._util.checks import checked_seed, checked_split
 from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions.catalogue import (
     CATALOGUE,
@@ -76,21 +76,21 @@ def corrupt(
 
     Parameters
     ----------
-    images
+    images : Dataset, tuple of two arrays or ndarray of uint8
         A data set, a tuple of arrays ``(x, y)``, or uint8 images of shape (N, H, W, C) with
         C = 1 or 3, any H and W.
-    name
+    name : str
         One of :func:`pmt.corruptions.names`.
-    severity
+    severity : int
         1 (weak) to 5 (strong).
-    seed
+    seed : int
         Integer, 0 or more.
-    indices
+    indices : array_like of int, optional
         Index of every image in its whole data set, integers, shape (N,); by default 0 to N - 1.
-    constants
-        Whose constants: ``"cifar10"``, made for images of 32x32, or ``"imagenet"``, stronger and
+    constants : {"cifar10", "imagenet"}
+        Set of constants: ``"cifar10"``, made for images of 32x32, or ``"imagenet"``, stronger and
         made for 224x224. Lengths in them are pixels; they do not grow with the image.
-    overlays
+    overlays : str or pathlib.Path, optional
         Folder of the photographs that ``frost`` needs; by default ``$PMT_DATA/frost``.
 
     Returns
@@ -103,15 +103,15 @@ def corrupt(
     Raises
     ------
     TypeError
-        `images` is not uint8, or `severity`, `seed` or `indices` are not integers.
+        If `images` is not uint8, or `severity`, `seed` or `indices` are not integers.
     ValueError
-        Unknown `name`, `severity` or `constants`, negative `seed`, wrong shape of `images` or
-        `indices`.
+        If `name`, `severity` or `constants` is unknown, `seed` is negative, or `images` or
+        `indices` have a wrong shape.
     FileNotFoundError
-        The overlays of ``frost`` are not there; the message says where to get them.
+        If the overlays of ``frost`` are not there; the message says where to get them.
     ModuleNotFoundError
-        ``elastic_transform`` and ``spatter`` need SciPy, ``frost``, ``jpeg_compression`` and
-        ``pixelate`` need Pillow: both are in the extra "data".
+        If SciPy (for ``elastic_transform`` and ``spatter``) or Pillow (for ``frost``,
+        ``jpeg_compression`` and ``pixelate``) is missing: both are in the extra "data".
 
     Notes
     -----
@@ -156,11 +156,10 @@ def split_seed(seed: int, split: str) -> int:
     Raises
     ------
     ValueError
-        Another `split`, or a negative `seed`.
+        If `split` is unknown or `seed` is negative.
     """
-    if split not in ("train", "test"):
-        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
-    return checked_seed(seed) + (split == "test")
+    is_test = checked_split(split) == "test"
+    return checked_seed(seed) + is_test
 
 
 @dataclass(frozen=True)

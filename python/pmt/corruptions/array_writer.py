@@ -32,27 +32,27 @@ class ArrayWriter:
 
     Parameters
     ----------
-    dataset
+    dataset : Dataset
         The clean images.
-    folder
+    folder : str or pathlib.Path
         Made where it is missing; else empty, or from an earlier writer of the same.
-    split
+    split : {"train", "test"}
         "train" or "test"; see :func:`pmt.corruptions.split_seed`.
-    seed
+    seed : int
         Integer, 0 or more.
-    constants
+    constants : {"cifar10", "imagenet"}
         "cifar10" or "imagenet"; see :func:`pmt.corruptions.corrupt`.
-    indices
+    indices : array_like of int, optional
         Index of every image in its whole data set, shape (N,); by default 0 to N - 1.
 
     Raises
     ------
     FileExistsError
-        The folder holds something else, or arrays of other images or of another seed.
+        If the folder holds something else, or arrays of other images or of another seed.
     ValueError
-        A bad argument, or a damaged manifest.
+        If an argument is out of range, or the manifest is damaged.
     OSError
-        The folder cannot be written.
+        If the folder cannot be written.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class ArrayWriter:
         Raises
         ------
         ValueError, FileNotFoundError, ImportError
-            What :func:`pmt.corruptions.corrupt` raises for one image; several problems at once.
+            As :func:`pmt.corruptions.corrupt` of one image; several problems at once.
         OSError
-            The disk has not enough free space.
+            If the disk does not have enough free space.
         """
         problems: dict[str, Exception] = {}
         for name in names:
@@ -125,9 +125,9 @@ class ArrayWriter:
 
         Parameters
         ----------
-        name
+        name : str
             One of :func:`pmt.corruptions.names`.
-        progress
+        progress : callable, optional
             Called with the number of images done, up to 5 N.
 
         Raises
@@ -135,7 +135,7 @@ class ArrayWriter:
         ValueError, FileNotFoundError, ImportError
             As :func:`pmt.corruptions.corrupt`.
         OSError
-            The disk is full; no partial file is left.
+            If the disk is full; no partial file is left.
         """
         self._begin()
         path = self.folder / f"{name}.npy"

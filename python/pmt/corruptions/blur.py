@@ -30,7 +30,7 @@ SMALL_RADIUS = 8
 NEGLIGIBLE = 1e-12
 # Weights that ought to be equal differ by rounding beyond these digits.
 WEIGHT_DIGITS = 15
-# In gray levels: keeps rounding from pushing a whole level, as of a flat image, to the one below.
+# In gray levels: keeps rounding from pushing a whole level, as in a flat image, to the one below.
 GUARD = 1e-9
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.checks import checked_integer, checked_size
+from pmt._util.checks import checked_limit, checked_size
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.layouts import chosen_indices
 from pmt.datasets.samples import SampleReader, collected
@@ -29,21 +29,21 @@ def from_batches(
 
     Parameters
     ----------
-    batches
+    batches : iterable of tuple of two arrays
         Pairs (x, y) of a batch each: arrays or tensors, y of shape (B,). Images are uint8, or
         float in 0..1, which become ``round(255 x)``, of shape (B, H, W, C), as tensors (B, C, H,
         W); gray ones may lack C.
-    limit
+    limit : int
         Stop after so many images; 0 goes on to the end. A generator without an end needs it.
-    features
-        Whether the inputs are no pixels (spectrograms, windows of sensors): float or int8, kept
+    features : bool
+        Whether the inputs are not pixels (spectrograms, windows of sensors): float or int8, kept
         as :meth:`Dataset.from_arrays` keeps them, channels last.
-    channels_first
+    channels_first : bool, optional
         Whether x is (B, C, H, W) or (B, C, T), which become channels last; by default tensors
         are, and arrays are not.
-    class_names
+    class_names : sequence of str, optional
         Names in the order of the labels; by default "0", "1", ...
-    name
+    name : str
         Short name for reports.
 
     Returns
@@ -56,15 +56,15 @@ def from_batches(
     Raises
     ------
     TypeError
-        Something else than pairs, or another dtype.
+        If something else than pairs came, or another dtype.
     ValueError
-        Nothing came, shapes that differ, float images outside of 0..1 (normalized ones), or more
-        than fits into memory.
+        If nothing came, shapes differ, float images lie outside of 0..1 (normalized ones), or more
+        came than fits into memory.
     """
     reader = SampleReader(name, features, channels_first)
     pairs = (reader.pair(batch) for batch in batches)
     parts = ((reader.batch(x), y) for x, y in pairs)
-    limit = _checked_limit(limit)
+    limit = checked_limit(limit)
     return collected(reader, parts, limit=limit, class_names=class_names, name=name)
 
 
@@ -84,28 +84,28 @@ def from_torch(
 
     Parameters
     ----------
-    data
+    data : torch.utils.data.Dataset or DataLoader
         A Dataset of pairs (input, label), or a DataLoader of such. Tensors of images are
-        (C, H, W), uint8, or float in 0..1, as of ``torchvision.transforms.ToTensor``, which become
-        ``round(255 x)``; they become (H, W, C). Arrays are (H, W, C), and pictures (Pillow) are
-        read as files are.
-    limit
+        (C, H, W), uint8, or float in 0..1, as from ``torchvision.transforms.ToTensor``, which
+        become ``round(255 x)``; they become (H, W, C). Arrays are (H, W, C), and pictures
+        (Pillow) are read as files are.
+    limit : int
         At most so many images: of a Dataset evenly at random and always the same, of a DataLoader
         or an IterableDataset the first. 0 takes all.
-    features, channels_first
+    features, channels_first : bool, optional
         As :func:`from_batches`: with `features`, tensors (C, T) or (C, H, W) become channels last.
-    size
+    size : int or tuple of int, optional
         Side, or height and width, that images are resized to (needs Pillow).
-    class_names
+    class_names : sequence of str, optional
         Names in the order of the labels; by default ``classes`` of the Dataset, as torchvision
         has them, else "0", "1", ...
-    name
+    name : str
         Short name for reports.
 
     Returns
     -------
     Dataset
-        The images; memory as of :func:`from_batches`.
+        The images; memory as in :func:`from_batches`.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def from_torch(
         As :func:`from_batches`.
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
-    limit = _checked_limit(limit)
+    limit = checked_limit(limit)
     batches: Iterable[tuple[Any, Any]]
     if getattr(data, "batch_size", None) is not None:
         pairs = (reader.pair(batch) for batch in data)
@@ -141,33 +141,33 @@ def from_hugging_face(
 
     Parameters
     ----------
-    data
+    data : datasets.Dataset or IterableDataset
         A ``datasets.Dataset`` or ``IterableDataset``, one split: ``load_dataset(...)["train"]``.
-    image, label
+    image, label : str, optional
         Columns of the inputs and of the labels; by default the ones of type Image and ClassLabel,
         else those called "image" or "img", and "label" or "labels".
-    limit
+    limit : int
         At most so many images: of a Dataset evenly at random and always the same, of an
         IterableDataset the first. 0 takes all.
-    features
-        Whether the inputs are no pixels: numbers of shape (H, W, C), (T, C) or (F,).
-    size
+    features : bool
+        Whether the inputs are not pixels: numbers of shape (H, W, C), (T, C) or (F,).
+    size : int or tuple of int, optional
         Side, or height and width, that images are resized to; without it all must have one size.
-    class_names
+    class_names : sequence of str, optional
         Names in the order of the labels; by default those of the ClassLabel, else "0", "1", ...
-    name
+    name : str
         Short name for reports.
 
     Returns
     -------
     Dataset
-        The images; gray pictures among colored ones become colored. Memory as of
+        The images; gray pictures among colored ones become colored. Memory as in
         :func:`from_batches`.
 
     Raises
     ------
     TypeError, ValueError
-        As :func:`from_batches`; or all splits are given, or a column is unknown.
+        As :func:`from_batches`, or if all splits are given, or a column is unknown.
     """
     if isinstance(data, dict):
         raise TypeError(
@@ -178,7 +178,7 @@ def from_hugging_face(
     inputs = _column("image", image, kinds, "Image", ("image", "img"))
     labels = _column("label", label, kinds, "ClassLabel", ("label", "labels"))
     reader = SampleReader(name, features, False if features else None, checked_size(size))
-    limit = _checked_limit(limit)
+    limit = checked_limit(limit)
     rows = data
     if limit and hasattr(data, "select"):
         rows = data.select(chosen_indices(len(data), limit).tolist())
@@ -187,12 +187,6 @@ def from_hugging_face(
         class_names = getattr(kinds.get(labels), "names", None)
     batches = reader.stacked(pairs, limit)
     return collected(reader, batches, limit=limit, class_names=class_names, name=name)
-
-
-def _checked_limit(limit: int) -> int:
-    if checked_integer("limit", limit) < 0:
-        raise ValueError(f"limit = {limit}: must be 0 (all) or more")
-    return limit
 
 
 def _samples(data: Any, limit: int) -> Iterator[Any]:
@@ -228,7 +222,7 @@ def _column(
     named = [name for name in usual if name in kinds]
     found = typed if len(typed) == 1 else named
     if given is not None or not found:
-        problem = "is no column" if given is not None else f"finds no column of type {kind}"
+        problem = "is not a column" if given is not None else f"finds no column of type {kind}"
         raise ValueError(
             f"{argument} = {given!r}: {problem}; choose one of {', '.join(kinds) or 'the columns'}"
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pmt.datasets.mapped import all_finite
 
 PIXELS = np.dtype(np.uint8)
-# A network's inputs that are no pixels: int8 as it reads them, float32 before quantization.
+# A network's inputs that are not pixels: int8 as it reads them, float32 before quantization.
 FEATURES = (np.dtype(np.int8), np.dtype(np.float32))
 NO_LABEL = -1  # as the core has it
 IMAGE_CHANNELS = (1, 3, 4)
@@ -24,9 +24,9 @@ def checked_indices(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.intege
     Raises
     ------
     TypeError
-        They are not integers (a Boolean mask, for instance).
+        If they are not integers (a Boolean mask, for instance).
     ValueError
-        One is out of range, the shape is wrong, or there is none at all.
+        If one is out of range, the shape is wrong, or there is none at all.
     """
     chosen = np.asarray(indices)
     if chosen.size == 0:

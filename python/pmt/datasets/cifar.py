@@ -263,7 +263,7 @@ _PICKLE_REMEDY = "do not open it with pickle.load; download the data set again f
 
 
 def _unpickled(path: Path) -> Any:
-    """Read a pickle with text as keys and arrays in the place of their stand-ins."""
+    """Read a pickle with text as keys and arrays in place of their stand-ins."""
     data = read_bytes(path)
     try:
         content = safe_pickle.load(data, safe_pickle.array_globals(_UINT8), encoding="bytes")

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util import atomic_file
-from pmt._util.checks import checked_integer
+from pmt._util.checks import checked_integer, checked_split
 from pmt._util.parsing import parse_json
 from pmt.datasets.cifar import varieties
 from pmt.datasets.class_names import (
@@ -162,18 +162,18 @@ def load_corrupted(
 
     Parameters
     ----------
-    path
+    path : str or pathlib.Path
         Folder of ``labels.npy`` and one ``.npy`` a corruption, or one that holds such a folder
         as ``CIFAR-10-C`` or ``CIFAR-100-C``, or as ``train`` and ``test``.
-    name
+    name : str
         Corruption, the name of its file.
-    severity
+    severity : int
         1 to 5.
-    split
+    split : {"train", "test"}
         "train" or "test": which folder is taken where there are two.
-    class_names
-        Names in the place of the official ones or of those that ``pmt corrupt`` noted.
-    labels
+    class_names : sequence of str, optional
+        Names instead of the official ones or those that ``pmt corrupt`` noted.
+    labels : {"fine", "coarse"}
         "fine", or "coarse" for the 20 superclasses of CIFAR-100.
 
     Returns
@@ -184,13 +184,11 @@ def load_corrupted(
     Raises
     ------
     FileNotFoundError
-        No such arrays, or no file for this corruption.
+        If there are no such arrays, or no file for this corruption.
     ValueError
-        A damaged file, or a bad argument.
+        If a file is damaged or an argument is out of range.
     """
-    if split not in ("train", "test"):
-        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
-    folder = find_corrupted(Path(path), split)
+    folder = find_corrupted(Path(path), checked_split(split))
     if folder is None:
         raise missing(
             Path(path), f"no corrupted arrays of the {split} split ({LABELS}, fog.npy, ...)", REMEDY

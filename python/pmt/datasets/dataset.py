@@ -41,25 +41,26 @@ class Dataset:
 
     Parameters
     ----------
-    images
+    images : ndarray of uint8, float32 or int8
         Shape (N, H, W, C), all at least 1. uint8: pixels, 0 (black) to 255. float32: inputs that
-        are no pixels (spectrograms, windows of sensors), in the real numbers that the network was
+        are not pixels (spectrograms, windows of sensors), in the real numbers that the network was
         trained on. int8: the same, quantized as the network reads them.
-    labels
+    labels : ndarray of int or float32
         Integers, shape (N,), 0 to ``len(class_names) - 1``; kept as int64. Or float32 targets,
         shape (N, ``len(class_names)``), finite: one for each output of a model.
         :meth:`unlabeled` images have -1.
-    class_names
+    class_names : tuple of str
         Name of every class, in the order of the labels; no name twice. ``()`` without labels.
-    name
+    name : str
         Short name for reports.
 
     Raises
     ------
     TypeError
-        Wrong dtype, or class names that are not text.
+        If a dtype is wrong, or class names are not text.
     ValueError
-        Wrong shape, a label out of range, no image, no class, or a class name given twice.
+        If a shape is wrong, a label is out of range, there is no image or no class, or a class
+        name is given twice.
 
     Examples
     --------
@@ -107,16 +108,16 @@ class Dataset:
 
         Parameters
         ----------
-        x
+        x : array_like
             Images: uint8, shape (N, H, W, C), or (N, H, W) where they are gray, 0..255. Other
             inputs: float (kept as float32) or int8, see the class, of shape (N, H, W, C),
             (N, T, C) for windows of T steps, kept as (N, 1, T, C), or (N, F), kept as
             (N, 1, 1, F).
-        y
+        y : array_like of int
             Integers, shape (N,) or (N, 1), from 0.
-        class_names
+        class_names : sequence of str, optional
             Names in the order of the labels; by default "0", "1", ... up to the largest label.
-        name
+        name : str
             Short name for reports.
 
         Returns
@@ -127,10 +128,10 @@ class Dataset:
         Raises
         ------
         TypeError
-            Another dtype.
+            If an array has another dtype.
         ValueError
-            Another shape, channels that stand first (N, C, H, W), a value that is not finite, or
-            labels that do not fit images or names.
+            If an array has another shape, channels stand first (N, C, H, W), a value is not
+            finite, or labels do not fit images or names.
         """
         images, labels = input_array(x), label_array(y)
         if class_names is not None:
@@ -145,15 +146,15 @@ class Dataset:
 
         Parameters
         ----------
-        data
+        data : Dataset or tuple of two arrays
             A data set, or a tuple of two as :meth:`from_arrays` takes them.
-        argument
+        argument : str
             The argument's name, for errors.
 
         Raises
         ------
         TypeError
-            Something else.
+            If `data` is something else.
         ValueError
             As :meth:`from_arrays`.
         """
@@ -176,10 +177,15 @@ class Dataset:
 
         Parameters
         ----------
-        images
-            Shape (N, H, W, C), uint8, float32 or int8, see the class.
-        name
+        images : ndarray of uint8, float32 or int8
+            Shape (N, H, W, C), see the class.
+        name : str
             Short name for reports.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the class, of its images.
         """
         return cls(images, np.full(len(checked_images(images)), NO_LABEL, np.int64), (), name)
 
@@ -189,12 +195,12 @@ class Dataset:
 
         Parameters
         ----------
-        x
+        x : array_like
             Images or other inputs, as :meth:`from_arrays` takes them.
-        y
+        y : array_like of float
             Real numbers, shape (N,) or (N, ...): targets for each output of a model. Those of a
             feature map, (N, H, W, C), become (N, H x W x C), the order of a model's logits.
-        name
+        name : str
             Short name for reports.
 
         Returns
@@ -205,9 +211,10 @@ class Dataset:
         Raises
         ------
         TypeError
-            Another dtype of `x`, or targets that are not real numbers.
+            If `x` has another dtype, or targets are not real numbers.
         ValueError
-            Another shape, targets for more or fewer images, or a value that is not finite.
+            If an array has another shape, there are targets for more or fewer images, or a value
+            is not finite.
         """
         targets = target_array(y)
         return cls(input_array(x), targets, tuple(map(str, range(targets.shape[1]))), name)
@@ -269,16 +276,16 @@ class Dataset:
     ) -> tuple[npt.NDArray[Any], Any] | Dataset:
         """Return an image with its label, or the data set of a slice, of some indices or a mask.
 
-        In the place of a label there may be targets, float32 of shape (classes,). A slice copies
+        Instead of a label there may be targets, float32 of shape (classes,). A slice copies
         nothing; an index below 0 counts from the end; indices are those of :meth:`subset`; a mask,
         Boolean of shape (N,), takes the images where it is true.
 
         Raises
         ------
         IndexError
-            No image has this index.
+            If no image has this index.
         TypeError, ValueError
-            The slice or mask is empty or too short, or as :meth:`subset`.
+            If the slice or mask is empty or too short, or as :meth:`subset`.
         """
         if isinstance(index, slice):
             if not len(range(len(self))[index]):
@@ -316,17 +323,17 @@ class Dataset:
 
         Parameters
         ----------
-        height, width
+        height, width : int
             New size in pixels, each at least 1.
 
         Raises
         ------
         TypeError
-            A size is not an integer, or the inputs are no pixels.
+            If a size is not an integer, or the inputs are not pixels.
         ValueError
-            A size is below 1, or the images have more than 4 channels.
+            If a size is below 1, or the images have more than 4 channels.
         ModuleNotFoundError
-            Pillow is not installed.
+            If Pillow is not installed.
         """
         size = checked_size((height, width))
         if not self.has_pixels:
@@ -346,15 +353,15 @@ class Dataset:
 
         Parameters
         ----------
-        indices
+        indices : array_like of int
             Integers, shape (M,), 0 to N - 1, M at least 1; repeats are allowed.
 
         Raises
         ------
         TypeError
-            `indices` are not integers (a Boolean mask, for instance).
+            If `indices` are not integers (a Boolean mask, for instance).
         ValueError
-            An index out of range, wrong shape, or no index at all.
+            If an index is out of range, the shape is wrong, or there is no index at all.
         """
         chosen = checked_indices(indices, len(self))
         images, labels = (chosen_rows(array, chosen) for array in (self.images, self.labels))
@@ -366,9 +373,9 @@ class Dataset:
         Raises
         ------
         TypeError
-            `n` is not an integer.
+            If `n` is not an integer.
         ValueError
-            `n` is below 1 or above N.
+            If `n` is below 1 or above N.
         """
         count = checked_integer("n", n)
         if not 1 <= count <= len(self):
@@ -384,9 +391,9 @@ class Dataset:
 
         Parameters
         ----------
-        fraction
+        fraction : float
             Share of the first part, above 0 and below 1; rounded to whole images.
-        seed
+        seed : int
             Integer, 0 or more.
 
         Returns
@@ -397,9 +404,9 @@ class Dataset:
         Raises
         ------
         TypeError
-            `seed` is not an integer.
+            If `seed` is not an integer.
         ValueError
-            `fraction` is out of range or leaves one part empty, or `seed` is negative.
+            If `fraction` is out of range or leaves one part empty, or `seed` is negative.
         """
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction = {fraction}: must be above 0 and below 1")
@@ -426,7 +433,7 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
 
     Parameters
     ----------
-    parts
+    parts : iterable of Dataset
         At least one. They have inputs of one shape and dtype, and name the classes alike; names
         that go on where another's end are taken from the longest.
 
@@ -438,7 +445,7 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     Raises
     ------
     ValueError
-        No data set, or two that do not go together.
+        If there is no data set, or two do not go together.
     """
     found = list(parts)
     if not found:

@@ -36,9 +36,9 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
 
     Parameters
     ----------
-    name
+    name : str
         One of ``sorted(pmt.datasets.CATALOGUE)``, for instance "cifar10".
-    root
+    root : str or pathlib.Path, optional
         Folder that gets a sub-folder `name`; by default :func:`pmt.datasets.data_folder`,
         which the environment variable PMT_DATA sets.
 
@@ -50,12 +50,12 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     ValueError
-        Unknown name, or an archive that is hostile.
+        If the name is unknown, or an archive is hostile.
     OSError
-        A file cannot be fetched, is not the published one, or finds no space; the message gives
+        If a file cannot be fetched, is not the published one, or finds no space; the message gives
         its place, address, size and SHA-256, so that it can be put there by hand.
     ModuleNotFoundError
-        pooch is not installed.
+        If pooch is not installed.
     """
     source = _source(name)
     folder = Path(root if root is not None else data_folder()).expanduser() / name

@@ -23,17 +23,17 @@ class ImageFiles:
 
     Parameters
     ----------
-    folder
+    folder : pathlib.Path
         The data set's folder, for errors.
-    paths
+    paths : tuple of pathlib.Path
         The files, in the order of the images; N, at least 1.
-    labels
+    labels : ndarray of int64
         int64, shape (N,), 0 to ``len(class_names) - 1``.
-    class_names
+    class_names : tuple of str
         Name of every class, in the order of the labels.
-    name
+    name : str
         Short name for reports.
-    boxes
+    boxes : ndarray of float64, optional
         Bounding boxes, float64, shape (N, 4): left, top, right, bottom in pixels, or None where
         the layout has none.
     """
@@ -78,14 +78,14 @@ class ImageFiles:
 
         Parameters
         ----------
-        size
+        size : tuple of int, optional
             Height and width in pixels; by default all images must have one size.
-        crop
+        crop : float, optional
             See :func:`pmt.datasets.load`.
-        boxes
+        boxes : bool
             Cut each image to its bounding box first.
-        threads
-            How many decode at once, 0 for one a core; the result does not depend on it.
+        threads : int
+            Number that decode at once, 0 for one a core; the result does not depend on it.
 
         Returns
         -------
@@ -95,10 +95,10 @@ class ImageFiles:
         Raises
         ------
         ValueError
-            `boxes` where the layout has none, images that cannot be decoded (all of them are
-            told at once), or too little memory.
+            If `boxes` is set where the layout has none, images cannot be decoded (all of them are
+            told at once), or there is too little memory.
         ModuleNotFoundError
-            Pillow is not installed.
+            If Pillow is not installed.
         """
         if boxes and self.boxes is None:
             raise ValueError(
@@ -184,7 +184,7 @@ def absent(paths: Sequence[Path]) -> list[Path]:
 
 
 def renamed(files: ImageFiles, class_names: Sequence[str] | None) -> ImageFiles:
-    """Put other class names, as many, in the place of those on disk."""
+    """Put other class names, as many, in place of those on disk."""
     if class_names is None:
         return files
     if len(class_names) != len(files.class_names):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pmt._util.checks import SPLITS
 from pmt.datasets.files import Problems, damaged, missing
 from pmt.datasets.image_files import ImageFiles, renamed
 from pmt.datasets.mat_annotations import (
@@ -27,7 +28,6 @@ from pmt.datasets.text_annotations import (
 )
 from pmt.datasets.visual_wake_words import has_visual_wake_words, list_visual_wake_words
 
-SPLITS = ("train", "test")
 ARRAY_SUFFIXES = frozenset((".npz", ".npy", ".mat", ".pkl", ".bin", ".h5"))
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"))
 

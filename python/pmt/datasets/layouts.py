@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_size
+from pmt._util.checks import SPLITS, checked_limit, checked_size, checked_split
 from pmt.datasets.cifar import has_cifar, read_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted
 from pmt.datasets.dataset import Dataset
@@ -18,7 +18,7 @@ from pmt.datasets.decoding import have_one_size
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.idx import has_idx, read_idx
 from pmt.datasets.image_files import ImageFiles
-from pmt.datasets.image_layouts import SPLITS, find_image_files, official_titles
+from pmt.datasets.image_layouts import find_image_files, official_titles
 from pmt.datasets.npz import read_npz
 from pmt.datasets.picture import Fit, resized
 from pmt.datasets.storage import located
@@ -47,37 +47,37 @@ def load(
 
     Parameters
     ----------
-    path
+    path : str or pathlib.Path
         The folder with the official files of CIFAR-10 or CIFAR-100 (binary or python), MNIST,
         Fashion-MNIST, Stanford Cars, CUB-200-2011, Oxford Flowers-102, Food-101, Oxford-IIIT Pets
         or Visual Wake Words, or its parent; a folder with ``train.npz`` and ``test.npz``; one
         ``.npz`` file (`images`, `labels`, optionally `class_names`), where float32 or int8
-        `images` are inputs that are no pixels, see :class:`Dataset`; a folder of images,
+        `images` are inputs that are not pixels, see :class:`Dataset`; a folder of images,
         ``train/CLASS/`` and ``test/CLASS/`` or ``CLASS/`` directly; or the name of a data set
         that :func:`pmt.datasets.download` fetched, such as "cifar10". A single file, or an image
         folder without splits, is read whole for either `split`.
-    split
+    split : {"train", "test"}
         "train" or "test".
-    class_names
-        Names in the order of the labels, in the place of those on disk. For an image folder: the
+    class_names : sequence of str, optional
+        Names in the order of the labels, instead of those on disk. For an image folder: the
         names of the sub-folders in the order wanted.
-    size
+    size : int or tuple of int, optional
         Side, or height and width, in pixels, to resize to (bilinear, smoothed; needs Pillow). By
         default images keep their size, and files of images must all have the same. Files are
         decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread. Inputs
-        that are no pixels have no size.
-    crop
+        that are not pixels have no size.
+    crop : float, optional
         By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
         largest centered region of the shape of `size`, times this share of its sides: 0.875 is
         the usual evaluation of ImageNet networks ("resize to 256, crop 224").
-    boxes
+    boxes : bool
         Cut each image to its bounding box first (Stanford Cars and CUB-200-2011 have them).
-    limit
+    limit : int
         At most so many images, evenly at random and always the same; only these are decoded. 0
         takes all.
-    threads
-        How many decode images at once, 0 for one a core; the result does not depend on it.
-    labels
+    threads : int
+        Number of images decoded at once, 0 for one a core; the result does not depend on it.
+    labels : {"fine", "coarse"}
         "fine", or "coarse" for the 20 superclasses of CIFAR-100.
 
     Returns
@@ -88,12 +88,12 @@ def load(
     Raises
     ------
     FileNotFoundError
-        Nothing at `path`, or the split is missing.
+        If there is nothing at `path`, or the split is missing.
     ValueError
-        No known layout, damaged files, or a bad argument; the message names the files, the
-        problems and the remedy.
+        If the layout is unknown, files are damaged, or an argument is out of range; the message
+        names the files, the problems and the remedy.
     ModuleNotFoundError
-        Pillow is needed and not installed.
+        If Pillow is needed and not installed.
     """
     fit = Fit(checked_size(size), crop)
     data = load_for_input(
@@ -108,7 +108,7 @@ def load(
     )
     if fit.size is not None and not data.has_pixels:
         raise ValueError(
-            f"size = {size!r}: {path} holds {data.images.dtype} inputs, which are no pixels and "
+            f"size = {size!r}: {path} holds {data.images.dtype} inputs, which are not pixels and "
             "are not resized; leave the option out"
         )
     return data
@@ -143,7 +143,7 @@ def load_for_input(
 def fitted(data: Dataset, fit: Fit) -> Dataset:
     """Return a data set with its images cropped and resized; itself where nothing changes.
 
-    Inputs that are no pixels do not change.
+    Inputs that are not pixels do not change.
     """
     if not data.has_pixels:
         return data
@@ -186,7 +186,7 @@ def image_files(
     Raises
     ------
     ValueError
-        Also if the data set has no image files (CIFAR-10, idx, npz).
+        As :func:`load`, or if the data set has no image files (CIFAR-10, idx, npz).
     """
     _check_names(split, class_names)
     found = _find(located(path), split, class_names)
@@ -197,8 +197,7 @@ def image_files(
 
 def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
     """Return which of `count` images a limit chooses: always the same, in order; 0 takes all."""
-    if checked_integer("limit", limit) < 0:
-        raise ValueError(f"limit = {limit}: must be 0 (all) or more")
+    limit = checked_limit(limit)
     if limit == 0 or limit >= count:
         return np.arange(count)
     # Only raw 64-bit draws: NumPy promises their stream, not that of its shuffles.
@@ -207,8 +206,7 @@ def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
 
 
 def _check_names(split: str, class_names: Sequence[str] | None) -> None:
-    if split not in SPLITS:
-        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    checked_split(split)
     if isinstance(class_names, str):
         raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
 

@@ -108,7 +108,7 @@ def _variables(data: bytes, wanted: Sequence[str]) -> dict[str, Any]:
         if kind == COMPRESSED:
             kind, body = _Elements(_unpacked(body), elements.order).next()
         if kind != MATRIX:
-            raise _DamageError(f"an element of type {kind} in the place of a variable")
+            raise _DamageError(f"an element of type {kind} in place of a variable")
         matrix = _Elements(body, elements.order)
         name, read_value = _matrix(matrix, 0)
         if name in wanted:
@@ -156,10 +156,10 @@ class _Elements:
     def numbers(self, *kinds: int) -> npt.NDArray[Any]:
         kind, body = self.next()
         if kind not in (kinds or NUMBERS):
-            raise _DamageError(f"an element of type {kind} in the place of numbers")
+            raise _DamageError(f"an element of type {kind} in place of numbers")
         dtype = np.dtype(f"{self.order}{NUMBERS[kind]}")
         if len(body) % dtype.itemsize:
-            raise _DamageError(f"{len(body)} bytes are no whole numbers of {dtype.itemsize}")
+            raise _DamageError(f"{len(body)} bytes are not a multiple of {dtype.itemsize}")
         return np.frombuffer(body, dtype)
 
 
@@ -200,7 +200,7 @@ def _counted(elements: _Elements, count: int) -> range:
 def _nested(elements: _Elements, depth: int) -> Any:
     kind, body = elements.next()
     if kind != MATRIX:
-        raise _DamageError(f"an element of type {kind} in the place of a value")
+        raise _DamageError(f"an element of type {kind} in place of a value")
     if not len(body):
         return np.zeros(0)
     _, read_value = _matrix(_Elements(body, elements.order), depth + 1)
@@ -227,7 +227,7 @@ def _struct(elements: _Elements, count: int, depth: int) -> Struct:
 def _text(elements: _Elements) -> str:
     kind, body = elements.next()
     if kind not in TEXTS:
-        raise _DamageError(f"an element of type {kind} in the place of text")
+        raise _DamageError(f"an element of type {kind} in place of text")
     encoding = TEXTS[kind]
     if encoding == "utf-16":
         encoding += "-le" if elements.order == "<" else "-be"

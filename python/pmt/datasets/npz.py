@@ -68,7 +68,7 @@ def read_npz(path: Path, class_names: Sequence[str] | None = None) -> Dataset:
     """Read one .npz file; pickled objects in it are refused.
 
     It holds `images`, uint8 (N, H, W, C), or (N, H, W) for gray ones, or float32 or int8 inputs
-    that are no images, (N, H, W, C), (N, T, C) or (N, F); `labels`, integers (N,), and optionally
+    that are not images, (N, H, W, C), (N, T, C) or (N, F); `labels`, integers (N,), and optionally
     `class_names` (K,) and `name`. The argument `class_names` replaces the file's;
     without either the names are "0", "1", ...
     """
@@ -118,17 +118,17 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    dataset
+    dataset : Dataset
         The data set.
-    path
+    path : str or pathlib.Path
         Name of the file, ending in ``.npz``; its folder must exist.
 
     Raises
     ------
     ValueError
-        `path` does not end in ``.npz``, or the images have no class labels.
+        If `path` does not end in ``.npz``, or the images have no class labels.
     OSError
-        The file cannot be written, for instance on a full disk.
+        If the file cannot be written, for instance on a full disk.
     """
     target = Path(path)
     if target.suffix != ".npz":

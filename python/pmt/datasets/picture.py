@@ -38,9 +38,9 @@ class Fit:
 
     Parameters
     ----------
-    size
+    size : tuple of int, optional
         Height and width in pixels; None keeps the image's own.
-    crop
+    crop : float, optional
         None stretches the whole image to `size`. A number above 0, at most 1, takes the largest
         centered region of the shape of `size`, times this share of its sides: 1 keeps all that
         fits, 0.875 is the usual evaluation of ImageNet networks ("resize to 256, crop 224").
@@ -124,7 +124,7 @@ def upright_size(path: Path) -> tuple[int, int] | None:
     module = pillow()
     try:
         with module.open(path) as picture:
-            # Asked for EXIF data that may stand behind the pixels, Pillow decodes a whole PNG.
+            # Asked for EXIF data that may stand after the pixels, Pillow decodes a whole PNG.
             decodes = picture.format == "PNG" and "exif" not in picture.info
             width, height = picture.size if decodes else _upright_size(picture)
             return height, width

@@ -27,16 +27,16 @@ class SampleReader:
 
     Parameters
     ----------
-    source
+    source : str
         Name of what gives the samples, for errors.
-    features
-        Whether the inputs are no pixels.
-    channels_first
+    features : bool
+        Whether the inputs are not pixels.
+    channels_first : bool, optional
         Whether arrays are (C, H, W) or (C, T); None takes tensors so, other arrays not.
-    size
+    size : tuple of int, optional
         Height and width that images are resized to.
-    remedy
-        How samples that are no pairs can be given, for errors.
+    remedy : str
+        Way to give samples that are not pairs, for errors.
     """
 
     source: str
@@ -65,7 +65,7 @@ class SampleReader:
                 raise ValueError(
                     f"{self.source}: samples have shape {array.shape[1:]}: those of torch must be "
                     "(C, H, W) with 1, 3 or 4 channels; give channels_first=False for (H, W, C), "
-                    "or features=True for what is no image"
+                    "or features=True for what is not an image"
                 )
             array = np.moveaxis(array, 1, -1)
         return resized(input_array(self._pixels(array)), Fit(self.size))
@@ -76,7 +76,7 @@ class SampleReader:
         if array.dtype.kind != "f":
             raise TypeError(
                 f"{self.source}: images are {array.dtype}: must be uint8 (0..255) or float (0..1); "
-                "give features=True for what is no image"
+                "give features=True for what is not an image"
             )
         low, high = float(array.min(initial=0.0)), float(array.max(initial=0.0))
         if not np.isfinite([low, high]).all():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_seed
+from pmt._util.checks import SPLITS, checked_integer, checked_seed, checked_split
 from pmt.datasets.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,15 +49,15 @@ def simulated_motion(
 
     Parameters
     ----------
-    split
+    split : {"train", "test"}
         "train" or "test": different windows.
-    windows
+    windows : int
         Number of windows, 1 or more; the five activities take turns.
-    drift
+    drift : float
         0 for a sensor that is worn as it should be. 1 for one that is turned by 60 degrees, whose
         accelerations have an offset of 0.2 g and whose gains are off by up to 30 %; other values
         in proportion. All windows drift alike.
-    seed
+    seed : int
         0 or more.
 
     Returns
@@ -68,17 +68,17 @@ def simulated_motion(
     Raises
     ------
     TypeError
-        `windows` or `seed` is not an integer.
+        If `windows` or `seed` is not an integer.
     ValueError
-        Another `split`, no window, a negative seed, or a drift that is not finite.
+        If `split` is unknown, there is no window, the seed is negative, or the drift is not
+        finite.
     """
-    if split not in ("train", "test"):
-        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    place = SPLITS.index(checked_split(split))
     if checked_integer("windows", windows) < 1:
         raise ValueError(f"windows = {windows}: must be 1 or more")
     if not math.isfinite(drift):
         raise ValueError(f"drift = {drift}: must be a finite number, for example 1.0")
-    stream = np.random.SeedSequence(checked_seed(seed), spawn_key=(("train", "test").index(split),))
+    stream = np.random.SeedSequence(checked_seed(seed), spawn_key=(place,))
     generator = np.random.Generator(np.random.PCG64(stream))
     labels = np.arange(windows) % len(ACTIVITIES)
     kinds = list(ACTIVITIES.values())

@@ -7,12 +7,12 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from pmt._util.checks import checked_split
 from pmt._util.did_you_mean import nearest
 from pmt.datasets.catalogue import CATALOGUE
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import missing
-from pmt.datasets.image_layouts import SPLITS
 from pmt.datasets.npz import read_npz_stream
 
 VARIABLE = "PMT_DATA"
@@ -64,7 +64,7 @@ def bundled(split: str = "train") -> Dataset:
 
     Parameters
     ----------
-    split
+    split : {"train", "test"}
         "train" or "test".
 
     Returns
@@ -75,16 +75,15 @@ def bundled(split: str = "train") -> Dataset:
     Raises
     ------
     ValueError
-        Another `split`.
+        If `split` is unknown.
     FileNotFoundError
-        The package was installed without its data.
+        If the package was installed without its data.
 
     Notes
     -----
     Source: H. Xiao, K. Rasul and R. Vollgraf, "Fashion-MNIST", 2017, MIT license.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split = {split!r}: must be 'train' or 'test'")
+    checked_split(split)
     resource = resources.files("pmt").joinpath("data", f"fashion_mnist_{split}.npz")
     try:
         with resource.open("rb") as file:

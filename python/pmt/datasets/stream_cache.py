@@ -1,7 +1,7 @@
 """A folder that keeps the first samples of a stream, and goes on where it was interrupted.
 
 ``images.bin`` and ``labels.bin`` are rows of arrays, ``stream.json`` says how many of them are
-whole. What lies behind those was being written when the process ended, and is overwritten.
+whole. What lies after those was being written when the process ended, and is overwritten.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StreamState:
     Attributes
     ----------
     key : dict of str to str
-        What the caller says of the stream, and the options that turn it into arrays.
+        Description of the stream by the caller, and the options that turn it into arrays.
     samples : int
         Whole samples in the files.
     ended : bool
@@ -93,13 +93,13 @@ class StreamCache:
         Raises
         ------
         ValueError
-            It is of another key, damaged, or no such folder at all.
+            If it is of another key, damaged, or not a cache folder at all.
         """
         described = self.path / "stream.json"
         if not described.is_file():
             if self.path.exists() and not self._is_begun():
                 raise damaged(
-                    self.path, "exists and is no cache of a stream", "give another folder"
+                    self.path, "exists and is not a cache of a stream", "give another folder"
                 )
             return StreamState(self.key)
         with reading(described, _REMEDY):
@@ -148,7 +148,7 @@ class StreamCache:
         Raises
         ------
         BlockingIOError
-            Another one writes into it.
+            If another one writes into it.
         """
         self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
         with FolderLock.of_folder(self.path).holding(f"cache={str(self.path)!r}"):
@@ -156,7 +156,7 @@ class StreamCache:
             yield
 
     def append(self, state: StreamState, blocks: Iterable[Block]) -> StreamState:
-        """Write samples behind those that are there, and return the new state.
+        """Write samples after those that are there, and return the new state.
 
         However it ends, and even where the process is killed, the folder holds whole samples; an
         error or Ctrl-C, of the stream too, keeps all that came before it.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.checks import checked_integer, checked_size
+from pmt._util.checks import checked_limit, checked_size
 from pmt._util.progress import ProgressLine
 from pmt.datasets.array_checks import NO_LABEL
 from pmt.datasets.class_names import names_for
@@ -51,26 +51,26 @@ def from_stream(
 
     Parameters
     ----------
-    source
+    source : iterable or callable
         Pairs (input, label), one sample or one batch each: an iterable, or a callable that returns
         one. A sample's label is an integer, a vector of float targets, or None; a batch's labels
         have shape (B,), its targets (B, K). Inputs are those of :func:`from_batches`, or pictures
         (Pillow). To go on, an iterable begins anew and its first samples are passed over: they
         must be the same. A callable with an argument that has no default gets the number of the
         sample to begin with instead.
-    cache
+    cache : str or pathlib.Path
         Folder to keep the samples in; it is made. It takes H x W x C bytes a sample, four times as
         many of float32.
-    limit
+    limit : int
         End after so many samples; 0 goes on to the end of the stream, and one without an end needs
         a limit. A folder that holds more gives the first; with a larger limit it goes on.
-    key
+    key : str
         Says which stream it is, for example its version: a folder of another key is refused.
-    features, channels_first, size
+    features, channels_first, size : bool, int or tuple of int, optional
         As :func:`from_torch`. They are part of the key.
-    class_names
+    class_names : sequence of str, optional
         Names in the order of the labels; by default "0", "1", ...
-    name
+    name : str
         Short name for reports.
 
     Returns
@@ -81,17 +81,15 @@ def from_stream(
     Raises
     ------
     TypeError, ValueError
-        A sample is none, or unlike those before it; nothing came; the folder holds another stream
-        or something else, or is damaged; the stream to go on with has begun already, or ends
-        before what the folder holds. Samples before the one in error are kept.
+        If a sample is none, or unlike those before it; nothing came; the folder holds another
+        stream or something else, or is damaged; the stream to go on with has begun already, or
+        ends before what the folder holds. Samples before the one in error are kept.
     BlockingIOError
-        Another process fills the folder.
+        If another process fills the folder.
     OSError
-        The folder cannot be written, for instance on a full disk.
+        If the folder cannot be written, for instance on a full disk.
     """
-    limit = checked_integer("limit", limit)
-    if limit < 0:
-        raise ValueError(f"limit = {limit}: must be 0 (all) or more")
+    limit = checked_limit(limit)
     samples = SampleReader(name, features, channels_first, checked_size(size), _PAIRS_REMEDY)
     reader = _StreamReader(samples)
     options = {"features": features, "channels_first": channels_first, "size": checked_size(size)}

@@ -166,9 +166,9 @@ def _read_rows(path: Path, columns: int) -> list[tuple[str, ...]]:
     Raises
     ------
     FileNotFoundError
-        No such file.
+        If there is no such file.
     ValueError
-        Lines with fewer words, all of them told at once, or no line at all.
+        If lines have fewer words, all of them told at once, or there is no line at all.
     """
     problems = Problems(path)
     rows = []
@@ -202,7 +202,7 @@ def _whole(path: Path, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise damaged(path, f"holds {text!r} in the place of a whole number", REMEDY) from None
+        raise damaged(path, f"holds {text!r} in place of a whole number", REMEDY) from None
 
 
 def _real(path: Path, text: str) -> float:
@@ -213,4 +213,4 @@ def _real(path: Path, text: str) -> float:
         number = float("nan")
     if abs(number) < 1e9:
         return number
-    raise damaged(path, f"holds {text!r} in the place of a number", REMEDY) from None
+    raise damaged(path, f"holds {text!r} in place of a number", REMEDY) from None

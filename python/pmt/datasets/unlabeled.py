@@ -43,9 +43,9 @@ def find_files(places: Sequence[str | os.PathLike[str]]) -> list[Path]:
     Raises
     ------
     FileNotFoundError
-        A file or folder is not there.
+        If a file or folder is not there.
     ValueError
-        No place is given, or a folder holds no image.
+        If no place is given, or a folder holds no image.
     """
     if not places:
         raise ValueError("files is empty: give image files, folders of them or .npz files")
@@ -78,21 +78,21 @@ def read_in_blocks(
 
     Parameters
     ----------
-    files
+    files : sequence of pathlib.Path
         Image files, and .npz files with an array `images`.
-    size
+    size : tuple of int
         Height and width that they are resized to, as :func:`pmt.datasets.load` does.
-    channels
+    channels : {1, 3}
         1, or 3, where gray images get three equal channels.
-    threads
-        How many decode at once, 0 for one a core.
+    threads : int
+        Number that decode at once, 0 for one a core.
 
     Raises
     ------
     ValueError
-        Files that cannot be decoded, or images with more channels than wanted.
+        If files cannot be decoded, or images have more channels than wanted.
     ModuleNotFoundError
-        Pillow is needed and not installed.
+        If Pillow is needed and not installed.
     """
     waiting: list[Path] = []
     for file in files:

@@ -47,8 +47,8 @@ class TrainingLog:
     Attributes
     ----------
     steps : dict of int to dict
-        By index, the newest where a step was repeated after a reset: ``loss`` (nats, before the
-        step), ``accuracy`` (0..1), ``changed`` weights, ``milliseconds``.
+        Steps by index, the newest where a step was repeated after a reset: ``loss`` (nats, before
+        the step), ``accuracy`` (0..1), ``changed`` weights, ``milliseconds``.
     total : int or None
         Steps of the whole training; None until a line says so.
     checkpoints : int

@@ -89,7 +89,7 @@ def write(graph: Graph, path: str | Path, *, into: str | Path | None = None) -> 
     """
     path = Path(path)
     check_destination(path, replace=True)
-    build_image(graph)  # whatever the format: what is no model of pmt is refused here
+    build_image(graph)  # whatever the format: what is not a model of pmt is refused here
     if into is None:
         content = _WRITERS[path.suffix.lower()](graph, path)
     else:
@@ -110,7 +110,7 @@ def check_destination(path: str | Path, *, replace: bool) -> None:
     Parameters
     ----------
     path : str or pathlib.Path
-        Where :func:`write` is to write.
+        File that :func:`write` is to write.
     replace : bool
         Whether a file may be there.
 

@@ -61,13 +61,13 @@ class Adaptation:
     Attributes
     ----------
     folder : RunFolder
-        Where the run is kept.
+        Folder that the run is kept in.
     model : Model
         The model; training changes it in place.
     trainer : Trainer
         The method with its options.
     source : dict
-        Where model and data come from, as ``config.toml`` keeps it.
+        Origin of model and data, as ``config.toml`` keeps it.
     data : Dataset
         The images to train on.
     valid : Dataset or None
@@ -103,7 +103,7 @@ class Adaptation:
         return [layer.name for layer in self.model.layers if layer.index in chosen]
 
     def fit(self, progress: Progress = True) -> AdaptationResult:
-        """Train to the end; errors as of :func:`adapt`."""
+        """Train to the end; errors as in :func:`adapt`."""
         result = self.trainer.fit(
             self.model,
             self.data,
@@ -192,7 +192,7 @@ def adapt(job: TrainJob, *, progress: Progress = True) -> AdaptationResult:
 
 
 def open_run(job: TrainJob) -> Adaptation:
-    """Read what a run needs, and check it; parameters and errors as of :func:`adapt`."""
+    """Read what a run needs, and check it; parameters and errors as in :func:`adapt`."""
     folder = RunFolder(job.out)
     if not folder.exists():
         folder.check_free()  # before the work of loading; fit() does it as well

@@ -66,7 +66,7 @@ UNTRAINED: dict[str, Method] = {
         "the network as it is", "the lower bound of every comparison", _NO_ADAPTATION
     ),
     "preparation_only": Method(
-        "alignment and the exact head, no step behind them",
+        "alignment and the exact head, no step after them",
         "the start of every method that begins with them",
         _NO_ADAPTATION,
         {"preparation": "align+head"},

@@ -59,7 +59,7 @@ def register(
     summary : str
         Its principle, in a line.
     source : str
-        Where it is published.
+        Publication of the method.
     estimator : Estimator, optional
         Gradients of zeroth-order training, see :class:`pmt.ZOTrainer`.
     optimizer : str or Optimizer, optional
@@ -201,10 +201,10 @@ def trainer(name: str, *, threads: int = 0, **changes: Any) -> Trainer:
 
 
 def options_of(name: str, **changes: Any) -> RunOptions:
-    """Return a method's options, some of them changed; errors as of :func:`trainer`."""
+    """Return a method's options, some of them changed; errors as in :func:`trainer`."""
     chosen = method(name)
     options = {**chosen.options, **changes}
-    if chosen.kind.name == "zeroth_order":
+    if chosen.kind.name == ZOTrainer.name:
         return preset_options(chosen.preset, **options)
     return chosen.kind.trainer_class()(threads=1, **options).options
 

@@ -71,7 +71,7 @@ class CardContents:
 
     @property
     def steps_done(self) -> int:
-        """Steps that the newest checkpoint has behind it."""
+        """Steps taken up to the newest checkpoint."""
         return self.checkpoints[0].steps if self.checkpoints else 0
 
     @property
@@ -87,7 +87,7 @@ def read_card(path: str | Path) -> CardContents:
     ----------
     path : str or pathlib.Path
         ``card.img``: as exported, as QEMU left it, or as copied from an SD card with `dd`. What
-        stands behind the card's blocks does not matter.
+        stands after the card's blocks does not matter.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def read_card(path: str | Path) -> CardContents:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no card, or a block that is needed is damaged; the message names it.
+        If it is not a card, or a block that is needed is damaged; the message names it.
     """
     card = Path(path).read_bytes()
     try:
@@ -124,7 +124,7 @@ def read_card(path: str | Path) -> CardContents:
 
 def _read_header(card: bytes) -> CardHeader:
     if len(card) < BLOCK or card[: len(CARD_MAGIC)] != CARD_MAGIC:
-        raise ValueError("this is no card of `pmt export`: it does not begin with PMTD")
+        raise ValueError("this is not a card of `pmt export`: it does not begin with PMTD")
     header = CardHeader.unpack(read_payload(card, 0, CARD_HEADER_BYTES))
     if header.version != CARD_VERSION:
         raise ValueError(
@@ -141,7 +141,7 @@ def _read_model(card: bytes, header: CardHeader) -> Model:
     image = read_payload(card, *header.sections["model"])
     if len(image) < IMAGE_CRC.size:
         raise ValueError(
-            f"the card's model has {len(image)} bytes, which is no image; export again"
+            f"the card's model has {len(image)} bytes, which is not an image; export again"
         )
     if IMAGE_CRC.unpack_from(image)[0] != header.model_crc32:
         raise ValueError("the model on the card is another than its header says")
@@ -155,7 +155,7 @@ def _read_slot(
     first = header.first_slot + slot * header.slot_blocks
     here = SlotHeader.unpack(read_payload(card, first, SLOT_HEADER_BYTES))
     if here.magic != SLOT_MAGIC:
-        raise ValueError(f"block {first} is no header of a checkpoint")
+        raise ValueError(f"block {first} is not a header of a checkpoint")
     if here.sequence == 0:
         return None
     if here.model_crc32 != header.model_crc32:

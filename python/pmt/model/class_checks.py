@@ -34,7 +34,7 @@ def check_labels(data: Dataset, classes: int, source: str) -> None:
 def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stacklevel: int) -> None:
     """Warn where named classes are fewer than a model's, in another order, or corruptions.
 
-    A folder without one class numbers the classes behind it otherwise.
+    A folder without one class numbers the classes after it otherwise.
     """
     if not is_named(data):
         return

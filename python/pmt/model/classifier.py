@@ -32,11 +32,11 @@ class Classifier(ABC):
 
     @abstractmethod
     def check_gives_classes(self) -> None:
-        """Raise ValueError if what it gives are no logits of classes."""
+        """Raise ValueError if the output is not logits of classes."""
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """Name of every class, as the metadata has them; None where it has not one for each.
+        """Name of every class, as the metadata has them; None where it lacks one for each.
 
         Training a head for other classes gives the model their names, see
         :meth:`pmt.ZOTrainer.fit`.

@@ -163,7 +163,7 @@ class Confusion:
         ImportError
             If matplotlib is missing.
         TypeError
-            If ``ax`` is no Axes.
+            If ``ax`` is not an Axes.
         """
         classes = len(self.class_names)
         ax = one_axes(ax, self.plot_inches, self.plot_inches)

@@ -1,4 +1,4 @@
-"""Models that end in features: a map, or an embedding, in the place of a logit for each class."""
+"""Models that end in features: a map, or an embedding, instead of a logit for each class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pmt.net.graph import FEATURES_ENTRY, STATISTICS_KEY, Graph, Op, is_layer
 
 __all__ = ["check_classes_are_given", "ends_in_features", "features_graph", "output_text"]
 
-_OF_CLASSES = ("class_names",)  # entries of the metadata that a model of features has not
+_OF_CLASSES = ("class_names",)  # entries of the metadata that a model of features lacks
 
 Shape = tuple[int, int, int]
 
@@ -124,7 +124,7 @@ def _index(graph: Graph, layer: str | int) -> int:
         raise ValueError(f"layer={layer!r} is a block; give one of its layers: {members}")
     near = nearest(str(layer), names)
     remedy = f"did you mean {near!r}?" if near else "`pmt info` lists names and indices"
-    raise ValueError(f"layer={layer!r} is no op of the model; {remedy}")
+    raise ValueError(f"layer={layer!r} is not an op of the model; {remedy}")
 
 
 def _ancestors(graph: Graph, last: int) -> list[int]:

@@ -28,7 +28,7 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
     if not isinstance(images, np.ndarray) or images.dtype not in kinds:
         raise TypeError(
             f"images is {kind_of(images)}: must be a NumPy array of uint8 pixels 0..255, or of "
-            f"float32 or int8 inputs that are no pixels{array_remedy(images)}"
+            f"float32 or int8 inputs that are not pixels{array_remedy(images)}"
         )
     if images.dtype == np.uint8:
         return _from_pixels(core, images)

@@ -79,7 +79,7 @@ class LayerArrays(ABC):
         layer : str or int
             Name or op index.
         weights : ndarray of int8
-            Of the shape of :meth:`weights`; they are copied. Training keeps to -127..127.
+            Weights in the shape of :meth:`weights`; they are copied. Training keeps to -127..127.
         bias : ndarray of int32, shape (out,), optional
             New biases; by default they stay.
 
@@ -110,7 +110,8 @@ class LayerArrays(ABC):
                 f"layer={layer!r} is a block; give one of its layers: {', '.join(members)}"
             )
         raise ValueError(
-            f"layer={layer!r} is no layer with weights; model.layers lists their names and indices"
+            f"layer={layer!r} is not a layer with weights; model.layers lists their names and "
+            "indices"
         )
 
 

@@ -15,9 +15,20 @@ from pmt.formats.reading import check_options
 from pmt.model.model import Model
 from pmt.net.graph import Tensor
 
-__all__ = ["BUNDLED_MODELS", "ConvertedFile", "convert", "load", "run_model"]
+__all__ = [
+    "BEST",
+    "BUNDLED_MODELS",
+    "CHECKPOINT",
+    "DONE",
+    "ConvertedFile",
+    "convert",
+    "load",
+    "run_model",
+]
 
 BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
+# Files of a run folder; here, as models are loaded without what trains them.
+BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Model:
@@ -47,7 +58,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     ValueError
         If the file is damaged, unknown or holds what pmt does not support.
     TypeError
-        If an option is unknown for this kind of file.
+        If ``path`` is neither text nor a path, or an option is unknown for this kind of file.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
@@ -63,7 +74,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
         path = run_model(path)
         if not path.is_file():
             raise FileNotFoundError(
-                f"path={str(path.parent)!r}: the folder holds no checkpoint.pmt; give a model "
+                f"path={str(path.parent)!r}: the folder holds no {CHECKPOINT}; give a model "
                 "file or the folder of a run"
             )
     if path.suffix.lower() == ".img":
@@ -86,8 +97,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
 
 def run_model(folder: Path) -> Path:
     """Return the model of a run folder: the best state of a finished run, if it was kept."""
-    best = folder / "best.pmt"
-    return best if (folder / "DONE").is_file() and best.is_file() else folder / "checkpoint.pmt"
+    best = folder / BEST
+    return best if (folder / DONE).is_file() and best.is_file() else folder / CHECKPOINT
 
 
 def _refuse_unknown_name(path: Path) -> None:
@@ -114,7 +125,7 @@ class ConvertedFile(NamedTuple):
     input, output : Tensor
         First and last tensor of the network.
     input_formula : str
-        How pixels become the input.
+        Formula that turns pixels into the input.
     """
 
     path: Path

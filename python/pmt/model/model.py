@@ -100,7 +100,7 @@ def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 
 
 def check_model(value: object) -> None:
-    """Raise TypeError if the value is no model."""
+    """Raise TypeError if the value is not a model."""
     if not isinstance(value, Model):
         path = repr(value) if isinstance(value, str) else "path"
         raise TypeError(
@@ -136,6 +136,8 @@ class Model(Classifier, LayerArrays):
 
     Raises
     ------
+    TypeError
+        If ``image`` is not ``bytes``.
     ValueError
         If the image is damaged or inconsistent.
     """
@@ -308,8 +310,10 @@ class Model(Classifier, LayerArrays):
 
         Raises
         ------
+        TypeError
+            If ``layers`` is neither a string, an integer nor an iterable.
         ValueError
-            If a name is unknown, an index is no layer, or nothing is selected.
+            If a name is unknown, an index is not that of a layer, or nothing is selected.
         """
         if isinstance(layers, str):
             wanted: list[str | int] = [part.strip() for part in layers.split(",") if part.strip()]
@@ -383,9 +387,9 @@ class Model(Classifier, LayerArrays):
         Parameters
         ----------
         images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
-            uint8: pixels 0..255, of the model's input size. float32: inputs that are no pixels,
+            uint8: pixels 0..255, of the model's input size. float32: inputs that are not pixels,
             in the real numbers that the network was trained on. int8: the network's own input,
-            which stays as it is. Axes of length 1 of inputs that are no pixels may be left out:
+            which stays as it is. Axes of length 1 of inputs that are not pixels may be left out:
             (N, 49, 10) is read by a model of (49, 10, 1).
 
         Returns
@@ -440,6 +444,13 @@ class Model(Classifier, LayerArrays):
         -------
         ndarray of float32, shape (N, classes)
             Logits; of a model of features its output, in the order height, width, channels.
+
+        Raises
+        ------
+        TypeError
+            If ``threads`` is not an integer, or as :meth:`prepare`.
+        ValueError
+            If ``threads`` is below 0, or as :meth:`prepare`.
         """
         parts = []
         for part in _parts(images):
@@ -459,20 +470,75 @@ class Model(Classifier, LayerArrays):
         -------
         ndarray of float32, shape (N, channels), or (N, height, width, channels)
             The second for a feature map, whose height or width is above 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`logits`.
         """
         height, width, channels = self.output_shape
         shape = (height, width, channels) if height * width > 1 else (channels,)
         return self.logits(images, threads=threads).reshape(len(images), *shape)
 
     def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
-        """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``."""
+        """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``.
+
+        Warns where the data set has fewer classes than the model, or in another order, and where
+        float inputs do not fit the range of the model's input.
+
+        Parameters
+        ----------
+        dataset : Dataset or tuple of two arrays
+            Images and labels. In a tuple, images of shape (N, height, width, channels): uint8
+            pixels 0..255, int8 inputs of the network, or float inputs before quantization; and
+            integer labels of shape (N,), 0 to the number of classes - 1.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        Evaluation
+            Accuracy (0..1), mean cross-entropy loss in nats, and N.
+
+        Raises
+        ------
+        TypeError
+            If ``dataset`` is neither a data set nor a tuple of two arrays, an array has another
+            dtype, pixels are given to a model of more than 4 channels, or ``threads`` is not an
+            integer.
+        ValueError
+            If the model gives features, the images have another shape than the model's input, a
+            value is not finite, a label has no class in the model, there are no class labels, or
+            ``threads`` is below 0.
+        """
         dataset = Dataset.of(dataset, "dataset")
         self.check_classes(dataset)
         check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
     def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
-        """Measure the loss of every image; :meth:`evaluate` has their means."""
+        """Measure the loss of every image; :meth:`evaluate` has their means.
+
+        Nothing is said of classes in another order or inputs outside the model's range, of which
+        :meth:`evaluate` warns.
+
+        Parameters
+        ----------
+        dataset : Dataset or tuple of two arrays
+            As in :meth:`evaluate`.
+        threads : int
+            As in :meth:`logits`.
+
+        Returns
+        -------
+        ImageScores
+            Losses (float64), hits (bool) and predicted labels (int64), each of shape (N,).
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`evaluate`.
+        """
         dataset = Dataset.of(dataset, "dataset")
         self._check_labels(dataset)
         return scores_of_logits(self.logits(dataset.images, threads=threads), dataset.labels)

@@ -226,7 +226,8 @@ def fold_batch_norm(
     Raises
     ------
     ValueError
-        A vector has not one entry per output channel, or a variance plus epsilon is not positive.
+        If a vector does not have one entry per output channel, or a variance plus epsilon is not
+        positive.
     """
     channels = weights.shape[channel_axis]
     vectors = {"bias": bias, "gamma": gamma, "beta": beta, "mean": mean, "variance": variance}

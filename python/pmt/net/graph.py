@@ -343,7 +343,7 @@ def _check_parameters(what: str, op: Op, source: Tensor, target: Tensor) -> None
         _require(
             target.channels % source.channels == 0,
             what,
-            f"{target.channels} output channels are no multiple of {source.channels}",
+            f"{target.channels} output channels are not a multiple of {source.channels}",
         )
     expected = weight_shape(op, source, target.channels)
     terms = math.prod(expected) // target.channels if op.kind != "depthwise_conv2d" else 1

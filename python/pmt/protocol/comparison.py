@@ -23,7 +23,7 @@ class Comparison:
     Attributes
     ----------
     names : tuple of str
-        What ``a`` and ``b`` are called.
+        Names of ``a`` and ``b``.
     a, b : Evaluation
         Accuracy and loss of each.
     accuracy, loss : PairedMargin

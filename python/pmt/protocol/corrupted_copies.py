@@ -30,7 +30,7 @@ class CorruptJob:
     names : tuple of str
         Corruptions; by default all.
     split : {"train", "test"}
-        Which images.
+        Part of the data set.
     seed : int
         Seed of the corruptions, 0 or more: the test split is corrupted with the next one.
     limit : int
@@ -38,7 +38,7 @@ class CorruptJob:
     size : int, optional
         Height and width in pixels that images are resized to before; by default their own.
     labels : {"fine", "coarse"}
-        Which labels of CIFAR-100.
+        Labels of CIFAR-100.
     constants : {"cifar10", "imagenet"}
         Constants of the corruptions.
     """
@@ -134,9 +134,9 @@ def write_corrupted(job: CorruptJob) -> CorruptedCopies:
     ValueError, FileNotFoundError, ImportError
         As :func:`load_clean` and :func:`pmt.corruptions.corrupt`.
     FileExistsError
-        The folder holds something else, or arrays of other images or of another seed.
+        If the folder holds something else, or arrays of other images or of another seed.
     OSError
-        The folder cannot be written, or the disk has not enough free space.
+        If the folder cannot be written, or the disk does not have enough free space.
     """
     copies = open_copies(job)
     for name in copies.missing:
@@ -145,7 +145,7 @@ def write_corrupted(job: CorruptJob) -> CorruptedCopies:
 
 
 def open_copies(job: CorruptJob) -> CorruptedCopies:
-    """Read the images and find out what would stop the work; errors as of `write_corrupted`."""
+    """Read the images and find out what would stop the work; errors as in `write_corrupted`."""
     whole = load_clean(job.data, split=job.split, size=job.size, labels=job.labels)
     indices = chosen_indices(len(whole), job.limit)
     data = whole.subset(indices) if len(indices) < len(whole) else whole

@@ -74,7 +74,7 @@ class DataSource:
         split : {"train", "test"}
             The test split's corruption seed is the train split's plus 1.
         model : Model
-            Whose input size and channels the images must have in the end.
+            Model whose input size and channels the images must have in the end.
         limit : int
             At most so many images, chosen evenly at random; 0 takes all. They are the same for
             every run, and corrupted as within the whole split.
@@ -110,7 +110,7 @@ class DataSource:
         split : {"train", "test"}
             The test split's corruption seed is the train split's plus 1.
         model : Model
-            Whose input size and channels the images must have in the end.
+            Model whose input size and channels the images must have in the end.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class DataSource:
             )
 
     def _check_inputs(self, data: Dataset, model: Model) -> None:
-        """Check the shape of inputs that are no pixels, which have no corruptions."""
+        """Check the shape of inputs that are not pixels, which have no corruptions."""
         if self.corruption:
             raise ValueError(
                 f"corruption = {self.corruption!r}: {self.data} holds {data.images.dtype} inputs, "
@@ -219,14 +219,14 @@ def load_clean(
     data : str
         Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
     split : {"train", "test"}
-        Which part.
+        Part of the data set.
     size : int or (int, int), optional
         Height and width in pixels that images are resized to; by default their own. Inputs that
-        are no pixels stay as they are.
+        are not pixels stay as they are.
     limit : int
         At most so many images, chosen at random, always the same ones; 0 takes all.
     labels : {"fine", "coarse"}
-        Which labels of CIFAR-100.
+        Labels of CIFAR-100.
 
     Returns
     -------

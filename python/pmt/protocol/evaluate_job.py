@@ -23,13 +23,13 @@ class EvaluateJob:
     source : DataSource
         The images.
     split : {"train", "test"}
-        Which of them.
+        Part of the data set.
     limit : int
         At most so many images, always the same ones; 0 takes all.
     against : Model, optional
         Another network, compared on the same images; they are resized to the input of each.
     names : tuple of str
-        What the two are called.
+        Names of the two.
     threads : int
         Threads to use; 0 takes all. The result does not depend on it.
     """
@@ -52,7 +52,7 @@ class EvaluationReport:
     evaluation : Evaluation
         Accuracy, loss and number of images.
     confusion : Confusion
-        Which classes are taken for which.
+        Counts of which classes are taken for which.
     comparison : Comparison or None
         Differences to the other model, which is ``a``: model minus other.
     """

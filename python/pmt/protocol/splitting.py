@@ -67,9 +67,9 @@ class Split:
     Parameters
     ----------
     train_pool, test_pool : ImagePool
-        Where they come from.
+        Pools that the images come from.
     train_indices, held_out_indices, test_indices : ndarray of int64
-        Which ones, ascending; the first two of ``train_pool``.
+        Indices of the images, ascending; the first two of ``train_pool``.
     """
 
     train_pool: ImagePool
@@ -125,14 +125,14 @@ def split(
         ``"paper"``: all from ``test``, as the paper does: of each class, in a seeded shuffle, 100
         images adapt, the next 10 choose, the next 90 test. ``train`` is not used.
     train, test : ImagePool
-        Where the images come from.
+        Pools that the images come from.
     seed : int
         Decides the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
         keeps ``held_out``.
     images : int
         Training images in all, with the held-out ones (``"default"`` alone).
     held_out : int
-        How many of them are held out; 0 holds none out (``"default"`` alone).
+        Number of images that are held out; 0 holds none out (``"default"`` alone).
     test_images : int
         At most so many test images, balanced over the classes; 0 takes all of ``"default"``'s test
         images, or ``"paper"``'s 90 of each class.
@@ -180,7 +180,7 @@ class SplitChoice:
         Training images in all, 2 or more; by default 1,100, or all where there are fewer. The
         paper's protocol fixes them.
     held_out : int, optional
-        How many of them are held out to choose on, 0 or more; by default 100. Likewise fixed.
+        Number of images held out to choose on, 0 or more; by default 100. Likewise fixed.
     seed : int
         Seed of the choice, 0 or more.
     """

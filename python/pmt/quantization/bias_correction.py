@@ -64,7 +64,7 @@ def correct_biases(
     Raises
     ------
     ValueError
-        The images do not fit, or the graphs have not the same ops.
+        If the images do not fit, or the graphs do not have the same ops.
     """
     check_same_ops(float_graph, graph)
     check_images(float_graph, images)

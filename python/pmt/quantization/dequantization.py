@@ -38,7 +38,7 @@ def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     graph : Graph
         The int8 network; it is not changed.
     clamps : {"activation", "exact"}
-        What becomes of the bounds of an int8 output. ``"activation"`` (default) takes the function
+        Treatment of the bounds of an int8 output. ``"activation"`` (default) takes the function
         that they most likely come from: a lower bound of zero is ReLU6 where the upper one is at
         most 6, else ReLU; other outputs are not bounded. ``"exact"`` keeps both bounds as they
         are, so that the float network saturates where the int8 one does.
@@ -51,7 +51,7 @@ def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     Raises
     ------
     ValueError
-        ``clamps`` is neither, or a layer has no weights, scales or bias.
+        If ``clamps`` is neither, or a layer has no weights, scales or bias.
     """
     if clamps not in ("activation", "exact"):
         raise ValueError(f"clamps={clamps!r}: must be 'activation' or 'exact'")

@@ -82,7 +82,7 @@ def equalize(
     Raises
     ------
     ValueError
-        The graph contradicts itself, or the images do not fit or are too few.
+        If the graph contradicts itself, or the images do not fit or are too few.
     """
     if images is None:
         check_float_graph(graph)
@@ -181,7 +181,7 @@ def channel_intervals(
 ) -> dict[int, Interval]:
     """Bound the output of every op before its activation, for any image of pixels 0..255.
 
-    With float32 inputs, which are no pixels, for any within their range: others are clipped to it.
+    With float32 inputs, which are not pixels, for any within their range: others are clipped to it.
     The intervals are by output tensor. They hold for real arithmetic, and are seldom reached.
     """
     before: dict[int, Interval] = {}

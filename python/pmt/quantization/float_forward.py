@@ -36,7 +36,7 @@ def normalize(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
     Raises
     ------
     ValueError
-        The images are not uint8 of the network's input shape, or there are none; float32, where
+        If the images are not uint8 of the network's input shape, or there are none; float32, where
         the network reads no pixels.
     """
     check_images(graph, images)
@@ -73,7 +73,7 @@ def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
     Raises
     ------
     ValueError
-        The images are not uint8 of the network's input shape, or there are none.
+        If the images are not uint8 of the network's input shape, or there are none.
     """
     inputs = normalize(graph, images)
     found = inputs

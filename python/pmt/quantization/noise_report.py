@@ -38,7 +38,7 @@ def signal_to_noise(
     float_graph : FloatGraph
         The network before quantization; the equalized one, where it was equalized.
     graph : Graph
-        What :func:`quantize` made of it.
+        Graph that :func:`quantize` made of it.
     images : ndarray of uint8, shape (N, H, W, C)
         Pixels 0..255; 100 images are plenty. They run in batches, so that memory is bounded.
     progress : callable, optional
@@ -52,7 +52,7 @@ def signal_to_noise(
     Raises
     ------
     ValueError
-        The images do not fit, or the graphs have not the same ops.
+        If the images do not fit, or the graphs do not have the same ops.
     """
     check_same_ops(float_graph, graph)
     powers = np.zeros((len(graph.ops), 2))

@@ -46,7 +46,7 @@ def quantize(
     Weights are symmetric in [-127, 127] with one scale per output channel, activations asymmetric
     with one scale and zero point per tensor, biases int32 with the scale of input times weights.
     ReLU and ReLU6 become the clamp of their op. The input's quantization follows from the pixel
-    range 0..255, not from the calibration images; that of inputs that are no pixels from their
+    range 0..255, not from the calibration images; that of inputs that are not pixels from their
     range.
 
     Parameters
@@ -57,7 +57,7 @@ def quantize(
         Some hundred typical images, at least 8, pixels 0..255, not used to report accuracy later.
         float32 inputs for a network that reads no pixels, whose ``input_mean`` is empty.
     ranges : {"minmax", "percentile", "mse"}
-        How activations are ranged, see :func:`activation_ranges`.
+        Rule for the ranges of activations, see :func:`activation_ranges`.
     percentile : float, optional
         For the ranges ``"percentile"``: 99.99 by default.
     equalize : bool
@@ -75,7 +75,7 @@ def quantize(
     Raises
     ------
     ValueError
-        The graph contradicts itself, an activation is not finite, the images do not fit the
+        If the graph contradicts itself, an activation is not finite, the images do not fit the
         network or are too few, or an option is out of range. One message names all problems of
         graph and images.
     """
@@ -111,7 +111,7 @@ def quantize_with_ranges(float_graph: FloatGraph, ranges: Sequence[Range]) -> Gr
     Raises
     ------
     ValueError
-        The graph contradicts itself, or the ranges do not fit its tensors.
+        If the graph contradicts itself, or the ranges do not fit its tensors.
     """
     check_float_graph(float_graph)
     _check_ranges(float_graph, ranges)

@@ -64,7 +64,7 @@ class QuantizeJob:
     eval : str, optional
         Data set on whose test split both networks are measured, too.
     eval_images : int
-        On at most so many of its images; 0 takes all.
+        Number of its images at most; 0 takes all.
     threads : int
         Threads of the int8 network, 0 for all.
     """
@@ -116,15 +116,15 @@ class QuantizedModel:
     floating : FloatGraph
         The float network as it was read.
     job : QuantizeJob
-        How it was made.
+        Job that made it.
     images : int
         Calibration images.
     equalized : Equalization or None
-        What was moved between layers.
+        Factors moved between layers.
     plain, noise : list of OpNoise
         Noise that int8 adds at every op, with minima and maxima alone, and of the model.
     accuracies : dict of str to Accuracies
-        On the images of ``"calibration"`` and, if any, of the ``"test"``.
+        Accuracies on the images of ``"calibration"`` and, if any, of the ``"test"``.
     """
 
     model: Model
@@ -248,7 +248,7 @@ def _without_pixels(job: QuantizeJob, graph: FloatGraph) -> FloatGraph:
     for option in ("input_mean", "input_std"):
         if getattr(job, option) is not None:
             raise OptionError(
-                option, f": {job.calibrate} holds inputs that are no pixels; leave it out"
+                option, f": {job.calibrate} holds inputs that are not pixels; leave it out"
             )
     return dataclasses.replace(graph, input_mean=(), input_std=())
 

@@ -72,8 +72,8 @@ def activation_ranges(
     Raises
     ------
     ValueError
-        The method is unknown, the percentile is out of range or for another method, the images do
-        not fit, or an activation is not finite.
+        If the method is unknown, the percentile is out of range or for another method, the images
+        do not fit, or an activation is not finite.
     """
     check_method(method, percentile)
     check_images(graph, images)

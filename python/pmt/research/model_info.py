@@ -27,7 +27,7 @@ class ModelMemory:
     training_arena : int
         All that training needs beside the model.
     plan : list of dict
-        Where every activation lives.
+        Place of every activation.
     """
 
     inference_activations: int
@@ -45,7 +45,7 @@ class ModelInfo:
     model : Model
         The model.
     options : TrainingOptions
-        Of the training.
+        Options of the training.
     layers : list of int
         Op indices of the layers that are trained.
     estimators : dict of int to str
@@ -119,7 +119,7 @@ def describe_model(
     model : Model
         The model.
     options : TrainingOptions, optional
-        Of the training; by default the default ones.
+        Options of the training; by default the default ones.
     every_layer : bool
         Train all layers, whatever the options say.
 

@@ -19,6 +19,7 @@ from pmt.baselines.backprop.scheme import head_layer
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
+from pmt.methods.method import Method
 from pmt.model import Model
 from pmt.train.costs.memory import PARTS, Memory, device_options, zeroth_order_memory
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
@@ -27,14 +28,13 @@ from pmt.train.training_run import Trainer
 
 __all__ = [
     "METHODS",
-    "OWN_LAYERS",
-    "OWN_QUERIES",
     "Profile",
     "analytic_bytes",
     "backward_arithmetic",
     "method_trainer",
     "profile",
     "profile_method",
+    "profiled_method",
     "zeroth_order_options",
 ]
 
@@ -43,10 +43,7 @@ _COMPARED = (
     *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
 )
 METHODS = (*_COMPARED, *BACKPROP)
-# Methods that train layers of their own, whatever they are told.
-OWN_LAYERS = ("bp_last_layer", "mcutrain", "tinytrain")
-# Methods that are defined by their number of queries.
-OWN_QUERIES = ("mezo",)
+_SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,8 +144,8 @@ def profile_method(
 ) -> Profile:
     """Count the work and memory of a method of :data:`METHODS`.
 
-    ``scheme`` is, for ``mcutrain`` and ``tinytrain``, a published scheme of MCUNet (``99KB`` by
-    default) or a JSON file. Changes are options that differ from the method's; those that are None,
+    ``scheme`` is, for ``mcutrain`` and ``tinytrain``, a published scheme of MCUNet or a JSON file;
+    by default the method's. Changes are options that differ from the method's; those that are None,
     and queries where there are none, are left out.
 
     Raises
@@ -207,10 +204,17 @@ def zeroth_order_options(method: str, **changes: Any) -> TrainingOptions:
     """Return the options of a zeroth-order method; changes that are None are left out."""
     if method not in _COMPARED:
         near = did_you_mean(method, _COMPARED)
-        raise ValueError(f"method={method!r} is no zeroth-order one{near}")
+        raise ValueError(f"method={method!r} is not a zeroth-order one{near}")
     options = registry.options_of(method, **_without_none(changes))
     assert isinstance(options, TrainingOptions)
     return options
+
+
+def profiled_method(name: str) -> Method:
+    """Return a method of :data:`METHODS`; a ValueError says that it is none of them."""
+    if name not in METHODS:
+        raise ValueError(f"method={name!r} is unknown{did_you_mean(name, METHODS)}")
+    return registry.method(name)
 
 
 def _without_none(changes: dict[str, Any]) -> dict[str, Any]:
@@ -222,16 +226,13 @@ def method_trainer(
 ) -> Trainer:
     """Return the trainer of :func:`profile_method`; errors as there."""
     changes = _without_none(changes)
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is unknown{did_you_mean(method, METHODS)}")
+    profiled_method(method)
     if method in BACKPROP:
         changes.pop("queries", None)
     if method == "bp_last_layer":
         changes.setdefault("layers", _last_layer(model))
-    if method == "mcutrain":
-        changes["scheme"] = scheme or "99KB"
-    if method == "tinytrain":
-        changes["chosen"] = scheme or ""
+    if scheme and method in _SCHEME_OPTIONS:
+        changes[_SCHEME_OPTIONS[method]] = scheme
     return registry.trainer(method, threads=1, **changes)
 
 

@@ -71,7 +71,7 @@ class StepMemory:
     buffers : tuple of Buffer
         All that is ever alive; ``kind`` is one of :data:`KINDS`.
     planned : bool
-        Whether the activations lie at the addresses of the core's plan, behind all that stays
+        Whether the activations lie at the addresses of the core's plan, after all that stays
         throughout. Otherwise buffers are piled up, with nothing lost between them.
     bytes : int
         Bytes that are taken in all: of a plan the arena, otherwise the most alive at once.

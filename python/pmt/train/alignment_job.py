@@ -27,7 +27,7 @@ class StatisticsJob:
     data : DataSource
         Images as the model was trained on.
     split : {"train", "test"}
-        Which of them.
+        Part of the data set.
     images : int
         At most so many, always the same ones; 0 takes all.
     threads : int
@@ -52,9 +52,9 @@ class AlignJob(StatisticsJob):
     data : DataSource
         New images; no labels are used.
     split, images, threads
-        As of :class:`StatisticsJob`.
+        As in :class:`StatisticsJob`.
     windows, reliability : bool
-        As of :func:`pmt.train.alignment.align`.
+        As in :func:`pmt.train.alignment.align`.
     """
 
     windows: bool = True

@@ -85,6 +85,11 @@ class EarlyStopping:
     monitor : str
         Figure of an epoch, an accuracy or one that should fall. By default the loss on the
         held-out images.
+
+    Raises
+    ------
+    ValueError
+        If ``patience`` is below 1; at the end of the first epoch, if the epoch has no such figure.
     """
 
     def __init__(self, patience: int = 3, monitor: str = "held_out_loss") -> None:
@@ -103,7 +108,9 @@ class EarlyStopping:
             return False
         if self.monitor not in event.record:
             known = ", ".join(name for name in event.record if name.endswith(("loss", "accuracy")))
-            raise ValueError(f"monitor={self.monitor!r} is no figure of an epoch; it has {known}")
+            raise ValueError(
+                f"monitor={self.monitor!r} is not a figure of an epoch; it has {known}"
+            )
         sign = -1.0 if self.monitor.endswith("accuracy") else 1.0
         value = sign * float(event.record[self.monitor])
         self._waited = 0 if value < self._least else self._waited + 1
@@ -181,7 +188,7 @@ class TensorBoardLog:
     Parameters
     ----------
     folder : str or pathlib.Path
-        Where the event files go.
+        Folder that gets the event files.
 
     Raises
     ------

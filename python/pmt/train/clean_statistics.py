@@ -60,7 +60,7 @@ class CleanStatistics:
     Attributes
     ----------
     images : int
-        How many images they were measured on.
+        Number of images that they were measured on.
     channels : dict
         float32, shape (2, channels): means and deviations in real units.
     windows : dict
@@ -210,7 +210,7 @@ def _unpacked_windows(
     windows = {}
     for name, of in stored.items():
         if name not in shapes:
-            raise ValueError(f"{name!r} is no layer with windows")
+            raise ValueError(f"{name!r} is not a layer with windows")
         covariances = _unpacked(of["covariances"], "<f2").reshape(shapes[name])
         windows[name] = WindowStatistics(_unpacked(of["means"], "<f4"), covariances)
     return windows

@@ -27,7 +27,7 @@ class Engine:
     model : Model
         The model; its weights are the engine's.
     layers : str, int or iterable of these
-        Layers that may be perturbed and changed, as of :meth:`pmt.Model.select_layers`.
+        Layers that may be perturbed and changed, as in :meth:`pmt.Model.select_layers`.
     int8_logits : bool
         Take the losses of the int8 output, not of the last layer's accumulators.
     seed : int
@@ -112,7 +112,7 @@ class Engine:
         layer : str
             Name of a layer, one of ``layers``.
         weights : ndarray of int8
-            As of :meth:`weights`.
+            As in :meth:`weights`.
 
         Raises
         ------
@@ -127,11 +127,11 @@ class Engine:
         self.model.core.set_parameters(op, new, self.model.core.bias(op))
 
     def bias(self, layer: str) -> npt.NDArray[np.int32]:
-        """Return a copy of a layer's biases, shape (channels,); errors as of :meth:`weights`."""
+        """Return a copy of a layer's biases, shape (channels,); errors as in :meth:`weights`."""
         return self.model.core.bias(self._op(layer))
 
     def set_bias(self, layer: str, bias: npt.NDArray[np.int32]) -> None:
-        """Replace a layer's biases; errors as of :meth:`set_weights`."""
+        """Replace a layer's biases; errors as in :meth:`set_weights`."""
         op = self._op(layer)
         new = _array("bias", bias, np.int32, layer, [self.model.core.bias(op).shape])
         self.model.core.set_parameters(op, self.model.core.weights(op), new)
@@ -175,7 +175,7 @@ class Engine:
         Parameters
         ----------
         images : ndarray of uint8 or int8, shape (samples, height, width, channels)
-            Pixels, or the model's input as of :meth:`pmt.Model.prepare`.
+            Pixels, or the model's input as :meth:`pmt.Model.prepare` returns it.
         labels : ndarray of int, shape (samples,)
             Classes.
         layer : str, optional
@@ -197,8 +197,8 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's, a shape does not fit, a label is no class, or the
-            model gives features.
+            If the layer is none of the engine's, a shape does not fit, a label is not a class, or
+            the model gives features.
         TypeError
             If a dtype is another.
         """
@@ -231,7 +231,7 @@ class Engine:
     ) -> npt.NDArray[np.float32]:
         """Return the logits of images, for each perturbation: for a score of one's own.
 
-        Parameters and errors as of :meth:`losses`.
+        Parameters and errors as in :meth:`losses`.
 
         Returns
         -------

@@ -78,7 +78,7 @@ class ExtendedStepper(Stepper):
         }
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what estimator and optimizer kept behind the last whole step."""
+        """Return what estimator and optimizer kept after the last whole step."""
         return self._state
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -128,7 +128,7 @@ class ExtendedStepper(Stepper):
     def _new(
         self, layer: str, gradients: _Gradients, step: int, learning_rate: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-        """Return a layer's weights and biases behind the step."""
+        """Return a layer's weights and biases after the step."""
         weights, bias = self.engine.weights(layer), self.engine.bias(layer)
         by_weights, by_bias = gradients.get(layer), gradients.get(layer + BIAS)
         if self.optimizer is None:
@@ -213,7 +213,7 @@ class _CoreEstimator:
 
 
 class _CoreUpdate:
-    """The core's update of a gradient that it has not estimated.
+    """The core's update of a gradient that it did not estimate.
 
     It takes sums of whole numbers: those of a one-sided query by one step in each of many sets.
     """

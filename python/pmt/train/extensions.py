@@ -56,9 +56,9 @@ class Estimator(Protocol):
         Returns
         -------
         dict of str to ndarray
-            By the layer's name (of ``engine.layers``) the gradient of its weights, shaped as
-            ``engine.weights(layer)``; by the name and ``.bias`` that of its biases. What is left
-            out is not trained in this step.
+            Gradients: under the layer's name (of ``engine.layers``) that of its weights, shaped as
+            ``engine.weights(layer)``; under the name and ``.bias`` that of its biases. What is
+            left out is not trained in this step.
         """
 
 

@@ -12,7 +12,8 @@ __all__ = ["learned_classes", "with_classes"]
 def learned_classes(model: Model, data: Dataset) -> tuple[str, ...] | None:
     """Return the names of a data set's classes, where a model that learned them lacks them.
 
-    None where the data set names not each of the model's classes, or the model has the same names.
+    None where the data set does not name each of the model's classes, or the model has the same
+    names.
     """
     names = data.class_names
     if not data.has_class_labels or not is_named(data) or len(names) != model.classes:

@@ -96,7 +96,7 @@ def check_output(loss: str, data: Dataset, model: Model) -> None:
 
 
 def check_labels(loss: str, data: Dataset, classes: int) -> None:
-    """Raise a ValueError if a data set has not the labels that a loss needs."""
+    """Raise a ValueError if a data set lacks the labels that a loss needs."""
     traits = reads(loss)
     if data.has_targets:
         if not traits.takes_targets:

@@ -64,7 +64,7 @@ class Range:
     why: str = ""
 
     def check(self, name: str, value: object) -> Any:
-        """Return a number of the range; refuse any other, and what is no number."""
+        """Return a number of the range; refuse any other, and what is not a number."""
         whole = isinstance(self.low, int)
         value = value.item() if isinstance(value, np.number) else value
         if isinstance(value, bool) or not isinstance(value, (int,) if whole else (int, float)):
@@ -244,6 +244,8 @@ class Options:
 
         Raises
         ------
+        TypeError
+            If a value has another type than its option.
         ValueError
             If an option is unknown or its value is outside its range.
         """
@@ -252,7 +254,7 @@ class Options:
 
 
 def refuse_unknown(options: type[Options], names: Iterable[str]) -> None:
-    """Raise a ValueError if a name is no option of the class."""
+    """Raise a ValueError if a name is not an option of the class."""
     known = [field.name for field in dataclasses.fields(options)]
     for name in names:
         if name not in known:

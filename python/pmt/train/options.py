@@ -172,7 +172,7 @@ class TrainingOptions(Options):
         "none",
         "NAME",
         "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries; or "
-        "the share of it that its losses show to be no noise, also with {step} normalised",
+        "the share of it that its losses show not to be noise, also with {step} normalised",
         CORE,
     )
     shrinkage_memory: float = option(
@@ -381,6 +381,8 @@ def preset(name: str, **changes: Any) -> TrainingOptions:
 
     Raises
     ------
+    TypeError
+        If a value has another type than its option.
     ValueError
         If the preset or an option is unknown, or a value is outside its range.
     """

@@ -30,7 +30,7 @@ class Parameters:
         return {"": type(self.options)()}
 
     def option_objects(self) -> dict[str, Any]:
-        """Return what was given in the place of an option's word, by the option's name.
+        """Return what was given instead of an option's word, by the option's name.
 
         For trainers that take an object among the options and keep its name in them.
         """
@@ -61,7 +61,7 @@ class Parameters:
         Parameters
         ----------
         **changes
-            Names and values as of :meth:`get_params`.
+            Names and values as :meth:`get_params` returns them.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class Parameters:
         }
 
     def _own(self) -> dict[str, inspect.Parameter]:
-        """Return the arguments of the trainer that are no options."""
+        """Return the arguments of the trainer that are not options."""
         variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         return {
             name: parameter

@@ -158,6 +158,6 @@ class RunResult:
         ImportError
             If matplotlib is missing.
         TypeError
-            If ``ax`` is no Axes.
+            If ``ax`` is not an Axes.
         """
         return plot_records(self.phases, self.epochs, ax, valid)

@@ -47,7 +47,7 @@ class RunConfig:
     options : TrainingOptions, or another frozen dataclass of str, int, float and bool
         Options of the run.
     source : dict
-        Where model and data come from: strings and integers.
+        Origin of model and data: strings and integers.
     contents : dict
         CRC-32 of the model before training and of the data, see :func:`contents_of`.
     trainer : str
@@ -127,7 +127,7 @@ class RunConfig:
 
     @staticmethod
     def read_trainer(path: Path) -> str:
-        """Return the kind of trainer alone; errors as of :meth:`read`."""
+        """Return the kind of trainer alone; errors as in :meth:`read`."""
         return str(_read_tables(path).get("run", {}).get("trainer", "zeroth_order"))
 
 
@@ -191,7 +191,9 @@ class _OtherVersionError(ValueError):
 def _refuse_unknown(path: Path, table: Iterable[str], known: Sequence[str]) -> None:
     for name in table:
         if name not in known:
-            raise _OtherVersionError(path, f"[options] {name} is no option of this version of pmt")
+            raise _OtherVersionError(
+                path, f"[options] {name} is not an option of this version of pmt"
+            )
 
 
 def _damaged(path: Path, reason: str) -> ValueError:

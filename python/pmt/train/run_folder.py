@@ -29,7 +29,7 @@ from pmt._util.folder_lock import FolderLock
 from pmt._util.npz import npz_bytes
 from pmt._util.tables import html_table
 from pmt.model import Model
-from pmt.model.loading import run_model
+from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
 from pmt.train.learned_classes import with_classes
 from pmt.train.run_config import RunConfig, RunOptions
 from pmt.train.run_metrics import Metrics
@@ -39,7 +39,7 @@ __all__ = ["RunFolder", "RunOptions"]
 
 # Files that a run killed in its creation leaves: the first, and some of the others.
 _FIRST = "env.json"
-_BEGUN = {_FIRST, "checkpoint.pmt", "metrics.jsonl"}
+_BEGUN = {_FIRST, CHECKPOINT, "metrics.jsonl"}
 
 
 class RunFolder:
@@ -76,12 +76,12 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         """The model as last saved."""
-        return self.path / "checkpoint.pmt"
+        return self.path / CHECKPOINT
 
     @property
     def best(self) -> Path:
         """The model that was best on held-out data."""
-        return self.path / "best.pmt"
+        return self.path / BEST
 
     @property
     def trained(self) -> Path:
@@ -96,7 +96,7 @@ class RunFolder:
     @property
     def done(self) -> bool:
         """Whether the run has finished."""
-        return (self.path / "DONE").is_file()
+        return (self.path / DONE).is_file()
 
     def exists(self) -> bool:
         """Whether the folder holds a run."""
@@ -266,7 +266,7 @@ class RunFolder:
         options : TrainingOptions, or those of another trainer
             As :meth:`trainer` says.
         source : dict
-            Where model and data come from.
+            Origin of model and data.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class RunFolder:
         return Metrics(self.metrics)
 
     def append(self, record: dict[str, Any]) -> None:
-        """Append one record to the metrics; errors as of :meth:`check_there`."""
+        """Append one record to the metrics; errors as in :meth:`check_there`."""
         try:
             self._metrics.append(record)
         except FileNotFoundError:
@@ -332,7 +332,7 @@ class RunFolder:
     def finish(self) -> None:
         """Mark the run as finished."""
         self.check_there()
-        atomic_file.write_text(self.path / "DONE", "")
+        atomic_file.write_text(self.path / DONE, "")
 
 
 def _environment() -> dict[str, Any]:

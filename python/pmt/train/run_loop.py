@@ -179,7 +179,7 @@ class Run:
     def _warn_of_divergence(self) -> None:
         if self.keeps_best:
             return
-        if self.watched.last is None:  # a run that was killed behind its last epoch
+        if self.watched.last is None:  # a run that was killed after its last epoch
             self._measure(with_held_out=False)
         found = self.watched.found()
         if not found:

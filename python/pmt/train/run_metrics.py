@@ -140,7 +140,7 @@ class MetricsReader:
             problem = "no JSON"
         if problem:
             raise ValueError(
-                f"{self.path}: line {self._lines} is no record of a run: {problem}; restore the "
+                f"{self.path}: line {self._lines} is not a record of a run: {problem}; restore the "
                 "file, or start the run again in another folder"
             )
         assert isinstance(record, dict)

@@ -41,7 +41,7 @@ MACS = partial(
     metavar="N",
     help="budget of multiply-accumulates, for example 2e12: training ends after the last whole "
     "step within it, not after {epochs}, and the learning rate's schedule spans it; 0 is none",
-    values=Range(0, 10**18, why="0 is no budget"),
+    values=Range(0, 10**18, why="0 is not a budget"),
 )
 BATCH = partial(option, metavar="N", help="images of a step", values=Range(1, 10**6))
 FINAL_LEARNING_RATE = partial(

@@ -1,4 +1,4 @@
-"""Choosing what to train by test training, with forward passes alone (section 3.3 of the paper)."""
+"""Choosing what to train by trial runs, with forward passes alone (section 3.3 of the paper)."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Candidate:
     name : str
         As it was given: a block, a layer, or several joined by ``+``.
     weights, biases : int
-        How many are trained.
+        Numbers that are trained.
     memory_bytes : int
         Arena with the trained weights, on a 32-bit target with these options.
     macs : int
         Multiply-accumulates of a training step, for each image.
     forwards, total_macs : int
-        Spent on the test training, over all seeds.
+        Forward passes and multiply-accumulates of the trial runs, over all seeds.
     loss, accuracy : float
-        On the held-out images after it (nats; 0..1), the mean over the seeds.
+        Measures on the held-out images after it (nats; 0..1), the mean over the seeds.
     margin : PairedMargin
-        By how much the chosen candidate is better, of the criterion; 0 for the chosen one itself.
+        Margin of the criterion by which the chosen candidate is better; 0 for the chosen itself.
     gain : PairedMargin
-        By how much it is better than no training.
+        Margin by which it is better than no training.
     """
 
     name: str
@@ -84,11 +84,11 @@ class Selection:
     candidates : tuple of Candidate
         In the order given.
     loss, accuracy : float
-        On the held-out images before any training.
+        Measures on the held-out images before any training.
     held_out : int
         Held-out images.
     seeds : int
-        Test trainings of each candidate.
+        Trial runs of each candidate.
     """
 
     criterion: str
@@ -101,12 +101,12 @@ class Selection:
 
     @property
     def forwards(self) -> int:
-        """Perturbed forwards of all test trainings."""
+        """Perturbed forwards of all trial runs."""
         return sum(candidate.forwards for candidate in self.candidates)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of all test trainings."""
+        """Multiply-accumulates of all trial runs."""
         return sum(candidate.total_macs for candidate in self.candidates)
 
     @property
@@ -168,23 +168,23 @@ def select(
     model : Model
         The model; its weights do not change.
     train : Dataset or tuple of two arrays
-        Images of the test training.
+        Images of the trial runs.
     held_out : Dataset or tuple of two arrays
         Images to choose on; not those of ``train`` and not those to be reported.
     options : TrainingOptions, optional
-        Options of the test trainings; ``layers`` and ``epochs`` are replaced, ``macs`` and
+        Options of the trial runs; ``layers`` and ``epochs`` are replaced, ``macs`` and
         the head of ``preparation`` are not used. By default the preset's.
     candidates : sequence of str, optional
         Names of blocks or layers, several of them joined by ``+``; by default
         :func:`default_candidates`.
     epochs : int
-        Epochs of each test training; the paper's is 1.
+        Epochs of each trial run; the paper's is 1.
     criterion : {"loss", "accuracy"}
         Measure to compare: the mean held-out loss, or the paper's held-out accuracy.
     seeds : int
-        Test trainings of each candidate, with the seeds ``options.seed``, + 1, ...
+        Trial runs of each candidate, with the seeds ``options.seed``, + 1, ...
     out : str or pathlib.Path, optional
-        Folder that gets a run folder for each test training. Those that are there already are used
+        Folder that gets a run folder for each trial run. Those that are there already are used
         or resumed.
     threads : int
         Threads; the result does not depend on it.
@@ -198,6 +198,9 @@ def select(
 
     Raises
     ------
+    TypeError
+        If ``seeds``, ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
+        neither a data set nor a tuple of two arrays.
     ValueError
         If a name is unknown or given twice, a number or the criterion is out of range, or a folder
         holds another run.
@@ -219,7 +222,7 @@ def select(
 
 @dataclass(frozen=True)
 class _Plan:
-    """One test training."""
+    """One trial run."""
 
     name: str
     trainer: ZOTrainer
@@ -261,7 +264,7 @@ def _plans(
 
 @dataclass(frozen=True)
 class _Trial:
-    """Outcome of a test training, and its work with that of its probes."""
+    """Outcome of a trial run, and its work with that of its probes."""
 
     scores: ImageScores
     forwards: int
@@ -270,7 +273,7 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Work:
-    """All test trainings on one model and data."""
+    """All trial runs on one model and data."""
 
     model: Model
     train: Dataset
@@ -310,7 +313,7 @@ class _Work:
 
 
 class _MeasuredLine:
-    """A progress line over all test trainings, in units that take equally long."""
+    """A progress line over all trial runs, in units that take equally long."""
 
     def __init__(self, total: int, shown: bool) -> None:
         self.total = total

@@ -28,18 +28,18 @@ class SelectJob:
     data : DataSource
         The images.
     split : SplitChoice
-        Which of them train and choose.
+        Choice of the images that train and those that choose.
     options : TrainingOptions
-        Of each test training; ``layers`` are those of the candidate; ``macs``, ``head_epochs`` and
-        ``keep_best`` are not used.
+        Options of each trial run; ``layers`` are those of the candidate; ``macs``,
+        ``head_epochs`` and ``keep_best`` are not used.
     candidates : tuple of str, optional
         Blocks or layers, several joined by ``+``; by default the blocks ``B1``, ``B2``, ...
     criterion : {"loss", "accuracy"}
-        What is compared on the held-out images.
+        Measure that is compared on the held-out images.
     seeds : int
-        Test trainings of each candidate, 1 or more.
+        Trial runs of each candidate, 1 or more.
     out : str or pathlib.Path, optional
-        Folder for a run folder of each test training, from which the same call goes on.
+        Folder for a run folder of each trial run, from which the same call goes on.
     threads : int
         Threads to use, 0 for all; the result does not depend on it.
     """
@@ -57,7 +57,7 @@ class SelectJob:
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """Outcome of a job, and the options of its test trainings."""
+    """Outcome of a job, and the options of its trial runs."""
 
     selection: Selection
     options: TrainingOptions

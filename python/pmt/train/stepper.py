@@ -61,7 +61,7 @@ class Stepper(ABC):
         Parameters
         ----------
         images : ndarray of int8, shape (batch, height, width, channels)
-            The model's input, as of :meth:`pmt.Model.prepare`.
+            The model's input, as :meth:`pmt.Model.prepare` returns it.
         labels : ndarray of int64, shape (batch,)
             Classes, -1 where there are none; or targets, see :class:`pmt.datasets.Dataset`.
         step : int

@@ -36,7 +36,7 @@ class ZOTrainer(Trainer):
     options : TrainingOptions, optional
         All options; by default the preset's.
     preset : {"default", "paper"}
-        Where ``options`` is not given.
+        Preset where ``options`` is not given.
     threads : int
         Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
         depend on it.
@@ -197,7 +197,7 @@ class ZOTrainer(Trainer):
         elif self.preparation.trains_head(model):
             raise ValueError(
                 f"preparation={self.options.preparation!r} trains the head on class labels, which "
-                f"data set {data.name!r} has not; use preparation="
+                f"data set {data.name!r} lacks; use preparation="
                 f"{without_head(self.options.preparation)!r}"
             )
 

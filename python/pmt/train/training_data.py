@@ -39,7 +39,7 @@ def checked_training_data(
     data, valid : Dataset or tuple of two arrays
         Training images, and those that are watched, if any.
     check : callable
-        Raises a ValueError where training images have not the labels that the training needs.
+        Raises a ValueError where training images lack the labels that the training needs.
     warns_of_missing : bool
         Whether classes without images matter: the loss reads labels, and the caller holds out none.
 
@@ -51,10 +51,10 @@ def checked_training_data(
     Raises
     ------
     TypeError
-        One is neither a data set nor a pair of arrays.
+        If one is neither a data set nor a pair of arrays.
     ValueError
-        A label is outside the model's classes, or missing; or no class is in both, or they name it
-        otherwise.
+        If a label is outside the model's classes, or missing; or no class is in both, or they
+        name it otherwise.
 
     Warns
     -----
@@ -84,9 +84,9 @@ def measured_images(model: Model, data: DataLike, argument: str) -> Dataset:
     Raises
     ------
     TypeError
-        They are neither a data set nor a pair of arrays.
+        If they are neither a data set nor a pair of arrays.
     ValueError
-        They have no class labels, or some outside the model's classes; or it gives features.
+        If they have no class labels, or some outside the model's classes; or it gives features.
     """
     images = Dataset.of(data, argument)
     if not model.is_classifier:

@@ -171,7 +171,7 @@ class Trainer(Parameters, ABC):
             was before training, or as the run saved it last), that run is resumed, bit for bit; a
             finished one is returned as it is. One process at a time works in a folder.
         source : dict, optional
-            Where model and data come from, for the run folder's ``config.toml``.
+            Origin of model and data, for the run folder's ``config.toml``.
         progress : bool or callable
             Show a progress line on a terminal or in a notebook; or call ``progress(step, record)``
             after each step.

@@ -41,7 +41,7 @@ class BackwardGraph:
     elements : list of int
         Values of each tensor.
     scheme : UpdateScheme
-        What is trained.
+        Parameters that are trained.
     reaches : frozenset of int
         Tensors whose gradient is formed: something trained lies before them.
     first : int
@@ -150,7 +150,7 @@ class Arithmetic:
 def backward_memory(
     model: Model, scheme: UpdateScheme, arithmetic: Arithmetic, *, batch: int = 1
 ) -> Memory:
-    """Count the peak memory of a step, by part, with the images of a batch one behind the other.
+    """Count the peak memory of a step, by part, with the images of a batch one after the other.
 
     With one image each layer is updated as soon as its gradient is there; with more, gradients of
     all trained parameters add up.

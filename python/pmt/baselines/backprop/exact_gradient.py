@@ -20,13 +20,14 @@ class ExactGradient:
     Attributes
     ----------
     weights : ndarray of float32, shape (weights,)
-        By the weights, mean over the samples, in the order of :meth:`pmt._core.Model.weights`.
+        Derivatives by the weights, mean over the samples, in the order of
+        :meth:`pmt._core.Model.weights`.
     bias : ndarray of float32, shape (channels,)
-        By the biases, mean over the samples.
+        Derivatives by the biases, mean over the samples.
     sample_weights : ndarray of float32, shape (N, weights)
-        By the weights, of each sample's own loss.
+        Derivatives by the weights, of each sample's own loss.
     sample_bias : ndarray of float32, shape (N, channels)
-        By the biases, of each sample's own loss.
+        Derivatives by the biases, of each sample's own loss.
     losses : ndarray of float32, shape (N,)
         Cross-entropy of each sample, in nats.
     """

@@ -115,7 +115,7 @@ class IntegerNetwork(torch.nn.Module):  # type: ignore[misc]
     biases : torch.nn.ParameterDict
         Float64 (which holds every int32), in steps of an accumulator; rounded in the forward pass.
     watched : dict
-        By op index, functions ``(x, accumulators) -> accumulators`` that a layer calls with its
+        Functions ``(x, accumulators) -> accumulators`` by op index, which a layer calls with its
         centered input and its sums before the bias; for studies of what passes through a layer.
 
     Raises

@@ -46,7 +46,7 @@ class SampleGradients:
 
     def _watch(self, index: int) -> Callable[[Any, Any], Any]:
         def watch(x: Any, accumulators: Any) -> Any:
-            # Its own bias is added behind this point: one gradient serves weights and biases.
+            # Its own bias is added after this point: one gradient serves weights and biases.
             seen = accumulators if accumulators.requires_grad else accumulators.requires_grad_()
             self.inputs[index], self.accumulators[index] = x.detach(), seen
             return seen

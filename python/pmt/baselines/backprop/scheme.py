@@ -110,7 +110,7 @@ class UpdateScheme:
         Raises
         ------
         ValueError
-            If it is no scheme, or one of another model.
+            If it is not a scheme, or one of another model.
         """
         if not isinstance(figures, dict) or figures.get("format") != _FORMAT:
             raise ValueError(f"not an update scheme: its format must be {_FORMAT!r}")
@@ -122,7 +122,7 @@ class UpdateScheme:
         updates = []
         for name, update in entries:
             if name not in by_name:
-                raise ValueError(f"the scheme's layer {name!r} is no layer of this model")
+                raise ValueError(f"the scheme's layer {name!r} is not a layer of this model")
             op, most = by_name[name], input_channels(model, by_name[name])
             if update.channels > most or any(not 0 <= c < most for c in update.chosen):
                 raise ValueError(f"the scheme's layer {name!r} has more than the {most} channels")

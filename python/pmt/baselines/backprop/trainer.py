@@ -25,7 +25,7 @@ class BackpropTrainer(Trainer):
     options : BackpropOptions, optional
         All options; by default the preset's.
     preset : str
-        Where ``options`` is not given: a name of :data:`pmt.baselines.backprop.PRESETS`.
+        Preset where ``options`` is not given: a name of :data:`pmt.baselines.backprop.PRESETS`.
     threads : int
         Torch's threads; 0 leaves them as torch has them, but takes one in a worker of a process
         pool. Gradients are float32 sums: the same bytes come out on the same machine with the same

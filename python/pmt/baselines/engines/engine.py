@@ -54,9 +54,9 @@ class Engine(Protocol):
         layer : int
             Op index.
         weights : ndarray of int8
-            As of :meth:`parameters`.
+            As in :meth:`parameters`.
         bias : ndarray of int32, shape (channels,)
-            As of :meth:`parameters`.
+            As in :meth:`parameters`.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Engine(Protocol):
         Parameters
         ----------
         images : ndarray of int8, shape (n, height, width, channels)
-            The network's input, as of :meth:`pmt.Model.prepare`.
+            The network's input, as :meth:`pmt.Model.prepare` returns it.
         labels : ndarray of int64, shape (n,)
             Classes.
 

@@ -45,11 +45,11 @@ class Contributions:
     Attributes
     ----------
     before : float
-        With nothing but the head trained (or nothing at all where there is no linear head).
+        Accuracy with nothing but the head trained, or nothing at all where there is no linear head.
     biases : dict
-        By number k, with the biases of the last k layers trained too.
+        Accuracies by number k, with the biases of the last k layers trained too.
     weights : dict
-        By (layer's name, ratio), with that layer's weights trained beside the biases.
+        Accuracies by (layer's name, ratio), with that layer's weights trained beside the biases.
     """
 
     before: float
@@ -130,7 +130,7 @@ def analyze(
     data, valid : Dataset
         Images to train on, and held-out images to measure accuracy on.
     options : BackpropOptions, optional
-        How long and how to train; ``layers`` has no meaning.
+        Options of each training; ``layers`` has no meaning.
     ratios : sequence of float
         Shares of a layer's input channels, 0 to 1.
     stride : int

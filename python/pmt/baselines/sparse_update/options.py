@@ -14,6 +14,19 @@ __all__ = ["PUBLISHED", "MCUTrainOptions", "TinyTrainOptions", "convolutions", "
 
 _Potentials = Literal["fisher", "forward"]
 
+# By the memory in KB: the number of last convolutions whose biases are trained, and the share of
+# input channels by convolution whose weights are (Lin et al., "On-Device Training Under 256KB
+# Memory", arXiv:2206.15472; the lists are those of github.com/mit-han-lab/tiny-training,
+# compilation/mcu_ir_gen.py). Convolutions count from 0, the linear head does not.
+PUBLISHED: dict[str, tuple[int, dict[int, float]]] = {
+    "49KB": (20, {23: 0.0, 24: 0.25, 27: 0.5, 30: 0.5, 33: 0.0, 39: 0.0}),
+    "74KB": (21, {21: 1.0, 23: 0.0, 24: 1.0, 26: 0.0, 27: 0.5, 30: 1.0}),
+    "99KB": (22, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 0.125, 39: 0.25}),
+    "124KB": (24, {21: 0.25, 24: 1.0, 27: 1.0, 30: 1.0, 33: 0.5, 39: 0.5}),
+    "148KB": (23, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 1.0, 39: 0.5}),
+}
+_CONVOLUTIONS = 42
+
 
 @document_options
 @dataclass(frozen=True)
@@ -23,7 +36,7 @@ class MCUTrainOptions(BackpropOptions):
     scheme: str = option(
         "99KB",
         "SCHEME",
-        "name of a published scheme of MCUNet (49KB, 74KB, 99KB, 124KB, 148KB), or a scheme as "
+        f"name of a published scheme of MCUNet ({', '.join(PUBLISHED)}), or a scheme as "
         "JSON. :class:`pmt.baselines.sparse_update.MCUTrainTrainer` takes a file's name too, "
         "and puts in what it holds",
     )
@@ -89,20 +102,6 @@ def _refuse_layers(layers: str, instead: str) -> None:
         )
 
 
-# By the memory in KB: the number of last convolutions whose biases are trained, and the share of
-# input channels by convolution whose weights are (Lin et al., "On-Device Training Under 256KB
-# Memory", arXiv:2206.15472; the lists are those of github.com/mit-han-lab/tiny-training,
-# compilation/mcu_ir_gen.py). Convolutions count from 0, the linear head does not.
-PUBLISHED: dict[str, tuple[int, dict[int, float]]] = {
-    "49KB": (20, {23: 0.0, 24: 0.25, 27: 0.5, 30: 0.5, 33: 0.0, 39: 0.0}),
-    "74KB": (21, {21: 1.0, 23: 0.0, 24: 1.0, 26: 0.0, 27: 0.5, 30: 1.0}),
-    "99KB": (22, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 0.125, 39: 0.25}),
-    "124KB": (24, {21: 0.25, 24: 1.0, 27: 1.0, 30: 1.0, 33: 0.5, 39: 0.5}),
-    "148KB": (23, {21: 1.0, 24: 1.0, 27: 1.0, 30: 1.0, 36: 1.0, 39: 0.5}),
-}
-_CONVOLUTIONS = 42
-
-
 def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateScheme:
     """Return a published scheme.
 
@@ -110,8 +109,8 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
     ----------
     model : Model
         A network of MCUNet's layers: 42 convolutions and a linear head.
-    name : {"49KB", "74KB", "99KB", "124KB", "148KB"}
-        Training memory that the publication gives it.
+    name : str
+        One of :data:`PUBLISHED`: the training memory that the publication gives it.
     head : bool
         Train the linear head too, as the publication always does.
 

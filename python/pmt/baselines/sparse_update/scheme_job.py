@@ -33,13 +33,13 @@ class SchemeJob:
     data : DataSource
         The images.
     method : {"mcutrain", "tinytrain"}
-        How to choose: by contribution analysis, or by potentials of channels.
+        Way to choose: by contribution analysis, or by potentials of channels.
     split : SplitChoice
-        Which images are looked at and, with ``mcutrain``, which choose.
+        Images that are looked at and, with ``mcutrain``, those that choose.
     memory : int
         Budget in bytes of what the update adds to memory.
     training : BackpropOptions
-        Of each training of ``mcutrain``.
+        Options of each training of ``mcutrain``.
     stride : int
         ``mcutrain`` tries the biases of every so many last layers.
     cache : str or pathlib.Path, optional

@@ -222,7 +222,7 @@ def _inline(scheme: str) -> str:
         return scheme
     if not Path(scheme).is_file():
         known = ", ".join(PUBLISHED)
-        raise ValueError(f"scheme={scheme!r} is no file and none of {known}")
+        raise ValueError(f"scheme={scheme!r} is neither a file nor one of {known}")
     return json.dumps(parse_json(Path(scheme).read_bytes(), scheme), separators=(",", ":"))
 
 

@@ -115,7 +115,7 @@ def count_instructions(
 
     With ``options``, a training step of one image is counted, too. With ``-icount`` QEMU's virtual
     time is the number of instructions, so that the counts are the same on every run and every
-    machine. They are no cycles: a Cortex-M7 executes up to two instructions in one, and waits for
+    machine. They are not cycles: a Cortex-M7 executes up to two instructions in one, and waits for
     memory.
 
     Raises

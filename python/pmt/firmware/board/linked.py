@@ -160,7 +160,7 @@ def run_make(folder: Path, goal: str, too_long: str) -> subprocess.CompletedProc
     Raises
     ------
     TimeoutError
-        With the message ``too_long``, if it takes longer than :data:`MAKE_SECONDS`.
+        If it takes longer than :data:`MAKE_SECONDS`; the message is ``too_long``.
     """
     # A make around this program would pass its own jobs and flags on in these variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

@@ -21,10 +21,9 @@ from pmt.firmware.export.target import Target, find_target
 from pmt.model import Model
 from pmt.research.profile import (
     METHODS,
-    OWN_LAYERS,
-    OWN_QUERIES,
     Profile,
     profile_method,
+    profiled_method,
     zeroth_order_options,
 )
 
@@ -204,14 +203,14 @@ def profile_methods(job: ProfileJob) -> MethodProfiles:
 
 def _other(job: ProfileJob, name: str, first: Profile) -> Profile:
     """Profile another method: the same batch; layers and queries where they are not its own."""
-    own = name in OWN_LAYERS
+    method = profiled_method(name)
     return profile_method(
         job.model,
         name,
-        layers=None if own else job.layers,
+        layers=None if method.own_layers else job.layers,
         batch=first.batch,
-        queries=None if name in OWN_QUERIES else job.queries,
-        scheme=job.scheme if own else None,
+        queries=None if method.own_queries else job.queries,
+        scheme=job.scheme if method.own_layers else None,
     )
 
 
@@ -248,13 +247,13 @@ class InstructionsJob:
     method : str, optional
         A zeroth-order method, of which a training step of one image is counted, too.
     layers, queries
-        Of the method, as of :class:`ProfileJob`.
+        Options of the method, as in :class:`ProfileJob`.
     target : str
         Board to project the latency for.
     clock : float, optional
         MHz of the core; by default the board's.
     cycles_per_instruction : float, optional
-        To project with; by default 1, an assumption.
+        Cycles of an instruction in the projection; by default 1, an assumption.
     """
 
     model: Model

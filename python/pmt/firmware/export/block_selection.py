@@ -32,7 +32,7 @@ class BlockSelection:
     scores : tuple of (int, int)
         The host's results on the held-out samples: sum of the fixed-point losses, and hits.
     first_held_out : int
-        Where the held-out samples begin on the card.
+        First of the held-out samples on the card.
     images, labels : numpy.ndarray
         The held-out samples, int8 (N, height, width, channels) and int64 (N,).
     """
@@ -143,7 +143,7 @@ def select_blocks(
 
 
 def with_held_out(task: Task, selection: BlockSelection) -> Task:
-    """Return the task with the held-out samples behind its own."""
+    """Return the task with the held-out samples after its own."""
     return dataclasses.replace(
         task,
         images=np.concatenate([task.images, selection.images]),

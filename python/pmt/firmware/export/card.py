@@ -156,7 +156,7 @@ def _compared(expected: Expected) -> dict[str, bytes]:
 
 
 def _lay_out(contents: dict[str, bytes]) -> tuple[dict[str, Section], int]:
-    """Return where the sections are, from block 1 on, and the first block behind them."""
+    """Return where the sections are, from block 1 on, and the first block after them."""
     sections, end = {}, 1
     for name in SECTIONS:
         sections[name] = Section(end, len(contents[name]))

@@ -55,7 +55,7 @@ class ExportJob:
     importer : dict
         Options of :func:`pmt.load`.
     like, format, steps, save_interval, ram, flash, stack, force, arguments, lock
-        As of :func:`pmt.firmware.export.export`.
+        As in :func:`pmt.firmware.export.export`.
     """
 
     model: str

@@ -42,8 +42,8 @@ def check_folder(out: Path, force: bool) -> None:
         written = read_lock(real / LOCK_NAME).files
     except (OSError, ValueError):
         raise FileExistsError(
-            f"out={str(out)!r} exists and is no earlier export: it has no {LOCK_NAME} that says "
-            "what may be replaced; choose another folder, or empty this one"
+            f"out={str(out)!r} exists and is not an earlier export: it has no {LOCK_NAME} that "
+            "says what may be replaced; choose another folder, or empty this one"
         ) from None
     changed = [name for name in written if _differs(real / name, written[name])]
     if changed and not force:
@@ -91,7 +91,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     taken = [name for name in foreign if _is_taken(name, files)]
     if taken:
         raise FileExistsError(
-            f"out={str(out)!r} has files that no export wrote, in the place of the project's: "
+            f"out={str(out)!r} has files that no export wrote, in place of the project's: "
             f"{_listed(taken)}; move them away, or choose another folder"
         )
     aside, old = atomic_file.aside_of(real), atomic_file.aside_of(real, "old")
@@ -153,7 +153,7 @@ def _refuse_places(out: Path, real: Path) -> None:
 
 
 def _differs(path: Path, sha256: str) -> bool:
-    """Whether a file is there with another content; one that was removed is no loss."""
+    """Whether a file is there with another content; one that was removed is not a loss."""
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != sha256
 
 
@@ -188,7 +188,7 @@ def _is_kept(name: str, files: Mapping[str, bytes]) -> bool:
 
 
 def _is_taken(name: str, files: Mapping[str, bytes]) -> bool:
-    """Whether a project has a file of this name, or below it, or one in the place of its folder."""
+    """Whether a project has a file of this name, or below it, or one in place of its folder."""
     return any(
         file == name or file.startswith(f"{name}/") or name.startswith(f"{file}/") for file in files
     )

@@ -44,11 +44,11 @@ class Latency:
     clock_mhz : float
         The core's clock; of an emulated board the instructions that QEMU executes in a microsecond.
     clock_source : str
-        Where it is from.
+        Origin of the figure.
     cycles_per_instruction : float
         Assumed mean.
     cycles_source : str
-        Where it is from.
+        Origin of the figure.
     """
 
     clock_mhz: float

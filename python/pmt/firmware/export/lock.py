@@ -95,7 +95,7 @@ def read_lock(path: str | Path) -> Lock:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no lock file, or one of another version.
+        If it is not a lock file, or one of another version.
     """
     remedy = f"give a {LOCK_NAME} of `pmt export`"
     content = parse_json(Path(path).read_bytes(), path, remedy)
@@ -104,7 +104,7 @@ def read_lock(path: str | Path) -> Lock:
         lock = Lock(**content)
         lock.check_types()
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path}: this is no {LOCK_NAME} of `pmt export`") from error
+        raise ValueError(f"{path}: this is not a {LOCK_NAME} of `pmt export`") from error
     if version != _VERSION:
         raise ValueError(
             f"{path}: the lock has version {version}, this pmt reads {_VERSION}; it was written "

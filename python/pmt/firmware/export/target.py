@@ -187,7 +187,7 @@ def read_target(path: Path, boards: Path) -> Target:
 
     ``board = "NAME"`` in it takes the sources of a known board, and what the file does not say
     itself, but for its wiring; without it they lie beside the file. A ValueError tells of a file
-    that is no TOML, and of an entry that is unknown, missing, of another type or out of range.
+    that is not TOML, and of an entry that is unknown, missing, of another type or out of range.
     """
     values = parse_toml(path.read_bytes(), path)
     try:
@@ -328,7 +328,7 @@ def parse_size(name: str, value: str | int) -> int:
     Raises
     ------
     ValueError
-        If it is no size above 0; the message calls it ``name``.
+        If it is not a size above 0; the message calls it ``name``.
     """
     match = re.fullmatch(r"([0-9]+)\s*([KM]?)(?:i?B)?", str(value).strip(), re.IGNORECASE)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0

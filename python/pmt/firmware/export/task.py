@@ -109,7 +109,7 @@ def check_steps(name: str, value: int) -> None:
     Raises
     ------
     ValueError
-        If it is no whole number within 1..:data:`MOST_STEPS`.
+        If it is not a whole number within 1..:data:`MOST_STEPS`.
     """
     if not isinstance(value, int) or not 1 <= value <= MOST_STEPS:
         raise ValueError(
@@ -232,7 +232,7 @@ def _read_source(
 
 
 def _trained_images(source: Model | RunFolder | str | Path, dataset: Dataset) -> Dataset:
-    """Return the images of a run less those that it holds out; of what is no run's, all."""
+    """Return the images of a run less those that it holds out; of what is not a run's, all."""
     folder = None if isinstance(source, Model) else RunFolder.of(source)
     if folder is None or not folder.exists() or not dataset.has_class_labels:
         return dataset

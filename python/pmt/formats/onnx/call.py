@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class QuantizedConstant:
-    """A constant behind DequantizeLinear: int8 or int32, with their scales and zero points.
+    """A constant after DequantizeLinear: int8 or int32, with their scales and zero points.
 
     ``axis`` is the one that scales and zero points run along; None for one of each.
     """

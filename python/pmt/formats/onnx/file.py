@@ -398,7 +398,7 @@ class ConstantReader:
         place = repr(entries["location"][:80])
         if not path.is_relative_to(self._folder) or not path.is_file():
             raise Unsupported(
-                f"{what} has its data in {place}, which is no file inside the model's folder",
+                f"{what} has its data in {place}, which is not a file inside the model's folder",
                 "put the data file beside the model, or export with the weights inside",
             )
         available = path.stat().st_size

@@ -58,7 +58,7 @@ def _constant(call: Call, _inputs: list[Array]) -> Array:
         if value is not None:
             kind = np.float32 if "float" in name else np.int64
             return value if isinstance(value, np.ndarray) else np.array(value, kind)
-    raise Unsupported("its value is no tensor or number", "export with dense constants")
+    raise Unsupported("its value is not a tensor or number", "export with dense constants")
 
 
 def _constant_of_shape(call: Call, inputs: list[Array]) -> Array:

@@ -37,8 +37,8 @@ def read(
         The file. Activations int8 or uint8 (uint8 becomes int8, 128 lower), weights symmetric with
         one scale or one a channel, biases int32 or float.
     input_mean, input_std : float or sequence of float, optional
-        What the file's real input is, in units of a 0..255 pixel: (pixel - mean) / std. With
-        neither, the int8 input is pixel - 128; with one, the other is mean 0 or std 255.
+        Mean and std of the file's real input, (pixel - mean) / std, in units of a 0..255 pixel.
+        With neither, the int8 input is pixel - 128; with one, the other is mean 0 or std 255.
 
     Returns
     -------

@@ -21,7 +21,7 @@ _SHOWN = 6  # problems in one message
 
 
 def tflite_with_weights(graph: Graph, original: Path) -> bytes:
-    """Return a .tflite file with a network's weights and biases in the place of its own.
+    """Return a .tflite file with a network's weights and biases in place of its own.
 
     The network was imported from the file and perhaps trained since. The bytes are as many as the
     file's, and equal to them where nothing was trained.

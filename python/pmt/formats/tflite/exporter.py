@@ -180,7 +180,7 @@ class _Lowering:
         return _SAME if same == [(top, bottom), (left, right)] else None
 
     def _padded(self, op: Op, kind: str) -> tuple[int, int]:
-        """Return the tensor to read and its padding, behind a PAD where the op needs one."""
+        """Return the tensor to read and its padding, after a PAD where the op needs one."""
         padding = self._padding(op)
         if padding is not None:
             return op.inputs[0], padding

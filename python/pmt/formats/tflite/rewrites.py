@@ -155,7 +155,7 @@ def _chain_after(op: FileOp, readers: dict[int, list[FileOp]]) -> list[FileOp]:
 
 
 def _folded(model: FileModel, space: FileOp, chain: list[FileOp]) -> FileOp | None:
-    """Return the dilated convolution, ``None`` if the operators are no such thing."""
+    """Return the dilated convolution, ``None`` if the operators are not one."""
     convolutions = [op for op in chain if _is_convolution(op)]
     if not chain or chain[-1].kind != "BATCH_TO_SPACE_ND" or len(convolutions) != 1:
         return None

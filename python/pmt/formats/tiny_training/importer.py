@@ -67,7 +67,7 @@ def read(path: str | Path, *, classes: int | None = None, resolution: int = 128)
         structure: one message with every layer that is wrong; if ``classes`` or ``resolution`` is
         out of range.
     TypeError
-        If one of the two is no integer.
+        If one of the two is not an integer.
     """
     _check_integer("classes", 2 if classes is None else classes, 2, 65536)
     _check_integer("resolution", resolution, 32, 512)

@@ -50,7 +50,7 @@ class BenchJob:
     rules : tuple of str
         Estimators whose training steps are timed: "weight", "node", "pooled", "by_dimension".
     options : TrainingOptions
-        Of the training steps.
+        Options of the training steps.
     against : tuple of str
         Engines to compare with, of :data:`pmt.research.benchmark.rivals.RIVALS`.
     """
@@ -72,9 +72,9 @@ class BenchResult:
     Attributes
     ----------
     job : BenchJob
-        What is measured.
+        Job that is measured.
     machine : Machine
-        Where.
+        Machine that it runs on.
     forwards : list of ForwardTime
         Whole forwards.
     ops : list of OpTimes
@@ -84,7 +84,7 @@ class BenchResult:
     engines : list of EngineTime
         Forwards of other engines.
     agreement : list of Agreement
-        How their outputs compare.
+        Comparisons of their outputs.
     engine_steps : list of StepComparison
         Training steps with another engine's forwards.
     """
@@ -127,7 +127,7 @@ def run_benchmark(
     Parameters
     ----------
     job : BenchJob
-        What to measure.
+        Measurements to make.
     measured : callable, optional
         Called as ``measured(name, result)`` as soon as the attribute ``name`` of the result, the
         machine first, is known.

@@ -31,7 +31,7 @@ def plot_confusions(
     before, after : Confusion
         Two matrices of the same classes, for instance of a model before and after training.
     names : tuple of two str
-        What they are called.
+        Names of the two.
     ax : sequence of matplotlib.axes.Axes, optional
         Two axes to draw on; those of a new figure by default.
 

@@ -35,7 +35,7 @@ def plot_cosines(
     queries : int, optional
         Number of queries to show; by default the most that were measured.
     ax : matplotlib.axes.Axes or sequence of two, optional
-        What to draw on, a single one for the cosines alone; two of a new figure by default.
+        Axes to draw on, a single one for the cosines alone; two of a new figure by default.
 
     Returns
     -------

@@ -53,9 +53,9 @@ def plot_curves(
     curves : mapping of str to Curve
         The curves by the name of their line.
     measure : {"loss", "accuracy"}
-        What they hold: nats, or shares 0..1.
+        Measure that they hold: nats, or shares 0..1.
     images : str
-        What it was measured on: ``"held-out images"``, ``"test images"``, ...
+        Images that it was measured on: ``"held-out images"``, ``"test images"``, ...
     band : {"interval", "range"}
         The mean's 95 % interval (Student's t), or the least and the largest seed.
     ax : matplotlib.axes.Axes, optional

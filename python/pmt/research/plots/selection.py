@@ -31,7 +31,7 @@ _VERDICTS = {
 def plot_selection(
     selection: Selection, *, ax: Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
-    """Draw loss and accuracy after the test training as bars, and lines at what was before it.
+    """Draw loss and accuracy after the trial run as bars, and lines at what was before it.
 
     Error bars are 95 % intervals of the difference to the chosen candidate, in the panel of the
     criterion: a bar whose end does not reach the chosen one's is worse for certain.
@@ -63,7 +63,7 @@ def plot_selection(
         images = f"{selection.held_out:,} held-out images"
         seeds = f", {selection.seeds} seeds" if selection.seeds > 1 else ""
         axes[0].figure.suptitle(
-            f"after the test training, {images}{seeds}; chosen: {selection.best.name}"
+            f"after the trial run, {images}{seeds}; chosen: {selection.best.name}"
         )
     return axes
 

@@ -32,7 +32,7 @@ def plot_speed(
     model : Model
         The network.
     machine : Machine
-        What it ran on.
+        Machine that it ran on.
     ops : sequence of OpTimes
         Times of its ops, see :func:`pmt.research.benchmark.bench_job.run_benchmark`.
     ax : sequence of matplotlib.axes.Axes, optional

@@ -151,5 +151,5 @@ def _check_field(name: str, runs: Sequence[FinishedRun]) -> None:
     known = {"seed"}.union(*(run.fields for run in runs))
     if name not in known:
         raise ValueError(
-            f"{name!r} is no field of these runs; there are {', '.join(sorted(known))}"
+            f"{name!r} is not a field of these runs; there are {', '.join(sorted(known))}"
         )

@@ -32,7 +32,7 @@ class Cell:
     values : tuple of float
         Their metric.
     expected : int
-        How many there should be, by the seeds of the other cells.
+        Number that there should be, by the seeds of the other cells.
     interval : tuple of float or None
         Interval of the mean over the test images, for accuracies.
     """
@@ -184,7 +184,7 @@ def pivot(
     for name in (*rows, *columns):
         if name not in known:
             near = did_you_mean(name, sorted(known))
-            raise ValueError(f"{name!r} is no field that rows or columns can have{near}")
+            raise ValueError(f"{name!r} is not a field that rows or columns can have{near}")
     groups: dict[tuple[Key, Key], list[FinishedRun]] = {}
     for run in runs:
         groups.setdefault((_key(run, rows), _key(run, columns)), []).append(run)
@@ -239,7 +239,7 @@ def compare(table: Pivot, baseline: str) -> Comparison:
     """
     by_name = {",".join(map(str, row)): row for row in table.rows}
     if baseline not in by_name:
-        raise ValueError(f"--baseline {baseline!r} is no row{did_you_mean(baseline, by_name)}")
+        raise ValueError(f"--baseline {baseline!r} is not a row{did_you_mean(baseline, by_name)}")
     base = by_name[baseline]
     differences = {
         (row, column): _difference(

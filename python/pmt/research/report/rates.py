@@ -23,7 +23,7 @@ class ChosenRate:
     Attributes
     ----------
     method, preparation, layers : str
-        What has the rate.
+        Method, preparation and layers that have the rate.
     factor, learning_rate : float
         The factor of the method's own rate that won, and the rate.
     at_edge : bool

@@ -37,7 +37,7 @@ class ReportJob:
     where : dict of str to list of str
         Only runs whose field has one of these values.
     metric : str
-        What the cells are, of :data:`pmt.research.report.METRICS`.
+        Content of the cells, one of :data:`pmt.research.report.METRICS`.
     baseline : str, optional
         Row that all others are compared with, paired by seed and image.
     """

@@ -24,7 +24,7 @@ def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
     Returns
     -------
     runs : list of FinishedRun
-        By their hash.
+        Finished runs, in the order of their hashes.
     unfinished : int
         Run folders without a result.
 
@@ -53,7 +53,7 @@ def gather_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[
             trials += tried
         else:
             raise FileNotFoundError(
-                f"{path} is no folder; give the --out of a `pmt sweep`, or a file that "
+                f"{path} is not a folder; give the --out of a `pmt sweep`, or a file that "
                 "`pmt report --keep` wrote"
             )
         for run in runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pmt.research.reproduce.drawing import draw_curves, draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import Row
+from pmt.research.reproduce.study import ACCURACY, Quantity, Row, compared
 
 __all__ = ["STUDY"]
 
@@ -38,6 +38,11 @@ class _Line:
         return find(data, self.grids, method=self.method, preparation=self.preparation, **axes)
 
 
+_OURS, _INT8 = (
+    "default, 2.4e12 MACs",
+    ("all layers, int8 with float32 copies", "all layers, int8 alone", "MCUTrain"),
+)
+_POINTS = Quantity("points", ACCURACY.tolerance, better=ACCURACY.better)
 _LINES = (
     _Line("no adaptation", _DEFAULT, "no_adaptation", "no_adaptation", why=_OTHER_COPY),
     _Line("all layers, float32", _BACKPROP, "bp_fp32", "fp32_full"),
@@ -76,12 +81,33 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
             title = f"{line.title}: mean of {len(known)} corruptions"
             even, seeds = _even(known)
             rows.append(accuracy_row(title, even, mean, why=seeds, whole=True))
+        # The row of the mean says it for all.
+        rated = len(known) == 1
         rows += [
-            accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why)
+            accuracy_row(f"{line.title}: {name}", one, theirs.get(name), why=line.why, rated=rated)
             for name, one in known.items()
             if one.runs or len(known) == 1
         ]
-    return rows
+    return [*rows, *_over_int8(rows, paper)]
+
+
+def _over_int8(rows: Sequence[Row], paper: Mapping[str, Any]) -> list[Row]:
+    """Return the gain over back-propagation in int8 that the paper's introduction claims."""
+    means = {row.what: row.ours for row in rows if "mean of" in row.what and row.ours is not None}
+    places = {title: f"{title}: mean of {len(paper['corruptions'])} corruptions" for title in _INT8}
+    ours = means.get(f"{_OURS}: mean of {len(paper['corruptions'])} corruptions")
+    int8 = {title: means[place] for title, place in places.items() if place in means}
+    if ours is None or len(int8) < len(_INT8):
+        return []
+    theirs = {name: float(np.mean(paper[name])) for name in ("bp_free", "mcutrain", "int8_full")}
+    best = max(int8, key=lambda title: int8[title])
+    why = (
+        f"less {best}; in the published table {theirs['bp_free'] - theirs['mcutrain']:.2f} over "
+        f"MCUTrain, {theirs['bp_free'] - theirs['int8_full']:.2f} over all layers"
+    )
+    gain = ours - int8[best]
+    what = "default less the best back-propagation in int8"
+    return [compared(what, gain, paper["improvement_over_int8"], _POINTS, why=why)]
 
 
 def _even(found: Mapping[str, Found]) -> tuple[Found, str]:
@@ -140,4 +166,9 @@ STUDY = grid_study(
     _compare,
     _plot,
     _plot_losses,
+    "The paper's method trains block 2 for every corruption, at one rate that was not tuned, and "
+    "the head with its exact gradient; the paper chooses a block for each corruption, and prints "
+    "0.01 as the rate of all methods. Back-propagation has the best of four rates. Methods are "
+    "tested in the state with the least held-out loss, which is the start where no epoch is "
+    "clearly better; float32 is tested after its last step.",
 )

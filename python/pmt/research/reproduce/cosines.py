@@ -14,6 +14,7 @@ from pmt.research.reproduce.study import Context, Interval
 from pmt.research.studies.gradient_quality import Quality, study_gradients
 
 __all__ = [
+    "beyond_chance",
     "difference",
     "mean_cosine",
     "mean_expected",
@@ -22,6 +23,9 @@ __all__ = [
     "turns",
     "wins",
 ]
+
+# Probability that a value lies beyond one end of its 95 % interval.
+_ONE_SIDE = 0.025
 
 
 def measured_cosines(
@@ -115,6 +119,13 @@ def wins(data: Mapping[str, Any], one: str, other: str) -> list[int]:
     (a, a_error), (b, b_error) = series(data, one), series(data, other)
     margin = student_t(2 * (data["repeats"] - 1)) * np.sqrt(a_error**2 + b_error**2)
     return [int(k) for k in np.flatnonzero(a - b > margin)]
+
+
+def beyond_chance(count: int, layers: int) -> bool:
+    """Whether so many layers of :func:`wins` are unlikely (5 %) if the cosines do not differ."""
+    share = _ONE_SIDE
+    below = sum(math.comb(layers, k) * share**k * (1 - share) ** (layers - k) for k in range(count))
+    return 1 - below < 2 * share
 
 
 def turns(data: Mapping[str, Any], estimator: str) -> float:

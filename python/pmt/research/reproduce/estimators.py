@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.curve_rows import loss_rows, plot_losses
+from pmt.research.reproduce.curve_rows import FIGURE_7, loss_rows, plot_losses
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.study import Row
 
@@ -13,7 +13,7 @@ __all__ = ["STUDY"]
 
 Data = Mapping[str, Any]
 
-_GRID = "estimators"
+_GRIDS = ("estimators",)
 # The comparison of each estimator: with itself layer by layer, and the mixture.
 _BETTER = {
     "weight_model_wise": "weight_layer_wise",
@@ -26,19 +26,20 @@ _BETTER = {
 def _compare(data: Data, paper: Data) -> list[Row]:
     """Return every estimator's loss, and by how much each is above the one the figure prefers."""
     return loss_rows(
-        data, _GRID, {method: (better, paper[method]) for method, better in _BETTER.items()}
+        data, _GRIDS, {method: (better, paper[method]) for method, better in _BETTER.items()}
     )
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
-    return plot_losses(data, _GRID, ax=ax)
+    return plot_losses(data, _GRIDS, ax=ax)
 
 
 STUDY = grid_study(
     "estimators",
     "Figure 7, right",
     "Estimators at the same cost, block 1, Gaussian noise",
-    (_GRID,),
+    _GRIDS,
     _compare,
     _plot,
+    conditions=FIGURE_7,
 )

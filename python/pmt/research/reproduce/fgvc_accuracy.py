@@ -120,16 +120,22 @@ def _row(title: str, name: str, data: Data, theirs: float | None, published_clas
     share = _SHARES.get(name, _SHARE)
     why = [] if title == "head alone" else [f"{100 * share:.3g} % of the paper's budget"]
     if classes == published_classes:
-        why.append(f"{_training_images(title, name, data):,} training images")
+        why.append(_images(title, name, data, found))
         return accuracy_row(f"{title}: {name}", found, theirs, why="; ".join(why))
     other = f"{classes} classes, the paper has {published_classes}"
     return accuracy_row(f"{title}: {name}", found, None, why="; ".join([*why, other]))
 
 
-def _training_images(title: str, name: str, data: Data) -> int:
-    """Return on how many images a line's runs were trained, without those held out."""
+def _images(title: str, name: str, data: Data, found: Found) -> str:
+    """Say how many images there are, and how many test images the data set has as published."""
     protocol = data["grids"][f"{_LINES[title][1]}_{name}"]["protocol"]
-    return int(protocol["images"] - protocol["held_out"])
+    train = f"{protocol['images'] - protocol['held_out']:,} training images"
+    if not found.runs:
+        return train
+    paper = published(_NAME)
+    test = found.runs[0]["after"]["test"]["n"]
+    every = dict(zip(paper["data"], paper["test_images"], strict=True))[name]
+    return f"{train}, {test:,} test images of {every:,}"
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:

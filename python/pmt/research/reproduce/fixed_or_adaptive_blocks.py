@@ -1,22 +1,22 @@
-"""Table 4: one block for all corruptions, or for each the one that a test training chooses."""
+"""Table 4: one block for all corruptions, or for each the one that a trial run chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pmt.research.reproduce.drawing import draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
-from pmt.research.reproduce.study import ACCURACY, Row, not_run
+from pmt.research.reproduce.study import ACCURACY, Row, claim, not_run
 
 __all__ = ["STUDY"]
 
 Data = Mapping[str, Any]
 
-_BUDGET = "a hundredth of the paper's multiply-accumulates"
 _BLOCKS = ("B1", "B2", "B3", "B4")
 _FAMILIES = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
@@ -35,14 +35,21 @@ def _compare(data: Data, paper: Data) -> list[Row]:
             rows.append(accuracy_row(f"{block}: {family}", found, theirs, whole=not found.small))
     for family, theirs in zip(paper["families"], paper["adaptive"], strict=True):
         rows.append(_adaptive_row(data, family, theirs))
-    return [_with_cause(row) for row in rows]
+    known = {row.what: row for row in rows}
+    return [*rows, *(_gain_row(known, family) for family in paper["families"])]
 
 
-def _with_cause(row: Row) -> Row:
-    """Return a row that says why it falls short, where it does."""
-    if row.verdict != "not reproduced":
-        return row
-    return replace(row, why="; ".join(filter(None, (_BUDGET, row.why))))
+def _gain_row(rows: Mapping[str, Row], family: str) -> Row:
+    """Return how much the chosen blocks gain over the best fixed one."""
+    chosen = rows[f"chosen: {family}"]
+    fixed = [rows[f"{block}: {family}"] for block in _BLOCKS]
+    what, shows = f"chosen less the best fixed block: {family}", "0 or more"
+    reached = {row.what: row.ours for row in fixed if row.ours is not None}
+    if chosen.ours is None or len(reached) < len(fixed) or chosen.theirs is None:
+        return not_run(what, shows if chosen.theirs is not None else None, "points", chosen.why)
+    best = max(reached, key=lambda name: reached[name])
+    gain = chosen.ours - reached[best]
+    return claim(what, gain, shows, "points", holds=gain >= 0, why=f"the best is {best[:2]}")
 
 
 def _of_block(data: Data, block: str, corruptions: tuple[str, ...]) -> Found:
@@ -63,11 +70,16 @@ def _adaptive_row(data: Data, family: str, theirs: float) -> Row:
         trials.small,
     )
     blocks = ", ".join(f"{block} for {name}" for name, block in known.items())
-    return accuracy_row(what, found, theirs, why=blocks, whole=True)
+    table7 = published("cifar10c-accuracy")
+    on_these = np.mean(
+        [table7["bp_free"][table7["corruptions"].index(name)] for name in _FAMILIES[family]]
+    )
+    why = f"{blocks}; table 7 has {on_these:.2f} on these corruptions"
+    return accuracy_row(what, found, theirs, why=why, whole=True)
 
 
 def _chosen(data: Data, corruption: str) -> str | None:
-    """Return the block with the least held-out loss after its test training, if all are done."""
+    """Return the block with the least held-out loss after its trial run, if all are done."""
     losses = {}
     for block in _BLOCKS:
         trial = find(data, "block_selection", layers=f"{block},head", corruption=corruption)
@@ -99,4 +111,8 @@ STUDY = grid_study(
     ("blocks", "block_selection"),
     _compare,
     _plot,
+    conditions="pmt's default without preparation, at a hundredth of the paper's "
+    "multiply-accumulates. The paper does not name the corruptions of its families: only for noise "
+    "do those taken here have the mean in its table 7 that its table 4 prints. It chooses a block "
+    "by accuracy, pmt by held-out loss.",
 )

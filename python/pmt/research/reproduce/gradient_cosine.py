@@ -10,6 +10,7 @@ import numpy as np
 from pmt._util.plot_style import one_axes
 from pmt.research.reproduce.cosine_plot import draw_both, draw_cosines
 from pmt.research.reproduce.cosines import (
+    beyond_chance,
     difference,
     mean_cosine,
     measured_cosines,
@@ -77,8 +78,8 @@ def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str)
             len(layers),
             "some",
             "layers",
-            holds=bool(layers),
-            why="" if layers else _node_why(data),
+            holds=beyond_chance(len(layers), len(data["weights"])),
+            why=_few_why(data, kind, len(layers)),
         )
         for kind, layers in (("weight", by_weight), ("node", by_node))
     ]
@@ -91,6 +92,12 @@ def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str)
         what = f"{what}, {scope}"
         rows.append(claim(what, mean, "above 0", "cosine", holds=holds, interval=interval))
     return rows
+
+
+def _few_why(data: Mapping[str, Any], kind: str, count: int) -> str:
+    if beyond_chance(count, len(data["weights"])):
+        return ""
+    return "no more than chance gives" if kind == "weight" or count else _node_why(data)
 
 
 def _node_why(data: Mapping[str, Any]) -> str:
@@ -118,14 +125,7 @@ def _zigzag(data: Mapping[str, Any]) -> list[Row]:
             holds=together >= 0.5,
             why="" if together >= 0.5 else "what there is of it is within the intervals",
         ),
-        claim(
-            "the same, layer-wise",
-            100 * alone,
-            "no zigzag",
-            "%",
-            holds=alone < together / 2,
-            why=why,
-        ),
+        beside("the same, layer-wise", 100 * alone, "%", why=why),
     ]
 
 

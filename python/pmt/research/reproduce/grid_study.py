@@ -24,17 +24,20 @@ def grid_study(
     compare: Callable[[Data, Data], list[Row]],
     plot: Callable[..., Any] | None = None,
     plot_losses: Callable[..., Any] | None = None,
+    conditions: str = "",
 ) -> Study:
     """Return a study of sweeps.
 
     Parameters
     ----------
     name, item, title : str
-        As of :class:`Study`.
+        See :class:`Study`.
     grids : tuple of str or callable
         Names of grids on CIFAR-10-C, or ``grids(scale, context)``, which returns grids by name.
     compare, plot, plot_losses : callable
-        As of :class:`Study`.
+        See :class:`Study`.
+    conditions : str
+        See :class:`Study`.
     """
 
     def made(scale: Scale, context: Context) -> Mapping[str, Grid]:
@@ -48,4 +51,4 @@ def grid_study(
     def forecast(scale: Scale, context: Context) -> Forecast:
         return forecast_grids(made(scale, context), context)
 
-    return Study(name, item, title, measure, compare, plot, forecast, plot_losses)
+    return Study(name, item, title, measure, compare, plot, forecast, plot_losses, conditions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.research.reproduce.study import FORWARDS, Row, compared, not_run, projected
+from pmt.research.reproduce.study import Row, beside, not_run, projected
 
 __all__ = ["ITERATIONS", "latency_rows"]
 
@@ -19,17 +19,15 @@ def latency_rows(
 ) -> list[Row]:
     """Return the rows of BP-free latency and time, which are printed as ``KEY_ms`` and ``KEY_s``.
 
-    A projection is no measurement: the verdict of its rows says so. What does not depend on the
-    processor's speed is compared: how many forwards of the network a step takes as long as.
+    A projection is not a measurement: the verdict of its rows says so.
     """
     forwards, printed = "BP-free step over an inference", paper[f"{key}_ms"]
-    shown = printed / paper["inference_ms"]
     if counted is None:
         why = f"{_NO_BOARD}; to count instructions needs arm-none-eabi-g++ and qemu-system-arm"
         return [
             not_run("BP-free latency", printed, "ms", why),
             not_run("BP-free end-to-end time", paper[f"{key}_s"], "s", why),
-            not_run(forwards, shown, "forwards", why),
+            not_run(forwards, None, "forwards", why),
         ]
     milliseconds = counted["step"] / counted["megahertz"] / 1e3
     why = (
@@ -45,12 +43,12 @@ def latency_rows(
             "s",
             why=f"{why}, times {ITERATIONS:,} steps",
         ),
-        compared(
+        beside(
             forwards,
             counted["step"] / counted["forward"],
-            shown,
-            FORWARDS,
-            why="instructions for ours, and for the paper its latency over the "
-            f"{paper['inference_ms']} ms of its inference",
+            "forwards",
+            why="in instructions; the paper's latency is "
+            + " or ".join(f"{printed / ms:.1f} times the {ms} ms" for ms in paper["inference_ms"])
+            + " of its inference, which it prints twice",
         ),
     ]

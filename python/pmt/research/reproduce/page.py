@@ -27,7 +27,7 @@ _ORDER: tuple[Verdict, ...] = (
     "not run",
     "not published",
 )
-_DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3}
+_DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3, "points": 1}
 # From here on a number of any unit has four digits without a decimal place.
 _THOUSANDS = 1000
 _FIRST, _LAST = "<!-- results -->\n", "<!-- end of results -->\n"
@@ -123,6 +123,7 @@ def _section(study: Study, folder: Path) -> str:
     lines = [
         title,
         f"{_origin(study, result)} {summary(rows).capitalize()}.\n",
+        *([f"{study.conditions}\n"] if study.conditions else []),
         _line(TITLES),
         _line(["---"] * len(TITLES)),
         *(_line(row_cells(row)) for row in rows),

@@ -47,6 +47,17 @@ class Found:
         edge = ", at the edge of those tried" if tuning["at_edge"] else ""
         return f"rate {tuning['learning_rate']:g}{edge}"
 
+    @property
+    def untrained(self) -> str:
+        """How many runs were taken back to their start; empty where none was."""
+        trained = [run for run in self.runs if run["steps"]]
+        back = sum(run.get("chosen_state") == "start" for run in trained)
+        if not back:
+            return ""
+        if len(trained) > 1:
+            return f"{back} of {len(trained)} runs were taken back to their start"
+        return "taken back to its start: no epoch is clearly better on held-out images"
+
     def _left(self) -> str:
         count = len(self.missing)
         took = duration(sum(run["seconds"] for run in self.missing) / count)
@@ -89,7 +100,13 @@ def find(data: Data, grids: str | Iterable[str], **axes: Any) -> Found:
 
 
 def accuracy_row(
-    what: str, found: Found, theirs: float | None, *, why: str = "", whole: bool = False
+    what: str,
+    found: Found,
+    theirs: float | None,
+    *,
+    why: str = "",
+    whole: bool = False,
+    rated: bool = True,
 ) -> Row:
     """Return the row of a test accuracy.
 
@@ -106,15 +123,21 @@ def accuracy_row(
         Cause of a difference.
     whole : bool
         Whether a mean needs all runs, because its corruptions differ.
+    rated : bool
+        Whether the row says which learning rate trials chose.
     """
     if not found.runs or (whole and found.missing):
-        said = "; ".join(filter(None, (why if whole else "", found.state)))
+        said = _joined(why if whole else "", found.state)
         return not_run(what, None if found.small else theirs, ACCURACY.unit, said)
     ours, interval = found.accuracy()
-    said = "; ".join(filter(None, (why, found.state)))
+    said = _joined(why, found.rate if rated else "", found.untrained, found.state)
     if theirs is None or found.small:
         return beside(what, ours, ACCURACY.unit, interval=interval, why=said)
     return compared(what, ours, theirs, ACCURACY, interval=interval, why=said)
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def _interval(runs: Sequence[FinishedRun], share: float) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from pmt.research.reproduce.study import (
     Scale,
     Study,
     at_least,
+    beside,
     compared,
     not_run,
 )
@@ -55,7 +56,8 @@ _ACCURACIES = (
     ("BP accuracy, float32", _BACKWARD, "bp_fp32", "bp_accuracy"),
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
     ("BP accuracy, int8 alone", _BACKWARD, "bp_int8", "bp_accuracy"),
-    ("BP-free accuracy, paper's method, rate 0.001", _FORWARD, "paper", "bp_free_accuracy"),
+    ("BP-free accuracy, paper's method, rate 0.001", _FORWARD, "rate 0.001", "bp_free_accuracy"),
+    ("BP-free accuracy, paper's method, rate 0.0001", _FORWARD, "rate 0.0001", "bp_free_accuracy"),
     ("BP-free accuracy, unprepared default", _FORWARD, "default", "bp_free_accuracy"),
 )
 
@@ -114,7 +116,7 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
     return [
         at_least("BP memory, float32", size[_FLOAT], paper["bp_kb"], _BP_MEMORY, why=bound),
         at_least("BP memory, int8", size[_INT8], paper["bp_kb"], _BP_MEMORY, why=bound),
-        compared(
+        at_least(
             "BP-free memory, parameters and peak of inference",
             analytic[_OURS],
             paper["bp_free_kb"],
@@ -163,11 +165,10 @@ def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
             paper["bp_free_mmac"],
             COMPUTE,
         ),
-        compared(
+        beside(
             "BP-free compute, all that a device does",
             methods[_OURS]["macs"] / 1e6,
-            paper["bp_free_mmac"],
-            COMPUTE,
+            COMPUTE.unit,
             why="with forwards to the inputs of node perturbation and its gradients by weights, "
             "which the paper does not count",
         ),
@@ -191,4 +192,6 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 STUDY = Study(
     "sparse-cost", "Table 9", "Accuracy and hardware cost of sparse training",
     _measure, _compare, _plot, _forecast,
+    conditions="The paper's method trains image by image with 50 queries, as published; "
+    "back-propagation and the default take batches of 100.",
 )  # fmt: skip

@@ -309,6 +309,8 @@ class Study:
     plot_losses : callable or None
         ``plot_losses(data, corruption, ax=None)`` draws held-out losses over multiply-accumulates
         and returns the Axes.
+    conditions : str
+        Sentences that say where the measurement differs from the paper's, for the page.
     """
 
     name: str
@@ -319,3 +321,4 @@ class Study:
     plot: Callable[..., Any] | None = None
     forecast: Callable[[Scale, Context], Forecast] | None = None
     plot_losses: Callable[..., Any] | None = None
+    conditions: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 from pmt.baselines.backprop.cost import inference_moments
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.model import Model, load
-from pmt.research.profile import OWN_LAYERS, analytic_bytes, profile_method
+from pmt.research.profile import analytic_bytes, profile_method, profiled_method
 from pmt.train.costs.memory import PARTS
 
 __all__ = ["KB", "NETWORK", "kilobytes", "paper_network", "printed_macs", "training_costs"]
@@ -81,7 +81,8 @@ def _size(shape: tuple[int, int, int]) -> int:
 
 
 def _costs(model: Model, method: str, layers: str, queries: int) -> dict[str, Any]:
-    own: dict[str, Any] = {} if method in OWN_LAYERS else {"layers": layers, "queries": queries}
+    fixed = profiled_method(method).own_layers
+    own: dict[str, Any] = {} if fixed else {"layers": layers, "queries": queries}
     profile = profile_method(model, method, batch=1, **own)
     parts = {part: getattr(profile.memory, part) for part in PARTS}
     return {

@@ -133,9 +133,9 @@ def draw(sheet: Sheet) -> Any:
     Raises
     ------
     ModuleNotFoundError
-        Pillow is not installed.
+        If Pillow is not installed.
     ValueError
-        The sheet is too large.
+        If the sheet is too large.
     """
     return _Drawing(sheet).drawn()
 

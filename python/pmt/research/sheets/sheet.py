@@ -133,7 +133,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     Raises
     ------
     TypeError, ValueError
-        `images` is not an integer, or below 1, or the data set holds no images.
+        If `images` is not an integer, or below 1, or the data set holds no images.
     """
     count = checked_integer("images", images)
     if count < 1:

@@ -36,7 +36,7 @@ class SheetJob:
     severities : tuple of int
         Severities 1..5, a column for each.
     split : {"train", "test"}
-        Which images.
+        Part of the data set.
     images : int, optional
         Images of each class, by default 10; with corruptions images in all, by default 1.
     index : tuple of int, optional
@@ -46,7 +46,7 @@ class SheetJob:
     size : int, optional
         Height and width in pixels that images are resized to first; by default their own.
     labels : {"fine", "coarse"}
-        Which labels of CIFAR-100.
+        Labels of CIFAR-100.
     constants : {"cifar10", "imagenet"}
         Constants of the corruptions.
     """
@@ -73,7 +73,7 @@ def make_sheet(job: SheetJob, *, progress: Callable[[int, int, str], None] | Non
     Parameters
     ----------
     job : SheetJob
-        What to show.
+        Sheet to draw.
     progress : callable, optional
         Called as ``progress(done, tiles, corruption)`` after each corrupted tile.
 
@@ -85,8 +85,8 @@ def make_sheet(job: SheetJob, *, progress: Callable[[int, int, str], None] | Non
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`; or if an index is no
-        image.
+        As :func:`pmt.datasets.load` and :func:`pmt.corruptions.corrupt`; or if an index is
+        not that of an image.
     """
     if job.corruptions is not None:
         return _corruption_sheet(job, progress)

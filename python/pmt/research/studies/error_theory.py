@@ -34,7 +34,7 @@ class LayerMoments:
     Attributes
     ----------
     gradient : ndarray of float64, shape (weights,)
-        By the weights, mean over the images, nats a step.
+        Derivatives by the weights, mean over the images, nats a step.
     weights, nodes : int
         Dimensions.
     weight_squares : ndarray of float64, shape (N,)
@@ -245,7 +245,7 @@ def expected_error(
         Moments of all layers under training, :func:`pooled_moments` of those that are pooled;
         others than ``index`` matter with ``scope="model_wise"``.
     index : int
-        Which one.
+        Index of the layer among them.
     options : TrainingOptions
         Queries, scope, sharing, baseline, and directions and pairs where there are such.
     kinds : sequence of str
@@ -316,9 +316,10 @@ def paper_variance(
         Q of the table "Gradient estimation variance": with ``model_wise`` queries of all layers at
         once, else Q / L for each layer.
     model_wise : bool
-        Which column of the table.
+        Column of the table: model-wise, else layer-wise.
     nodes : bool
-        Which row: node perturbation, with the number of nodes for d_i, else weight perturbation.
+        Row of the table: node perturbation, with the number of nodes for d_i, else weight
+        perturbation.
 
     Returns
     -------

@@ -45,7 +45,7 @@ class GradientJob:
     repeats : int
         Estimates of each, with other perturbations, 2 or more.
     seed : int
-        Of the perturbations.
+        Seed of the perturbations.
     scopes : bool
         Compare layer-wise with model-wise perturbation, too.
     plots : bool

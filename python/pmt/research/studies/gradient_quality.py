@@ -317,7 +317,7 @@ def _read_rows(path: Path) -> list[Quality]:
         try:
             rows.append(Quality(**row))
         except TypeError:
-            raise ValueError(f"{what}: is no measurement of a study; {_REMEDY}") from None
+            raise ValueError(f"{what}: is not a measurement of a study; {_REMEDY}") from None
     return rows
 
 

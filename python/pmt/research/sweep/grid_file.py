@@ -183,7 +183,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     path : str or pathlib.Path
         A TOML file; docs/guides/sweeps.md describes its tables.
     problems : Problems, optional
-        Where to note what is wrong instead of raising it: the grid then lacks it.
+        Collects what is wrong, which is then not raised: the grid lacks it.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     Raises
     ------
     GridError
-        If it is no TOML, or an entry is unknown, missing, of another type or out of range; it
+        If it is not TOML, or an entry is unknown, missing, of another type or out of range; it
         lists all that is wrong.
     FileNotFoundError
         If there is no such file.
@@ -203,7 +203,7 @@ def read_grid(path: str | Path, problems: Problems | None = None) -> Grid:
     tables = _parsed(Path(path), problems)
     for name in tables:
         if name not in _TABLES:
-            problems.add(f"[{name}] is no table of a grid{did_you_mean(name, _TABLES)}")
+            problems.add(f"[{name}] is not a table of a grid{did_you_mean(name, _TABLES)}")
         elif not isinstance(tables[name], dict):
             problems.add(f"{name} = {tables[name]!r} must be a table: [{name}]")
     found = {

@@ -16,8 +16,6 @@ __all__ = ["changed_options", "check_methods", "preparations_of", "takes_steps"]
 # Options that the grid has elsewhere, for every method alike.
 _ELSEWHERE = {"seed": "[axes] seeds", "macs": "[budget] macs"}
 _AXES = ("layers", "preparation", "seed")
-# These choose what they update by other rules than the name of a layer.
-_SPARSE = ("mcutrain", "tinytrain")
 
 
 def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
@@ -31,7 +29,8 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
     for name in grid.options:
         if not any(name in known for known in defaults.values() if known):
             every = sorted({key for known in defaults.values() if known for key in known})
-            problems.add(f"[options] {name} is no option of any method{did_you_mean(name, every)}")
+            near = did_you_mean(name, every)
+            problems.add(f"[options] {name} is not an option of any method{near}")
     checked = {}
     for table in grid.methods:
         known = defaults[table.name]
@@ -85,7 +84,7 @@ def preparations_of(
 def _own_layers(base: str) -> str | None:
     """Return the layers of a method that are part of what it is; None where the axis says them."""
     layers = getattr(methods.trainer(base, threads=1).options, "layers", "all")
-    return str(layers) if base in _SPARSE or layers != "all" else None
+    return str(layers) if methods.method(base).own_layers or layers != "all" else None
 
 
 def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
@@ -94,7 +93,7 @@ def _defaults(table: MethodTable, problems: Problems) -> dict[str, Any] | None:
     place = "[axes] methods" if table.base == table.name else f"[method.{table.name}] base"
     if table.base not in methods.METHODS:
         near = did_you_mean(table.base, methods.METHODS)
-        problems.add(f"{place}: {table.base!r} is no method{near}")
+        problems.add(f"{place}: {table.base!r} is not a method{near}")
         return None
     try:
         return dataclasses.asdict(methods.trainer(table.base, threads=1).options)

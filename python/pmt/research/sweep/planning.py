@@ -99,8 +99,8 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
     Raises
     ------
     GridError
-        With all that is wrong: model or data that cannot be read or do not fit, unknown methods,
-        layers and options, values out of range, a budget less than a step.
+        If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
+        unknown methods, layers and options, values out of range, a budget less than a step.
     """
     problems = problems if problems is not None else Problems(grid.path)
     options = check_methods(grid, problems)

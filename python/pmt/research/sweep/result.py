@@ -51,7 +51,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
         return None
     result = parse_json(text, path, _REMEDY, finite=False)  # a loss may have become infinite
     if not is_result(result):
-        raise ValueError(f"{path}: is no result of a run; {_REMEDY}")
+        raise ValueError(f"{path}: is not a result of a run; {_REMEDY}")
     assert isinstance(result, dict)
     return result
 

@@ -46,7 +46,7 @@ def checksums(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) ->
 
 
 def load_split(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -> Split:
-    """Choose a run's images; errors as of :func:`pmt.protocol.split`."""
+    """Choose a run's images; errors as in :func:`pmt.protocol.split`."""
     options = {key: value for key, value in protocol.items() if key != "name"}
     train, test = pair
     return split(protocol["name"], None if protocol["name"] == "paper" else train, test, **options)

@@ -51,7 +51,7 @@ class RunSpec:
     awaits_rate : bool
         Whether the learning rate is still to be chosen by trials: such a run cannot be done.
     tuning : dict
-        How it was chosen, for the result; empty for a rate that the grid or the method gives.
+        Account of its choice, for the result; empty for a rate that the grid or the method gives.
     """
 
     method: str
@@ -156,7 +156,7 @@ def fingerprint(identity: Mapping[str, Any]) -> str:
     Raises
     ------
     ValueError, TypeError
-        If a value is no JSON value, or is not finite.
+        If a value is not a JSON value, or is not finite.
     """
     text = json.dumps(
         {"format": _FORMAT, "identity": identity},

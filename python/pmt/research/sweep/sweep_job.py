@@ -62,7 +62,7 @@ class Sweep:
     Attributes
     ----------
     job : SweepJob
-        Where it is.
+        Job that the plan was made for.
     plan : Plan
         The model and all runs of the grid.
     runs : tuple of RunSpec
@@ -133,7 +133,7 @@ class Sweep:
         return SweepForecast(self, expected)
 
     def run(self, tell: Callable[[str], None] | None = None) -> SweepResult:
-        """Do what is left, trials first; errors as of :func:`run_sweep`."""
+        """Do what is left, trials first; errors as in :func:`run_sweep`."""
         settled = self
         with self.job.backend():
             ends = self._run(self.trials, tell) if self.trials else Summary()
@@ -224,7 +224,7 @@ def _rates(sweep: Sweep) -> dict[str, Any]:
 
 
 def open_sweep(job: SweepJob) -> Sweep:
-    """Read a grid, plan its runs, and find those that are finished; errors as of `run_sweep`."""
+    """Read a grid, plan its runs, and find those that are finished; errors as in `run_sweep`."""
     _check(job)
     if isinstance(job.grid, Grid):
         return _opened(job, plan(job.grid))
@@ -274,7 +274,7 @@ def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> Sw
     GridError
         If something in the grid file is wrong; it holds all problems.
     ValueError, TypeError
-        If `jobs` or `shard` is no such number.
+        If `jobs` or `shard` is out of range or not a number.
     ImportError, RuntimeError, KeyboardInterrupt
         As :func:`pmt.research.sweep.run_all`.
     """

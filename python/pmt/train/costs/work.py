@@ -49,8 +49,8 @@ class Work:
         Products of a layer's output gradient and its input: as many as the layer's forward, by
         the share of input channels that are trained.
     restarts : int
-        What a device does again for lack of memory: queries begin with their stream, a gradient in
-        groups of channels runs it again for each, a pooled one twice.
+        Work that a device does again for lack of memory: queries begin with their stream, a
+        gradient in groups of channels runs it again for each, a pooled one twice.
     forwards : int
         Perturbed forwards; each counts as one whatever its length.
     """
