@@ -470,6 +470,25 @@ def test_losses_as_close_as_a_seed_are_not_told_apart():
     )  # fmt: skip
 
 
+def test_differences_of_losses_are_paired_by_seed():
+    runs = [
+        run_record(name, 8, loss=loss + start, seed=seed)
+        for name, start in (("a", 1.0), ("b", 1.1))
+        for seed, loss in ((1, 0.0), (2, 0.5), (3, 0.7))
+    ]
+    rows = loss_rows({"grids": {"g": grid_data(runs)}}, ("g",), {"b": ("a", "slower than a")})
+    assert [(row.what, round(row.ours, 3), row.verdict) for row in rows] == [
+        ("a: lowest loss", 1.4, "not published"),
+        ("b: lowest loss", 1.5, "not published"),
+        ("b less a", 0.1, "reproduced"),
+    ]
+    assert rows[0].interval == pytest.approx((0.504, 2.296), abs=1e-3)
+    assert rows[2].interval == pytest.approx((0.1, 0.1))
+    runs[3] = run_record("b", 8, loss=2.0, seed=1)
+    row = loss_rows({"grids": {"g": grid_data(runs)}}, ("g",), {"b": ("a", "slower than a")})[-1]
+    assert (row.verdict, row.why) == ("not reproduced", "3 seeds do not tell them apart")
+
+
 def test_a_row_says_that_runs_were_taken_back_to_their_start():
     back = {**run_record("paper", 8), "steps": 5, "chosen_state": "start"}
     kept = {**back, "chosen_state": "epoch"}

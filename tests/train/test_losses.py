@@ -254,7 +254,7 @@ def test_targets_are_checked() -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         fitted(narrow, loss="huber")
     expected = (
-        "preparation='align+head' trains the head on class labels, which data set 'tags' has not; "
+        "preparation='align+head' trains the head on class labels, which data set 'tags' lacks; "
         "use preparation='align'"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):

@@ -142,6 +142,10 @@ def test_what_cannot_be_selected_is_refused(case):
         select(model, train, held_out, candidates=["B1", "B9"])
     with pytest.raises(ValueError, match="seeds = 0: must be 1 or more"):
         select(model, train, held_out, seeds=0)
+    with pytest.raises(TypeError, match=r"options is int: must be pmt.TrainingOptions"):
+        select(model, train, held_out, options=3)
+    with pytest.raises(TypeError, match=r"must be a pmt.Model"):
+        select(3, train, held_out)
     with pytest.raises(ValueError, match="held_out has 1 image"):
         select(model, train, held_out.take(1))
     graph = model.to_graph()

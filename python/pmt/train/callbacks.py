@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util import atomic_file
+from pmt._util.checks import checked_integer
 from pmt._util.extras import import_extra
 
 __all__ = [
@@ -88,14 +89,16 @@ class EarlyStopping:
 
     Raises
     ------
+    TypeError
+        If ``patience`` is not an integer.
     ValueError
         If ``patience`` is below 1; at the end of the first epoch, if the epoch has no such figure.
     """
 
     def __init__(self, patience: int = 3, monitor: str = "held_out_loss") -> None:
-        if patience < 1:
+        self.patience = checked_integer("patience", patience)
+        if self.patience < 1:
             raise ValueError(f"patience={patience} must be 1 or more epochs")
-        self.patience = patience
         self.monitor = monitor
         self._least = float("inf")
         self._waited = 0

@@ -17,6 +17,7 @@ from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike, checksum
 from pmt.model import ImageScores, Model
+from pmt.model.model import check_model
 from pmt.protocol.intervals import PairedMargin, paired_margin
 from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
@@ -199,7 +200,8 @@ def select(
     Raises
     ------
     TypeError
-        If ``seeds``, ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
+        If ``model`` is not a model, ``options`` is not :class:`TrainingOptions`, ``seeds``,
+        ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
         neither a data set nor a tuple of two arrays.
     ValueError
         If a name is unknown or given twice, a number or the criterion is out of range, or a folder
@@ -207,6 +209,9 @@ def select(
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call goes on from there.
     """
+    check_model(model)
+    if options is not None and not isinstance(options, TrainingOptions):
+        raise TypeError(f"options is {type(options).__name__}: must be pmt.TrainingOptions")
     names = list(candidates) if candidates is not None else default_candidates(model)
     plans = _plans(model, names, options or TrainingOptions(), epochs, seeds, threads)
     if criterion not in CRITERIA:

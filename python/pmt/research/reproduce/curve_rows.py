@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.drawing import draw_curves
 from pmt.research.reproduce.run_rows import Found, find
-from pmt.research.reproduce.study import LOSS, Row, beside, claim, not_run
+from pmt.research.reproduce.study import LOSS, Interval, Row, beside, claim, not_run
 
 __all__ = ["FIGURE_7", "loss_rows", "plot_losses"]
 
@@ -16,16 +19,15 @@ Data = Mapping[str, Any]
 FIGURE_7 = (
     "Four pointwise convolutions, those of B2: of the blocks it alone has the dimensions that the "
     "paper's text gives for its block 1. 10 queries instead of 100, a sixtieth of the paper's "
-    "multiply-accumulates, one seed, and the loss on held-out images where the figure has that of "
-    "training."
+    "multiply-accumulates, and the loss on held-out images where the figure has that of training."
 )
 
 
 def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[Row]:
     """Return the lowest held-out loss of each method, and differences that the figure shows.
 
-    It is the loss by which trials choose a rate, and a difference counts beyond the tolerance of a
-    loss.
+    It is the loss by which trials choose a rate, as a mean over seeds. A difference, paired by
+    seed, counts if its whole interval does, or with one seed if it exceeds a loss's tolerance.
 
     Parameters
     ----------
@@ -39,20 +41,21 @@ def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, s
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, shown)}
     rows = []
     for name, one in found.items():
-        loss = _lowest(one)
+        losses = [loss for loss in _lowest(one).values() if loss is not None]
         what = f"{name}: lowest loss"
-        if loss is None:
+        if not losses or len(losses) < len(one.runs):
             rows.append(not_run(what, None, LOSS.unit, one.state or "not finite"))
         else:
-            why = "; ".join(filter(None, (one.rate, _end(one), one.state)))
-            rows.append(beside(what, loss, LOSS.unit, why=why))
+            mean, interval = _mean(losses)
+            why = "; ".join(filter(None, (one.rate, _ends(one), one.state)))
+            rows.append(beside(what, mean, LOSS.unit, interval=interval, why=why))
     for name, (better, words) in shown.items():
         rows.append(_difference(found[name], found[better], f"{name} less {better}", words))
     return rows
 
 
 def plot_losses(data: Data, grids: Sequence[str], *, ax: Any = None) -> Any:
-    """Draw the held-out loss of each method over its multiply-accumulates."""
+    """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
     return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
 
@@ -68,45 +71,64 @@ def _methods(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, st
 
 def _difference(high: Found, low: Found, what: str, words: str) -> Row:
     above, below = _lowest(high), _lowest(low)
-    if high.small or above is None or below is None:
+    pairs = [(above[seed], below[seed]) for seed in above if seed in below]
+    differences = [a - b for a, b in pairs if a is not None and b is not None]
+    if high.small or not differences or len(differences) < len(pairs):
         state = "small scale" if high.small else high.state or low.state
         return not_run(what, None if high.small else words, LOSS.unit, state or "not finite")
-    holds = above - below > LOSS.tolerance
-    return claim(
-        what, above - below, words, LOSS.unit, holds=holds, why="" if holds else _why(high, low)
-    )
+    mean, interval = _mean(differences)
+    holds = interval[0] > 0 if interval else mean > LOSS.tolerance
+    why = "" if holds else _why(high, low, mean, interval)
+    return claim(what, mean, words, LOSS.unit, holds=holds, interval=interval, why=why)
 
 
-def _why(high: Found, low: Found) -> str:
+def _why(high: Found, low: Found, mean: float, interval: Interval | None) -> str:
     """Say what a comparison that does not come out as published may be due to."""
     one, other = high.runs[0], low.runs[0]
     if one["curve"] == other["curve"]:
         return "the same run: the estimators of all layers are the same here"
-    above, below = _lowest(high), _lowest(low)
-    near = above is not None and below is not None and abs(above - below) <= LOSS.tolerance
+    unsure = interval[1] > 0 if interval else abs(mean) <= LOSS.tolerance
     edges = [run["axes"]["method"] for run in (one, other) if run.get("tuning", {}).get("at_edge")]
     said = (
-        f"within {LOSS.tolerance:g} nats, which one seed does not tell apart" if near else "",
+        f"{len(high.runs)} seeds do not tell them apart" if unsure and interval else "",
+        f"within {LOSS.tolerance:g} nats, which one seed does not tell apart"
+        if unsure and not interval
+        else "",
         f"at the edge of the rates tried: {', '.join(edges)}" if edges else "",
     )
     return "; ".join(filter(None, said))
 
 
-def _lowest(found: Found) -> float | None:
-    """Return the least held-out loss of a run's steps; None without one."""
-    losses = [loss for macs, loss in _points(found) if macs and loss is not None]
-    return min(losses, default=None)
+def _mean(values: Sequence[float]) -> tuple[float, Interval | None]:
+    """Return the mean over seeds and its 95 % interval by Student's t; none of one seed."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return mean, None
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    half = student_t(len(values) - 1) * error
+    return mean, (mean - half, mean + half)
 
 
-def _end(found: Found) -> str:
-    """Say that a run ended above its start, where it did."""
-    points = _points(found)
-    start = points[0][1] if points and not points[0][0] else None
-    end = points[-1][1] if points else None
-    if start is None or (end is not None and end <= start):
+def _lowest(found: Found) -> dict[Any, float | None]:
+    """Return the least held-out loss after a step of each run, by seed; None without one."""
+    lowest = {}
+    for run in found.runs:
+        losses = [loss for macs, loss in run["curve"] if macs and loss is not None]
+        lowest[run["axes"]["seed"]] = min(losses, default=None)
+    return lowest
+
+
+def _ends(found: Found) -> str:
+    """Say how many runs ended above their start; nothing if none did."""
+    above = sum(_ended_above(run) for run in found.runs)
+    if not above:
         return ""
-    return f"ended at {end:.3f}, above its start" if end is not None else "ended not finite"
+    if len(found.runs) > 1:
+        return f"{above} of {len(found.runs)} runs ended above their start"
+    return "ended above its start"
 
 
-def _points(found: Found) -> list[tuple[int, float | None]]:
-    return [(macs, loss) for macs, loss in found.runs[0]["curve"]] if found.runs else []
+def _ended_above(run: Data) -> bool:
+    first, last = run["curve"][0], run["curve"][-1]
+    start = first[1] if not first[0] else None
+    return start is not None and (last[1] is None or last[1] > start)

@@ -1,4 +1,4 @@
-"""Figure 7, right: estimators of the gradient at the same cost, on block 1."""
+"""Figure 7, right: estimators of the gradient at the same cost, on four layers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
 STUDY = grid_study(
     "estimators",
     "Figure 7, right",
-    "Estimators at the same cost, block 1, Gaussian noise",
+    "Estimators at the same cost, Gaussian noise",
     _GRIDS,
     _compare,
     _plot,

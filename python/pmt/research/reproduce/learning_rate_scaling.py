@@ -1,4 +1,4 @@
-"""Figure 7, left: what scaling the learning rate brings, on node perturbation of block 1."""
+"""Figure 7, left: what scaling the learning rate brings, on node perturbation of four layers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _plot(data: Data, *, ax: Any = None) -> Any:
 STUDY = grid_study(
     "learning-rate-scaling",
     "Figure 7, left",
-    "Scaling of the learning rate, block 1, Gaussian noise",
+    "Scaling of the learning rate, Gaussian noise",
     _GRIDS,
     _compare,
     _plot,
