@@ -119,9 +119,10 @@ draw(estimators)
 # %% [markdown]
 # ## At the paper's scale
 #
-# The same for MCUNet, drawn from [versioned results](../docs/lab/reproduction.md): block 1, severe
-# Gaussian noise, each line at its best rate, and the loss on held-out images where the paper shows
-# that of training. First the scalings, of node perturbation:
+# The same for MCUNet, drawn from [versioned results](../docs/lab/reproduction.md): four pointwise
+# layers, two with more nodes and two with more weights, under severe Gaussian noise. Each line has
+# its best rate and shows one of its three seeds, by the loss on held-out images where the paper
+# shows that of training. First the scalings, of node perturbation:
 
 # %%
 learning = stored("learning-rate-scaling")
@@ -129,10 +130,10 @@ print(learning)
 _ = learning.plot()
 
 # %% [markdown]
-# Here the scalings do not order the lines. Fifty steps of ten queries see little of this block:
-# each line stays near its start or leaves it in jumps. A rate that was best for the seed of the
+# Here the scalings do not order the lines as in the paper. Ten queries see little of these layers:
+# a line stays near its start or leaves it in jumps, and a rate that was best for the seed of the
 # trials can diverge with another, as that of both scalings does. Back-propagation shows what the
-# block could learn.
+# layers could learn.
 #
 # The estimators, with both scalings:
 
@@ -142,10 +143,9 @@ print(estimators)
 _ = estimators.plot()
 
 # %% [markdown]
-# On this block weights beat nodes, the opposite of the small network: its layers have few weights
-# and many nodes. `paper`, which goes by dimension, therefore perturbs weights in all of them, and
-# is the same run as weights layer by layer. All layers at once learn faster than one at a time,
-# since a step costs less and there are more of them; the paper shows the reverse. The default
-# ends lowest, by a little.
+# Weights do better than nodes here, the opposite of the small network. So `paper`, which perturbs
+# nodes where they are fewer, lies between the two; in the paper it is the best. Layer by layer and
+# all at once do not differ by more than seeds do. The default, one sign a channel, has the lowest
+# mean, and its seeds differ least.
 #
 # Next: [which block to train](04_which_block.ipynb).

@@ -200,7 +200,7 @@ def select(
     Raises
     ------
     TypeError
-        If ``model`` is not a model, ``options`` is not :class:`TrainingOptions`, ``seeds``,
+        If ``model`` is not a model, ``options`` is not ``TrainingOptions``, ``seeds``,
         ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
         neither a data set nor a tuple of two arrays.
     ValueError
