@@ -115,18 +115,14 @@ for kind, row in table.items():
 # MCUNet and the paper's twelve corruptions, severity 5, drawn from [versioned
 # results](../docs/lab/reproduction.md): accuracy in percent, in blue what the paper prints. The
 # default and the preparation are means of three seeds, the other lines have one. What is empty has
-# not been run.
+# not been run. Below, for Gaussian noise, how the lines get there: held-out loss over the work of
+# training.
 
 # %%
 full = stored("cifar10c-accuracy")
 print(full)
 _ = full.plot()
-
-# %% [markdown]
-# How the lines get there, under Gaussian noise: held-out loss over the work of training.
-
-# %%
-_ = stored("cifar10c-accuracy").plot_losses("gaussian_noise")
+_ = full.plot_losses("gaussian_noise")
 
 # %% [markdown]
 # - The paper's method, with all its 20 million forwards and one rate, 0.001, stays below the

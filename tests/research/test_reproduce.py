@@ -403,8 +403,9 @@ def test_the_registry_and_the_published_numbers():
     )
     assert all(module.replace("-", "_").isidentifier() for module in STUDIES)
     table = published("cifar10c-accuracy")
-    assert table.pop("improvement_over_int8") == 6.4
-    assert {len(values) for values in table.values()} == {12}
+    assert table["improvement_over_int8"] == 6.4
+    lists = [values for name, values in table.items() if name != "improvement_over_int8"]
+    assert {len(values) for values in lists} == {12}
     assert published("no-such-study") == {}
 
 
