@@ -38,10 +38,8 @@ class _Line:
         return find(data, self.grids, method=self.method, preparation=self.preparation, **axes)
 
 
-_OURS, _INT8 = (
-    "default, 2.4e12 MACs",
-    ("all layers, int8 with float32 copies", "all layers, int8 alone", "MCUTrain"),
-)
+_OURS = "default, 2.4e12 MACs"
+_INT8 = ("all layers, int8 with float32 copies", "all layers, int8 alone", "MCUTrain")
 _POINTS = Quantity("points", ACCURACY.tolerance, better=ACCURACY.better)
 _LINES = (
     _Line("no adaptation", _DEFAULT, "no_adaptation", "no_adaptation", why=_OTHER_COPY),
@@ -93,19 +91,19 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
 
 def _over_int8(rows: Sequence[Row], paper: Mapping[str, Any]) -> list[Row]:
     """Return the gain over back-propagation in int8 that the paper's introduction claims."""
-    means = {row.what: row.ours for row in rows if "mean of" in row.what and row.ours is not None}
-    places = {title: f"{title}: mean of {len(paper['corruptions'])} corruptions" for title in _INT8}
-    ours = means.get(f"{_OURS}: mean of {len(paper['corruptions'])} corruptions")
-    int8 = {title: means[place] for title, place in places.items() if place in means}
-    if ours is None or len(int8) < len(_INT8):
+    known = {row.what: row.ours for row in rows if row.ours is not None}
+    ending = f": mean of {len(paper['corruptions'])} corruptions"
+    means = {one: known[one + ending] for one in (_OURS, *_INT8) if one + ending in known}
+    if len(means) < 1 + len(_INT8):
         return []
+    ours = means.pop(_OURS)
     theirs = {name: float(np.mean(paper[name])) for name in ("bp_free", "mcutrain", "int8_full")}
-    best = max(int8, key=lambda title: int8[title])
+    best = max(means, key=lambda title: means[title])
     why = (
         f"less {best}; in the published table {theirs['bp_free'] - theirs['mcutrain']:.2f} over "
         f"MCUTrain, {theirs['bp_free'] - theirs['int8_full']:.2f} over all layers"
     )
-    gain = ours - int8[best]
+    gain = ours - means[best]
     what = "default less the best back-propagation in int8"
     return [compared(what, gain, paper["improvement_over_int8"], _POINTS, why=why)]
 

@@ -73,15 +73,8 @@ def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str)
     fewer_nodes = np.array(data["nodes"]) < np.array(data["weights"])
     by_weight, by_node = wins(data, weight, node), wins(data, node, weight)
     rows = [
-        claim(
-            f"layers where {kind} perturbation is better, {scope}",
-            len(layers),
-            "some",
-            "layers",
-            holds=beyond_chance(len(layers), len(data["weights"])),
-            why=_few_why(data, kind, len(layers)),
-        )
-        for kind, layers in (("weight", by_weight), ("node", by_node))
+        _some_layers(data, f"layers where {kind} perturbation is better, {scope}", len(layers), why)
+        for kind, layers, why in (("weight", by_weight, ""), ("node", by_node, _node_why(data)))
     ]
     for what, one, other, layers in (
         ("node minus weight, layers with fewer nodes", node, weight, fewer_nodes),
@@ -94,10 +87,11 @@ def _weight_or_node(data: Mapping[str, Any], scope: str, weight: str, node: str)
     return rows
 
 
-def _few_why(data: Mapping[str, Any], kind: str, count: int) -> str:
-    if beyond_chance(count, len(data["weights"])):
-        return ""
-    return "no more than chance gives" if kind == "weight" or count else _node_why(data)
+def _some_layers(data: Mapping[str, Any], what: str, count: int, none: str) -> Row:
+    """Return whether more layers are better than chance gives; `none` says why there is none."""
+    holds = beyond_chance(count, len(data["weights"]))
+    why = "" if holds else (not count and none) or "no more than chance gives"
+    return claim(what, count, "some", "layers", holds=holds, why=why)
 
 
 def _node_why(data: Mapping[str, Any]) -> str:
