@@ -128,7 +128,7 @@ for one in full.profiles:
 #
 # ## Instructions
 #
-# Compiled for a Cortex-M7 and run in QEMU, which counts instructions exactly. They are no cycles:
+# Compiled for a Cortex-M7 and run in QEMU, which counts instructions exactly. They are not cycles:
 # a Cortex-M7 issues one or two instructions in a cycle, and waits for memory. The count depends
 # on the compiler's version.
 
@@ -179,7 +179,9 @@ _ = formulas.plot()
 
 # %% [markdown]
 # The two tables of hardware costs, as far as they have been measured. Latencies are projected from
-# counted instructions: no board was measured, and the paper's other kernels are not rebuilt.
+# counted instructions: no board was measured, and the paper's other kernels are not rebuilt. The
+# second table has accuracies, too. Image by image, as published, the paper's method got worse from
+# the first epoch on here, and was taken back to its start.
 
 # %%
 whole = stored("full-model-cost")

@@ -118,7 +118,7 @@ def main() -> int:
     work = run_stored if arguments.stored else run
     for name in names:
         if name not in known:
-            parser.error(f"NAME = {name!r} is no notebook; there are {', '.join(known)}")
+            parser.error(f"NAME = {name!r} is not a notebook; there are {', '.join(known)}")
     failed = []
     for name in names:
         start, before = time.monotonic(), _processor_seconds()

@@ -32,7 +32,7 @@ py::dict buffer(const DeviceMemory& memory, const Plan& plan, const char* pass, 
   return d;
 }
 
-// A buffer that is no tensor.
+// A buffer that is not a tensor.
 void add_part(py::list& list, const char* what, const char* pass, int32_t offset, int32_t bytes, int32_t first,
               int32_t last) {
   py::dict d;

@@ -33,7 +33,7 @@ py::tuple losses(const py::object& logits_object, const py::object& labels_objec
                             "] is " + std::to_string(label));
     }
     result.mutable_at(n) = cross_entropy(logits.data(n, 0), classes, static_cast<int32_t>(label));
-    // The largest of NaN logits is no class.
+    // The largest of NaN logits is not a class.
     correct += arg_max(logits.data(n, 0), classes) == label && result.at(n) < largest_loss;
   }
   return py::make_tuple(result, correct);

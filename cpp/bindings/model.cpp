@@ -181,9 +181,22 @@ py::bytes image_bytes(const HostModel& host) {
   return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
 }
 
+void register_limits(py::module_& m) {
+  m.attr("LARGEST_WEIGHT") = largest_weight;
+  m.attr("DEAD_CHANNEL_SCALE") = dead_channel_scale;
+  m.attr("TENSOR_SCALES") = py::make_tuple(smallest_tensor_scale, largest_scale);
+  m.attr("WEIGHT_SCALES") = py::make_tuple(smallest_weight_scale, largest_scale);
+  m.attr("MOST_TENSORS") = most_tensors;
+  m.attr("MOST_OPS") = most_ops;
+  m.attr("LARGEST_SIDE") = largest_side;
+  m.attr("MOST_CHANNELS") = most_channels;
+  m.attr("MOST_ACTIVATIONS") = most_activations;
+}
+
 }  // namespace
 
 void register_model(py::module_& m) {
+  register_limits(m);
   py::class_<HostModel, std::shared_ptr<HostModel>>(m, "Model", "A validated .pmt image with writable weights.")
       .def(py::init(&make_model), py::arg("image"))
       .def("image", &image_bytes, "The image with its present weights.")

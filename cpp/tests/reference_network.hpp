@@ -24,7 +24,7 @@ void run_reference(const Model& model, int32_t begin, const std::vector<OpParame
                    std::vector<reference::Image>& tensors);
 
 // Logits of the last op from its input; its int8 output, scaled, where that is asked for or there
-// is no linear head.
+// is not a linear head.
 std::vector<float> reference_logits(const Model& model, const std::vector<OpParameters>& parameters,
                                     const std::vector<reference::Image>& tensors, bool int8_logits);
 

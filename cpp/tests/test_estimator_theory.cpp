@@ -173,7 +173,7 @@ TEST_CASE("as many Hadamard rows as weights, or coordinates, are the exact gradi
     CHECK(hadamard.estimate(step) == hadamard.times(64));
     CHECK(coordinates.estimate(step) == coordinates.gradient);
   }
-  // Also where the weights are no power of two: the rows of the next one, 8.
+  // Also where their count is not a power of two: the rows of the next one, 8.
   CHECK(LinearLoss(5, 1, with(Directions::hadamard, 8)).estimate(3) ==
         LinearLoss(5, 1, with(Directions::hadamard, 8)).times(8));
   CHECK(LinearLoss(5, 1, with(Directions::hadamard, 16)).estimate(3) ==

@@ -149,7 +149,7 @@ TEST_CASE("every gradient agrees with finite differences of the definition") {
   }
 }
 
-TEST_CASE("logits that are no numbers, or infinite as the largest, have the largest loss and no gradient") {
+TEST_CASE("logits that are not numbers, or infinite as the largest, have the largest loss and no gradient") {
   RandomSource random(142);
   const float nan = std::nanf(""), infinity = INFINITY;
   for (const NamedLoss& loss : all_losses()) {

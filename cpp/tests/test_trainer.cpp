@@ -266,7 +266,7 @@ TEST_CASE("an estimate refuses a trainer that keeps no gradient of a whole layer
   CHECK(code(false, 4) == Code::batch_size);
 }
 
-TEST_CASE("a compact trainer refuses packed weights, which are no weights of bands") {
+TEST_CASE("a compact trainer refuses packed weights, which are not weights of bands") {
   SmallSetting setting;
   const int32_t layer = 0;
   const LayerStorage storage = {};

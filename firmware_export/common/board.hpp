@@ -57,6 +57,11 @@ enum class CardStatus : int32_t {
   failed,           // anything else the card or the controller reports
 };
 
+// Whether blocks lie on a card of `blocks`.
+constexpr bool is_on_card(uint32_t first, uint32_t count, uint32_t blocks) {
+  return first <= blocks && count <= blocks - first;
+}
+
 // Finds and initializes the card. `blocks` is its size.
 CardStatus open_card(uint32_t* blocks);
 // One transfer; `bytes` is 4-byte aligned. No retries: who calls decides about them.

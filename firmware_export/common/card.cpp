@@ -26,11 +26,11 @@ Problem Card::open(Storage* storage, const Model& model) {
   const uint8_t* payload = storage->read(0, 0);
   if (payload == nullptr) {
     storage->forget_damage();  // this says what the damage means
-    return "this is no card of pmt export, or its header is damaged";
+    return "this is not a card of pmt export, or its header is damaged";
   }
   __builtin_memcpy(&header_, payload, sizeof header_);
   for (int i = 0; i < 4; ++i) {
-    if (header_.magic[i] != card_magic[i]) return "this is no card of pmt export";
+    if (header_.magic[i] != card_magic[i]) return "this is not a card of pmt export";
   }
   if (header_.version != card_version) return "the card has a version that this firmware does not read";
   if (header_.blocks > storage->blocks()) return "the card is smaller than its header says";

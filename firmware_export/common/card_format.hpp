@@ -23,7 +23,7 @@ constexpr size_t payload_bytes = 508;
 struct Block {
   uint8_t payload[payload_bytes];
   // IEEE CRC-32 of the generation, the block's number (both uint32) and the payload. A block that
-  // stands in the wrong place, or that an earlier checkpoint left, is no good block.
+  // stands in the wrong place, or that an earlier checkpoint left, is a bad block.
   uint32_t crc32;
 };
 static_assert(sizeof(Block) == 512, "the block of an SD card");

@@ -14,6 +14,15 @@ CARD_TYPES: dict[str, np.dtype[np.void]]
 CARD_VERSION: int
 CARD_MAGIC: bytes
 SLOT_MAGIC: bytes
+LARGEST_WEIGHT: int
+DEAD_CHANNEL_SCALE: float
+TENSOR_SCALES: tuple[float, float]
+WEIGHT_SCALES: tuple[float, float]
+MOST_TENSORS: int
+MOST_OPS: int
+LARGEST_SIDE: int
+MOST_CHANNELS: int
+MOST_ACTIVATIONS: int
 
 class Estimator(IntEnum):
     weight_perturbation = 0

@@ -279,9 +279,9 @@ def test_sweep_and_report(tmp_path, printed):
     [
         ({"shard": (0, 3)}, ValueError, "shard 0/3: the part must be 1..3"),
         ({"shard": (4, 3)}, ValueError, "shard 4/3: the part must be 1..3"),
-        ({"shard": "2/3"}, TypeError, "shard = '2': must be an integer"),
+        ({"shard": "2/3"}, TypeError, "shard='2' must be an integer"),
         ({"jobs": -1}, ValueError, "jobs -1: must be 0 or more"),
-        ({"jobs": 1.5}, TypeError, "jobs = 1.5: must be an integer"),
+        ({"jobs": 1.5}, TypeError, "jobs=1.5 must be an integer"),
     ],
 )
 def test_a_sweep_of_no_such_part_or_processes(tmp_path, given, error, message):

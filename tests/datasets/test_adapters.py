@@ -107,7 +107,7 @@ def test_batches_that_break_a_rule_are_refused(
 
 
 def test_a_limit_is_a_number_of_images() -> None:
-    with pytest.raises(ValueError, match=r"^limit = -1: must be 0 \(all\) or more$"):
+    with pytest.raises(ValueError, match=r"^limit=-1 must be 0 \(all\) or more$"):
         from_batches(batches(), limit=-1)
 
 
@@ -253,7 +253,7 @@ def test_names_that_do_not_fit_the_labels_are_left_out() -> None:
 
 
 def test_features_are_not_resized() -> None:
-    message = r"^size = \(8, 8\): images are resized, features are not; leave one of both out$"
+    message = r"^size=\(8, 8\): images are resized, features are not; leave one of both out$"
     with pytest.raises(ValueError, match=message):
         from_torch(ListOfPairs([], []), features=True, size=8)
 

@@ -52,7 +52,7 @@ def test_class_names_follow_the_data(tmp_path: Path) -> None:
     assert coarse.class_names == CIFAR100_COARSE_CLASSES
     assert coarse.labels.tolist() == [1, 18, 4]
     ten = write_published(tmp_path / "CIFAR-10-C")
-    with pytest.raises(ValueError, match=r"labels = 'coarse': .*CIFAR-10-C is not of CIFAR-100"):
+    with pytest.raises(ValueError, match=r"labels='coarse': .*CIFAR-10-C is not of CIFAR-100"):
         load_corrupted(ten, "fog", 1, labels="coarse")
     names = tuple("abcdefghi")
     assert load_corrupted(ten, "fog", 1, class_names=names).class_names == names
@@ -94,9 +94,9 @@ def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
         match=r"snow.npy: no such file \(the folder has fog, jpeg_compression\); add it",
     ):
         load_corrupted(folder, "snow", 1)
-    with pytest.raises(ValueError, match="severity = 6: choose one of 1, 2, 3, 4, 5"):
+    with pytest.raises(ValueError, match="severity=6: choose one of 1, 2, 3, 4, 5"):
         load_corrupted(folder, "fog", 6)
-    with pytest.raises(ValueError, match="split = 'valid': must be 'train' or 'test'"):
+    with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
         load_corrupted(folder, "fog", 1, split="valid")
 
 

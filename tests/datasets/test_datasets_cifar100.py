@@ -149,12 +149,12 @@ def test_a_missing_split(tmp_path: Path) -> None:
 
 def test_coarse_labels_elsewhere_are_refused(tmp_path: Path) -> None:
     write_binary(tmp_path / "b")
-    with pytest.raises(ValueError, match=r"labels = 'coarse': .* CIFAR-10, which has fine labels"):
+    with pytest.raises(ValueError, match=r"labels='coarse': .* CIFAR-10, which has fine labels"):
         load(tmp_path / "b", labels="coarse")
     (tmp_path / "x.npz").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"labels = 'coarse': .*x.npz is not CIFAR-100"):
+    with pytest.raises(ValueError, match=r"labels='coarse': .*x.npz is not CIFAR-100"):
         load(tmp_path / "x.npz", labels="coarse")
-    with pytest.raises(ValueError, match="labels = 'rough': must be 'fine' or 'coarse'"):
+    with pytest.raises(ValueError, match="labels='rough' must be 'fine' or 'coarse'"):
         load(tmp_path, labels="rough")
 
 

@@ -127,10 +127,10 @@ def test_crop_applies_to_arrays_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"crop": 0.5}, ValueError, "crop = 0.5: needs a size to crop to"),
-        ({"crop": 0, "size": 4}, ValueError, "crop = 0: must be above 0 and at most 1"),
-        ({"crop": 1.5, "size": 4}, ValueError, "crop = 1.5: must be above 0 and at most 1"),
-        ({"crop": "half", "size": 4}, TypeError, "crop = 'half': must be a number"),
+        ({"crop": 0.5}, ValueError, "crop=0.5: needs a size to crop to"),
+        ({"crop": 0, "size": 4}, ValueError, "crop=0 must be above 0 and at most 1"),
+        ({"crop": 1.5, "size": 4}, ValueError, "crop=1.5 must be above 0 and at most 1"),
+        ({"crop": "half", "size": 4}, TypeError, "crop='half' must be a number"),
         ({"threads": -1}, ValueError, "threads must be 0"),
     ],
 )

@@ -189,7 +189,7 @@ def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
 
 def test_unknown_names_and_names_not_yet_fetched(data: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"name = 'cifar-10': no such data set to download; did you mean 'cifar10'"
+        ValueError, match=r"name='cifar-10': no such data set to download; did you mean 'cifar10'"
     ):
         download("cifar-10")
     with pytest.raises(FileNotFoundError, match=r"cifar10: .*fetch it with `pmt download cifar10`"):

@@ -223,9 +223,9 @@ def test_sizes_must_agree_unless_one_is_given(tmp_path: Path) -> None:
 def test_size_applies_to_every_layout(tmp_path: Path) -> None:
     assert load(write_idx(tmp_path), size=8).images.shape == (2, 8, 8, 1)
     for wrong in (0, (1, 2, 3)):
-        with pytest.raises(ValueError, match="size = "):
+        with pytest.raises(ValueError, match="size="):
             load(tmp_path, size=wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"size = 1.5: must be an integer"):
+    with pytest.raises(TypeError, match=r"size=1.5 must be an integer"):
         load(tmp_path, size=1.5)  # type: ignore[arg-type]
 
 
@@ -276,7 +276,7 @@ def test_unknown_paths_splits_and_layouts(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("1,2")
     with pytest.raises(ValueError, match=r"data.csv: a file, but not .npz"):
         load(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match="split = 'valid': must be 'train' or 'test'"):
+    with pytest.raises(ValueError, match="split='valid' must be 'train' or 'test'"):
         load(tmp_path, split="valid")
-    with pytest.raises(TypeError, match="class_names = 'ab'"):
+    with pytest.raises(TypeError, match="class_names='ab'"):
         load(tmp_path, class_names="ab")

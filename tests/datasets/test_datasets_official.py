@@ -131,7 +131,7 @@ def test_a_limit_decodes_only_what_it_chooses(tmp_path: Path) -> None:
     assert numbers_of(load(tmp_path, limit=2).images) == kept
     with pytest.raises(ValueError, match="cannot be decoded"):
         load(tmp_path)
-    with pytest.raises(ValueError, match="limit = -1: must be 0"):
+    with pytest.raises(ValueError, match="limit=-1 must be 0"):
         load(tmp_path, limit=-1)
     with pytest.raises(ValueError, match="indices holds 3: must be 0 to 2"):
         files.subset([3])

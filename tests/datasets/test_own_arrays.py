@@ -118,7 +118,7 @@ def test_class_names_must_be_names_of_all_classes() -> None:
     assert named.class_names == ("a", "b", "c")
     with pytest.raises(ValueError, match=r"y: label 2 is out of range 0 to 1 of the 2 class names"):
         Dataset.from_arrays(GRAY, LABELS, class_names=["a", "b"])
-    with pytest.raises(TypeError, match="class_names = 'abc': must be a sequence of names"):
+    with pytest.raises(TypeError, match="class_names='abc' must be a sequence of names"):
         Dataset.from_arrays(GRAY, LABELS, class_names="abc")
 
 
@@ -147,7 +147,7 @@ def test_an_index_gives_an_image_and_its_label() -> None:
     assert label == 1
     np.testing.assert_array_equal(image[..., 0], GRAY[4])
     assert made()[-1][1] == 2
-    with pytest.raises(IndexError, match=r"^index = 6: must be -6 to 5 with 6 images$"):
+    with pytest.raises(IndexError, match=r"^index=6 must be -6 to 5 with 6 images$"):
         made()[6]
 
 
@@ -199,7 +199,7 @@ def test_resize_stretches_images() -> None:
             np.zeros((2, 8, 8), np.uint8),
             (0, 4),
             ValueError,
-            "size = (0, 4): height and width must be at least 1",
+            "size=(0, 4): height and width must be at least 1",
         ),
     ],
 )

@@ -143,7 +143,7 @@ def first_block(card: bytes, section: str) -> int:
     return CardHeader.unpack(card).sections[section].first
 
 
-NO_CARD = "this is no card of pmt export, or its header is damaged"
+NO_CARD = "this is not a card of pmt export, or its header is damaged"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ NO_CARD = "this is no card of pmt export, or its header is damaged"
         ),
         (lambda card: b"X" + card[1:], NO_CARD),
         (lambda card: flip(card, 511), NO_CARD),
-        (lambda card: with_header(card, magic=b"PMTX"), "this is no card of pmt export"),
+        (lambda card: with_header(card, magic=b"PMTX"), "this is not a card of pmt export"),
         (
             lambda card: with_header(card, version=2),
             "the card has a version that this firmware does not read",

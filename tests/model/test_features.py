@@ -178,7 +178,7 @@ def test_npz_files_of_inputs_come_back_whole(folder: Path) -> None:
     assert repr(data) == "Dataset('train', 60 float32 inputs 1x32x3, 4 classes)"
     np.testing.assert_array_equal(data.images[:, 0], windows(60))
     held = f"{re.escape(str(folder))} holds float32 inputs"
-    message = rf"^size = 8: {held}, which are not pixels and "
+    message = rf"^size=8: {held}, which are not pixels and "
     with pytest.raises(ValueError, match=message):
         pmt.datasets.load(folder, size=8)
 
@@ -210,7 +210,7 @@ def test_commands_train_and_evaluate_on_inputs(
     [
         (
             ["eval", str(SIGNAL), "--data", "FOLDER", "--corruption", "fog", "--severity", "1"],
-            "corruption = 'fog': FOLDER holds float32 inputs, and only images of uint8 pixels are "
+            "corruption='fog': FOLDER holds float32 inputs, and only images of uint8 pixels are "
             "corrupted; leave the option out, or store what was corrupted",
         ),
         (
@@ -265,9 +265,9 @@ def test_simulated_motion_is_the_same_every_time_and_drifts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"split": "valid"}, "split = 'valid': must be 'train' or 'test'"),
-        ({"windows": 0}, "windows = 0: must be 1 or more"),
-        ({"drift": np.nan}, "drift = nan: must be a finite number, for example 1.0"),
+        ({"split": "valid"}, "split='valid' must be 'train' or 'test'"),
+        ({"windows": 0}, "windows=0 must be 1 or more"),
+        ({"drift": np.nan}, "drift=nan must be a finite number, for example 1.0"),
     ],
 )
 def test_simulated_motion_checks_its_arguments(arguments: dict[str, object], message: str) -> None:

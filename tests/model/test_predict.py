@@ -67,7 +67,7 @@ def test_shapes(rows, classes, data):
     [
         (0, ValueError, "top 0: must be 1 to 4, the number of classes"),
         (5, ValueError, "top 5: must be 1 to 4, the number of classes"),
-        (1.5, TypeError, "top = 1.5: must be an integer"),
+        (1.5, TypeError, "top=1.5 must be an integer"),
     ],
 )
 def test_a_wrong_top_is_refused(top, error, message):

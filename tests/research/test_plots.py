@@ -322,7 +322,7 @@ def test_cosines_are_by_layer_at_the_most_queries():
     assert cosines.figure.get_suptitle() == (
         "16 queries, 16 images; crosses: theory without rounding"
     )
-    with pytest.raises(ValueError, match="queries = 5: the study has estimates of 4, 16 queries"):
+    with pytest.raises(ValueError, match="queries=5: the study has estimates of 4, 16 queries"):
         plot_cosines(STUDY, queries=5)
 
 

@@ -309,7 +309,7 @@ def test_a_result_that_is_missing_or_damaged(tmp_path):
         f"{tmp_path}/estimators.json: no result of estimators; `pmt reproduce estimators` makes it"
     )
     (tmp_path / "estimators.json").write_text("{}")
-    with pytest.raises(ValueError, match="is no result of a study; remove the file, and `pmt"):
+    with pytest.raises(ValueError, match="is not a result of a study; remove the file, and `pmt"):
         results.load("estimators", tmp_path)
 
 
@@ -390,16 +390,18 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
 
 
 def test_the_registry_and_the_published_numbers():
-    with pytest.raises(ValueError, match=r"'estimator' is no study; did you mean 'estimators'\?"):
+    with pytest.raises(
+        ValueError, match=r"'estimator' is not a study; did you mean 'estimators'\?"
+    ):
         study("estimator")
     with pytest.raises(
-        ValueError, match=r"'cifar10c' is no study; did you mean 'cifar10c-accuracy'\?"
+        ValueError, match=r"'cifar10c' is not a study; did you mean 'cifar10c-accuracy'\?"
     ):
         study("cifar10c")
-    with pytest.raises(ValueError, match="'bp' is no study") as error:
+    with pytest.raises(ValueError, match="'bp' is not a study") as error:
         study("bp")
     assert str(error.value) == (
-        "'bp' is no study; did you mean 'bp-free-methods' or 'bp-free-methods-same-layers'?"
+        "'bp' is not a study; did you mean 'bp-free-methods' or 'bp-free-methods-same-layers'?"
     )
     assert all(module.replace("-", "_").isidentifier() for module in STUDIES)
     table = published("cifar10c-accuracy")

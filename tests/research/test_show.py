@@ -60,7 +60,7 @@ def test_a_data_set_is_a_row_for_each_class():
     ]
     assert np.array_equal(sheet.rows[1].tiles[0], data.images[1])
     assert dataset_sheet(data, images=9).columns == 2
-    with pytest.raises(ValueError, match="images = 0: must be 1 or more"):
+    with pytest.raises(ValueError, match="images=0 must be 1 or more"):
         dataset_sheet(data, images=0)
 
 
@@ -267,7 +267,7 @@ def test_the_clean_images_stand_beside_the_arrays(tmp_path, drawn):
             "--images and --index exclude each other: leave one out",
         ),
         (["--corruptions", "smog"], "--corruptions 'smog' is unknown; choose all, or some of"),
-        (["--split", "valid"], "split = 'valid': must be 'train' or 'test'"),
+        (["--split", "valid"], "split='valid' must be 'train' or 'test'"),
     ],
 )
 def test_bad_arguments(tmp_path, capsys, monkeypatch, more, message):

@@ -57,13 +57,13 @@ def test_a_result_is_compared_with_the_paper(small_result):
 
 
 def test_an_unknown_study_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="'fixed-blocks' is no study"):
+    with pytest.raises(ValueError, match="'fixed-blocks' is not a study"):
         stored("fixed-blocks", tmp_path)
 
 
 def test_a_damaged_result_is_refused(tmp_path):
     results.path_of(NAME, tmp_path).write_text("{}")
-    with pytest.raises(ValueError, match="is no result of a study"):
+    with pytest.raises(ValueError, match="is not a result of a study"):
         stored(NAME, tmp_path)
 
 

@@ -140,7 +140,7 @@ def test_what_cannot_be_selected_is_refused(case):
             select(model, train, held_out, candidates=names)
     with pytest.raises(ValueError, match="'B9' is neither a block"):
         select(model, train, held_out, candidates=["B1", "B9"])
-    with pytest.raises(ValueError, match="seeds = 0: must be 1 or more"):
+    with pytest.raises(ValueError, match="seeds=0 must be 1 or more"):
         select(model, train, held_out, seeds=0)
     with pytest.raises(TypeError, match=r"options is int: must be pmt.TrainingOptions"):
         select(model, train, held_out, options=3)
@@ -214,7 +214,7 @@ def test_the_command_draws_the_result(tmp_path):
         (["--criterion", "luck"], "--criterion 'luck' is unknown; choose one of loss, accuracy"),
         (["--protocol", "fair"], "--protocol 'fair' is unknown; choose one of default, paper"),
         (["--held-out", "0"], "--held-out 0: a choice needs held-out images"),
-        (["--held-out", "240"], "held_out = 240: must be 0 to 239"),
+        (["--held-out", "240"], "held_out=240 must be 0 to 239"),
     ],
 )
 def test_bad_arguments_are_one_line(extra, message, capsys):

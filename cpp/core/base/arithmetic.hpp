@@ -1,9 +1,12 @@
-// The few numeric primitives whose result must be the same bits on every target.
+// The numeric primitives of the core, which has no libm. The result is the same bits on every target.
 #pragma once
 
 #include <cstdint>
 
 namespace pmt {
+
+constexpr int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+constexpr int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
 
 constexpr int32_t clamp(int32_t value, int32_t low, int32_t high) {
   return value < low ? low : (value > high ? high : value);

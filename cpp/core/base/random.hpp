@@ -11,7 +11,6 @@ enum class Purpose : uint32_t {
   bias_signs = 1,
   node_signs = 2,
   rounding = 3,
-  bias_rounding = 4,
   hadamard_shift = 5,
   mask = 6
 };

@@ -10,7 +10,6 @@ namespace pmt {
 constexpr uint8_t image_magic[4] = {'P', 'M', 'T', 'I'};
 constexpr uint32_t image_version = 1;
 constexpr uint32_t image_alignment = 16;  // of every section
-constexpr uint32_t no_offset = 0xFFFFFFFFu;
 constexpr uint32_t no_tensor = 0xFFFFFFFFu;
 
 struct Section {

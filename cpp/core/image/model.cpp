@@ -132,9 +132,10 @@ Status Model::check_tensors() const {
   for (int32_t i = 0; i < tensor_count(); ++i) {
     const TensorRecord& t = tensors_[i];
     const bool positive = t.height > 0 && t.width > 0 && t.channels > 0;
-    if (!positive || t.height > 4096 || t.width > 4096 || t.channels > 65536) return {Code::tensor_shape, i};
+    const bool too_large = t.height > largest_side || t.width > largest_side || t.channels > most_channels;
+    if (!positive || too_large) return {Code::tensor_shape, i};
     elements += static_cast<int64_t>(t.height) * t.width * t.channels + image_alignment;
-    if (elements > largest_activations) return {Code::tensor_shape, i};
+    if (elements > most_activations) return {Code::tensor_shape, i};
     if (!(t.scale >= smallest_tensor_scale && t.scale <= largest_scale)) return {Code::tensor_quantization, i};
     if (t.zero_point < -128 || t.zero_point > 127) return {Code::tensor_quantization, i};
     if (!name_is_valid(t.name)) return {Code::name_range, i};

@@ -22,12 +22,14 @@ constexpr float smallest_weight_scale = 1e-30f;
 constexpr float largest_scale = 1e6f;
 
 // All tensors of a network together, in elements: every offset of a plan fits int32.
-constexpr int64_t largest_activations = int64_t{1} << 28;
+constexpr int64_t most_activations = int64_t{1} << 28;
 
 // Sizes beyond these are refused: arithmetic on them stays inside int32, planning inside seconds.
 constexpr uint32_t largest_image = 1u << 28;
 constexpr uint32_t most_ops = 1024;
 constexpr uint32_t most_tensors = 2048;
+constexpr int32_t largest_side = 4096;  // height or width of a tensor
+constexpr int32_t most_channels = 65536;
 
 class Model {
  public:

@@ -78,7 +78,7 @@ bool geometry_is_valid(const Model& model, const OpRecord& op) {
     case OpKind::max_pool: return window_fits(op, in, out) && in.channels == out.channels;
     case OpKind::mean: return out.height == 1 && out.width == 1 && in.channels == out.channels;
     case OpKind::pad:
-      return padding_is_valid(op, 4096, 4096) && in.channels == out.channels &&
+      return padding_is_valid(op, largest_side, largest_side) && in.channels == out.channels &&
              in.height + op.pad_top + op.pad_bottom == out.height && in.width + op.pad_left + op.pad_right == out.width;
     case OpKind::reshape: return element_count(in) == element_count(out);
   }

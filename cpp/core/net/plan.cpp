@@ -5,7 +5,6 @@
 namespace pmt {
 namespace {
 
-constexpr int32_t unplaced = -1;
 constexpr int32_t buffer_alignment = 16;
 
 }  // namespace

@@ -109,6 +109,8 @@ class Plan {
   bool is_free_of_overlaps() const;
 
  private:
+  static constexpr int32_t unplaced = -1;  // an offset
+
   struct Buffer {
     Pass pass;
     int32_t item;  // a tensor, behind them the scratch of an op, or the tile

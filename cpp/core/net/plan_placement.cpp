@@ -1,16 +1,13 @@
 // How a plan gives its buffers their places: the largest first, each at the lowest offset that is free of
 // conflicts. In a compact plan, buffers are compared with those near them in time alone, and so a network of
 // a thousand ops takes no thousand times as long as one of thirty.
+#include "core/base/arithmetic.hpp"
 #include "core/net/plan.hpp"
 
 namespace pmt {
 namespace {
 
-constexpr int32_t unplaced = -1;
 constexpr Pass passes[] = {Pass::main, Pass::query};
-
-int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
-int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
 
 }  // namespace
 

@@ -9,8 +9,6 @@ namespace {
 constexpr int32_t most_streaming_ops = 256;
 constexpr int32_t line_alignment = 16;
 
-int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
-
 }  // namespace
 
 void Segments::open(const Model& model, const int32_t* producers, const int32_t* last_uses, int32_t* table) {

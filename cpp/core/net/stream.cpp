@@ -1,12 +1,8 @@
 #include "core/net/stream.hpp"
 
+#include "core/base/arithmetic.hpp"
+
 namespace pmt {
-namespace {
-
-int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
-int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
-
-}  // namespace
 
 bool streams_rows(const OpRecord& op) {
   switch (op.kind) {

@@ -29,7 +29,7 @@ struct LossVariance {
   float at(float squared_mu) const { return signal * squared_mu + noise; }
 };
 
-// The line through two variances. A slope that is not positive is no signal, an intercept that is
+// The line through two variances. A slope that is not positive means no signal, an intercept that is
 // negative no noise.
 LossVariance loss_variance(const float* variances, const float* squared_mus);
 

@@ -14,14 +14,14 @@ constexpr float loss_one = 1048576.0f;
 // logits, its scales forbid it: they come from other engines.
 constexpr int32_t largest_loss = 1024 << loss_fraction_bits;
 
-// Rounded to the nearest, between -1024 and 1024; what is no number is the largest.
+// Rounded to the nearest, between -1024 and 1024; NaN is the largest.
 inline int32_t fixed_loss(float loss) {
   if (loss != loss) return largest_loss;
   const float scaled = clamp(loss, -1024.0f, 1024.0f) * loss_one;
   return static_cast<int32_t>(scaled < 0.0f ? scaled - 0.5f : scaled + 0.5f);
 }
 
-// A gradient likewise; what is no number is 0.
+// A gradient likewise; NaN is 0.
 inline int32_t fixed_gradient(float gradient) { return gradient == gradient ? fixed_loss(gradient) : 0; }
 
 int32_t arg_max(const float* logits, int32_t classes);

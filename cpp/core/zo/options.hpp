@@ -40,7 +40,7 @@ PMT_WORDS(NodeDimension, output, input);
 PMT_WORDS(Sharing, per_sample, batch);
 
 // Gradient-norm scaling, paper section 3.1.2: factor k / (k + d - 1). measured: the share of a layer's
-// gradient that is no noise, from the losses' own differences (see shrinkage.hpp).
+// gradient that is not noise, from the losses' own differences (see shrinkage.hpp).
 PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, measured);
 
 PMT_WORDS(Rounding, nearest, stochastic);

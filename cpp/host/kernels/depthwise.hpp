@@ -3,7 +3,7 @@
 // Neighboring pixels are interleaved to entries, so that one instruction multiplies several taps of
 // a channel. A band of output rows is computed at a time: its input rows are kept in that form in a ring.
 //
-// Where channels is no multiple of 16, the last block overlaps the one before it; below 16 channels
+// Where channels is not a multiple of 16, the last block overlaps the one before it; below 16 channels
 // pixels are copied through a buffer of 16.
 //
 // A Form says what an entry is:

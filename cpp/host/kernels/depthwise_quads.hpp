@@ -21,7 +21,7 @@ struct DepthwiseQuads {
   static constexpr int32_t vector_bytes = 64;
   static constexpr int32_t entry_bytes = vectors * vector_bytes;
 
-  // Channels first .. first + size - 1; where channels are no multiple of a block, it overlaps the one before.
+  // Channels first .. first + size - 1; where channels are not a multiple of a block, it overlaps the one before.
   struct Block {
     int32_t first, size;
   };

@@ -1,4 +1,4 @@
-// A loop that is no loop from the start: GCC keeps a small array in registers only where every index
+// A loop that is unrolled from the start: GCC keeps a small array in registers only where every index
 // is a constant before it looks at memory.
 #pragma once
 

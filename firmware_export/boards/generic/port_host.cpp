@@ -19,8 +19,6 @@ Clock::time_point start;
 std::FILE* card = nullptr;
 uint32_t card_blocks = 0;
 
-bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
-
 bool seek(uint32_t block) { return std::fseek(card, static_cast<long>(block) * long{block_bytes}, SEEK_SET) == 0; }
 
 }  // namespace
@@ -55,12 +53,12 @@ CardStatus open_card(uint32_t* blocks) {
 }
 
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   return seek(first) && std::fread(bytes, block_bytes, count, card) == count ? CardStatus::ok : CardStatus::failed;
 }
 
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   const bool done = seek(first) && std::fwrite(bytes, block_bytes, count, card) == count && std::fflush(card) == 0;
   return done ? CardStatus::ok : CardStatus::failed;
 }

@@ -19,8 +19,6 @@ uint32_t start = 0;
 int32_t card = -1;
 uint32_t card_blocks = 0;
 
-bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
-
 }  // namespace
 
 void init() { start = *reinterpret_cast<volatile uint32_t*>(hundredths_register); }
@@ -52,13 +50,13 @@ CardStatus open_card(uint32_t* blocks) {
 }
 
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   const bool done = semihosting::seek(card, first * block_bytes) && semihosting::read(card, bytes, count * block_bytes);
   return done ? CardStatus::ok : CardStatus::failed;
 }
 
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   const bool done =
       semihosting::seek(card, first * block_bytes) && semihosting::write(card, bytes, count * block_bytes);
   return done ? CardStatus::ok : CardStatus::failed;

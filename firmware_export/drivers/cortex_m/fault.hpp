@@ -25,7 +25,7 @@ struct Kept {
 };
 
 void keep(const Fault& fault);
-// Returns the record from before the reset. A start that is no restart begins to count anew.
+// Returns the record from before the reset. A start that is not a restart begins to count anew.
 Kept take_kept(bool is_restart);
 
 // A board's reaction to a fault: prints the report, and ends in a reset or not at all. It runs as the

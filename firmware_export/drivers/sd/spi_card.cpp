@@ -131,7 +131,7 @@ CardStatus SpiCard::write(uint32_t first, uint32_t count, const void* bytes) {
 
 CardStatus SpiCard::check_range(uint32_t first, uint32_t count) const {
   if (blocks_ == 0) return CardStatus::absent;
-  return first > blocks_ || count > blocks_ - first ? CardStatus::out_of_range : CardStatus::ok;
+  return board::is_on_card(first, count, blocks_) ? CardStatus::ok : CardStatus::out_of_range;
 }
 
 // Selects the card and leaves it so: data may follow the response.

@@ -132,7 +132,7 @@ CardStatus Sdmmc::write(uint32_t first, uint32_t count, const void* bytes) {
 
 CardStatus Sdmmc::check_range(uint32_t first, uint32_t count) const {
   if (blocks_ == 0) return CardStatus::absent;
-  return first > blocks_ || count > blocks_ - first ? CardStatus::out_of_range : CardStatus::ok;
+  return board::is_on_card(first, count, blocks_) ? CardStatus::ok : CardStatus::out_of_range;
 }
 
 // The F7 takes the data path's enable bit: for a read before the command, for data may follow at once;

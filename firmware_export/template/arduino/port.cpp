@@ -17,8 +17,6 @@ alignas(16) uint8_t memory[exported::arena_bytes];
 Sd2Card card;
 uint32_t card_blocks = 0;
 
-bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
-
 }  // namespace
 
 void init() {
@@ -54,7 +52,7 @@ CardStatus open_card(uint32_t* blocks) {
 }
 
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   auto* to = static_cast<uint8_t*>(bytes);
   for (uint32_t i = 0; i < count; ++i, to += block_bytes) {
     if (!card.readBlock(first + i, to)) return CardStatus::failed;
@@ -63,7 +61,7 @@ CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
 }
 
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   const auto* from = static_cast<const uint8_t*>(bytes);
   for (uint32_t i = 0; i < count; ++i, from += block_bytes) {
     if (!card.writeBlock(first + i, from)) return CardStatus::failed;

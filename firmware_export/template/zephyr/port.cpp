@@ -15,8 +15,6 @@ constexpr char disk[] = "SD";
 alignas(16) uint8_t memory[exported::arena_bytes];
 uint32_t card_blocks = 0;
 
-bool is_on_card(uint32_t first, uint32_t count) { return first <= card_blocks && count <= card_blocks - first; }
-
 CardStatus status_of(int error) {
   if (error == 0) return CardStatus::ok;
   if (error == -ETIMEDOUT) return CardStatus::timeout;
@@ -58,12 +56,12 @@ CardStatus open_card(uint32_t* blocks) {
 }
 
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   return status_of(disk_access_read(disk, static_cast<uint8_t*>(bytes), first, count));
 }
 
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks)) return CardStatus::out_of_range;
   const CardStatus status = status_of(disk_access_write(disk, static_cast<const uint8_t*>(bytes), first, count));
   if (status != CardStatus::ok) return status;
   return status_of(disk_access_ioctl(disk, DISK_IOCTL_CTRL_SYNC, nullptr));

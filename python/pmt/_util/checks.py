@@ -26,14 +26,14 @@ def checked_integer(argument: str, value: object) -> int:
             raise TypeError
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{argument} = {value!r}: must be an integer") from None
+        raise TypeError(f"{argument}={value!r} must be an integer") from None
 
 
 def checked_seed(seed: object) -> int:
     """Return `seed` as an int of at least 0, or raise a TypeError or ValueError."""
     checked = checked_integer("seed", seed)
     if checked < 0:
-        raise ValueError(f"seed = {checked}: a seed is 0 or more")
+        raise ValueError(f"seed={checked}: a seed is 0 or more")
     return checked
 
 
@@ -41,14 +41,14 @@ def checked_limit(limit: object) -> int:
     """Return `limit` as an int of at least 0, or raise a TypeError or ValueError."""
     checked = checked_integer("limit", limit)
     if checked < 0:
-        raise ValueError(f"limit = {checked}: must be 0 (all) or more")
+        raise ValueError(f"limit={checked} must be 0 (all) or more")
     return checked
 
 
 def checked_split(split: str) -> str:
     """Return `split`, or raise a ValueError if it is none of :data:`SPLITS`."""
     if split not in SPLITS:
-        raise ValueError(f"split = {split!r}: must be {' or '.join(map(repr, SPLITS))}")
+        raise ValueError(f"split={split!r} must be {' or '.join(map(repr, SPLITS))}")
     return split
 
 
@@ -58,10 +58,10 @@ def checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
         return None
     pair = size if isinstance(size, tuple) else (size, size)
     if len(pair) != 2:
-        raise ValueError(f"size = {size!r}: must be one side or (height, width)")
+        raise ValueError(f"size={size!r} must be one side or (height, width)")
     height, width = (checked_integer("size", side) for side in pair)
     if height < 1 or width < 1:
-        raise ValueError(f"size = {size!r}: height and width must be at least 1")
+        raise ValueError(f"size={size!r}: height and width must be at least 1")
     return height, width
 
 

@@ -16,6 +16,7 @@ from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
+from pmt.net.image_limits import MOST_CHANNELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
@@ -144,7 +145,7 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         "--classes N",
         "replace the classifier by a new one of N classes",
         otherwise="keep it",
-        within=(2, 65536),
+        within=(2, MOST_CHANNELS),
     )
     add_integer(
         group,

@@ -51,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pmt.lock of an earlier export, to be made again from the inputs that it names, or "
         "from MODEL and --data where they are elsewhere",
     )
+    _add_project(parser)
+    _add_budgets(parser)
+    _add_training(parser)
+    add_json(parser)
+    parser.set_defaults(default_of=parser.get_default)
+
+
+def _add_project(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="NAME",
@@ -84,6 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replace files of an earlier export that were changed since; what no export wrote is "
         "never replaced",
     )
+
+
+def _add_budgets(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--steps N",
@@ -106,6 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="stack, likewise; the board's log says how much was used (default: the board's, and "
         "2 KB more with --select)",
     )
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
     add_layers(parser)
     parser.add_argument(
         "--select",
@@ -122,8 +136,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         otherwise="all",
     )
     add_training_options(parser, without=CHOICE)  # a board holds no images out
-    add_json(parser)
-    parser.set_defaults(default_of=parser.get_default)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

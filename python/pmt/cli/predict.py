@@ -7,6 +7,7 @@ import argparse
 from pmt.cli.arguments import add_integer, add_json, add_model, add_threads, load_model
 from pmt.cli.output import Output, table
 from pmt.model import FilePredictions, PredictJob, predict_files
+from pmt.net.image_limits import MOST_CHANNELS
 from pmt.protocol import load_clean
 
 USAGE = "pmt predict MODEL FILES... [--top K] [options]"
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="image files, folders of them, and .npz files with an array 'images'",
     )
-    add_integer(parser, "--top K", "classes for each image", default=1, within=(1, 65536))
+    add_integer(parser, "--top K", "classes for each image", default=1, within=(1, MOST_CHANNELS))
     parser.add_argument(
         "--names-of",
         metavar="DIR",

@@ -26,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="folders of sweeps, those of shards may be several, or files that --keep wrote",
     )
+    _add_table(parser)
+    _add_files(parser)
+    add_json(parser)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows",
         metavar="FIELDS",
@@ -71,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="add the differences of all rows to this one, with intervals, paired by seed and "
         "image, and in how many columns a row is better",
     )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         metavar="NAME",
@@ -97,7 +106,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the loss on the held-out images over multiply-accumulates, a panel for each column, a "
         "line for each row, with its range over seeds",
     )
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -44,6 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="all",
         help="names of blocks or layers, separated by commas (default: all)",
     )
+    _add_estimates(parser)
+    parser.add_argument(
+        "--no-scopes",
+        action="store_true",
+        help="leave out the comparison of layer-wise and model-wise",
+    )
+    parser.add_argument(
+        "--no-plots", action="store_true", help="write no plots, which need matplotlib"
+    )
+    add_data(parser, required=True)
+    add_threads(parser)
+    add_json(parser)
+
+
+def _add_estimates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries",
         metavar="LIST",
@@ -74,17 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser, "--seed S", "seed of the perturbations", default=GradientJob.seed, within=(0, None)
     )
-    parser.add_argument(
-        "--no-scopes",
-        action="store_true",
-        help="leave out the comparison of layer-wise and model-wise",
-    )
-    parser.add_argument(
-        "--no-plots", action="store_true", help="write no plots, which need matplotlib"
-    )
-    add_data(parser, required=True)
-    add_threads(parser)
-    add_json(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -203,7 +203,7 @@ def _corrupt_chunks(
 
 def _checked_corruption(name: str) -> Corruption:
     if name not in CATALOGUE:
-        raise ValueError(f"name = {name!r}: no such corruption{did_you_mean(name, names())}")
+        raise ValueError(f"name={name!r}: no such corruption{did_you_mean(name, names())}")
     return CATALOGUE[name]
 
 

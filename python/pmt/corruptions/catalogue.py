@@ -95,6 +95,6 @@ def checked_constants(constants: str) -> str:
     """Return whose constants to take, or raise ValueError."""
     if constants not in CONSTANTS:
         raise ValueError(
-            f"constants = {constants!r}: no such constants{did_you_mean(constants, CONSTANTS)}"
+            f"constants={constants!r}: no such constants{did_you_mean(constants, CONSTANTS)}"
         )
     return constants

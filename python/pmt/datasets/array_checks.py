@@ -194,7 +194,7 @@ def checked_labels(labels: object, images: int, classes: int) -> npt.NDArray[Any
 def checked_class_names(class_names: Sequence[str]) -> tuple[str, ...]:
     """Return names of classes, all different, or raise an error."""
     if isinstance(class_names, str):
-        raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
+        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
     checked = tuple(class_names)
     if not checked:
         raise ValueError("class_names is empty: at least one class is needed")

@@ -224,7 +224,7 @@ def checked_severity(severity: int) -> int:
     """Return a severity, 1 to 5, or raise a TypeError or ValueError."""
     level = checked_integer("severity", severity)
     if not 1 <= level <= SEVERITIES:
-        raise ValueError(f"severity = {severity}: choose one of 1, 2, 3, 4, 5")
+        raise ValueError(f"severity={severity}: choose one of 1, 2, 3, 4, 5")
     return level
 
 
@@ -283,7 +283,7 @@ def _coarse(folder: Path, dataset: Dataset) -> Dataset:
     if dataset.class_names == CIFAR100_COARSE_CLASSES:
         return dataset
     if dataset.class_names != CIFAR100_CLASSES:
-        raise ValueError(f"labels = 'coarse': {folder} is not of CIFAR-100; leave the option out")
+        raise ValueError(f"labels='coarse': {folder} is not of CIFAR-100; leave the option out")
     return replace(
         dataset,
         labels=np.array(CIFAR100_COARSE_OF_FINE)[dataset.labels],

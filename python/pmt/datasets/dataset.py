@@ -90,7 +90,7 @@ class Dataset:
             class_names = checked_class_names(self.class_names)
             labels = checked_labels(self.labels, len(images), len(class_names))
         if not isinstance(self.name, str):
-            raise TypeError(f"name = {self.name!r}: must be text")
+            raise TypeError(f"name={self.name!r} must be text")
         object.__setattr__(self, "images", _frozen(images))
         object.__setattr__(self, "labels", _frozen(labels))
         object.__setattr__(self, "class_names", class_names)
@@ -297,7 +297,7 @@ class Dataset:
             return self.subset(self._where(index))
         if not -len(self) <= index < len(self):
             raise IndexError(
-                f"index = {index}: must be {-len(self)} to {len(self) - 1} with {len(self)} images"
+                f"index={index} must be {-len(self)} to {len(self) - 1} with {len(self)} images"
             )
         return self.images[index], self._label(index)
 
@@ -379,7 +379,7 @@ class Dataset:
         """
         count = checked_integer("n", n)
         if not 1 <= count <= len(self):
-            raise ValueError(f"n = {count}: must be 1 to {len(self)}, the number of images")
+            raise ValueError(f"n={count} must be 1 to {len(self)}, the number of images")
         return replace(self, images=self.images[:count], labels=self.labels[:count])
 
     def shuffled(self, seed: int) -> Dataset:
@@ -409,12 +409,12 @@ class Dataset:
             If `fraction` is out of range or leaves one part empty, or `seed` is negative.
         """
         if not 0.0 < fraction < 1.0:
-            raise ValueError(f"fraction = {fraction}: must be above 0 and below 1")
+            raise ValueError(f"fraction={fraction} must be above 0 and below 1")
         order = self._permutation(seed)
         count = round(fraction * len(self))
         if count in (0, len(self)):
             raise ValueError(
-                f"fraction = {fraction}: leaves one part of {len(self)} images empty; "
+                f"fraction={fraction} leaves one part of {len(self)} images empty; "
                 "choose one nearer 0.5 or take more images"
             )
         return self.subset(order[:count]), self.subset(order[count:])

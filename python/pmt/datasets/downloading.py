@@ -78,7 +78,7 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
 def _source(name: str) -> Source:
     if name not in CATALOGUE:
         near = did_you_mean(name, sorted(CATALOGUE))
-        raise ValueError(f"name = {name!r}: no such data set to download{near}")
+        raise ValueError(f"name={name!r}: no such data set to download{near}")
     return CATALOGUE[name]
 
 

@@ -108,7 +108,7 @@ def load(
     )
     if fit.size is not None and not data.has_pixels:
         raise ValueError(
-            f"size = {size!r}: {path} holds {data.images.dtype} inputs, which are not pixels and "
+            f"size={size!r}: {path} holds {data.images.dtype} inputs, which are not pixels and "
             "are not resized; leave the option out"
         )
     return data
@@ -208,14 +208,14 @@ def chosen_indices(count: int, limit: int) -> npt.NDArray[np.int64]:
 def _check_names(split: str, class_names: Sequence[str] | None) -> None:
     checked_split(split)
     if isinstance(class_names, str):
-        raise TypeError(f"class_names = {class_names!r}: must be a sequence of names, not one text")
+        raise TypeError(f"class_names={class_names!r} must be a sequence of names, not one text")
 
 
 def _find(
     path: Path, split: str, class_names: Sequence[str] | None, labels: str = "fine"
 ) -> Dataset | ImageFiles:
     if labels not in LABELS:
-        raise ValueError(f"labels = {labels!r}: must be 'fine' or 'coarse'")
+        raise ValueError(f"labels={labels!r} must be 'fine' or 'coarse'")
     if path.is_dir() and has_cifar(path):
         return read_cifar(path, split, class_names, labels)
     if find_corrupted(path, split) is not None:
@@ -226,7 +226,7 @@ def _find(
             "Python with pmt.datasets.load_corrupted",
         )
     if labels != "fine":
-        raise ValueError(f"labels = {labels!r}: {path} is not CIFAR-100; leave the option out")
+        raise ValueError(f"labels={labels!r}: {path} is not CIFAR-100; leave the option out")
     if path.is_file():
         if path.suffix != ".npz":
             raise damaged(path, "a file, but not .npz", f"give one of: {LAYOUTS}")

@@ -132,7 +132,7 @@ def save_npz(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     if target.suffix != ".npz":
-        raise ValueError(f"path = {str(target)!r}: must end in .npz")
+        raise ValueError(f"path={str(target)!r} must end in .npz")
     if not dataset.has_class_labels:
         raise ValueError(
             f"data set {dataset.name!r} has no class labels, which such a file holds; save its "

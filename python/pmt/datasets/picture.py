@@ -54,11 +54,11 @@ class Fit:
         if self.crop is None:
             return
         if isinstance(self.crop, bool) or not isinstance(self.crop, int | float):
-            raise TypeError(f"crop = {self.crop!r}: must be a number, above 0 and at most 1")
+            raise TypeError(f"crop={self.crop!r} must be a number, above 0 and at most 1")
         if not 0.0 < self.crop <= 1.0:
-            raise ValueError(f"crop = {self.crop!r}: must be above 0 and at most 1")
+            raise ValueError(f"crop={self.crop!r} must be above 0 and at most 1")
         if self.size is None:
-            raise ValueError(f"crop = {self.crop}: needs a size to crop to, as in size=128")
+            raise ValueError(f"crop={self.crop}: needs a size to crop to, as in size=128")
 
     def region(self, box: Box) -> Box:
         """Return the part of `box` (left, top, right, bottom, in pixels) that is kept."""

@@ -49,7 +49,7 @@ class SampleReader:
         """Check that what is resized is an image, and note that no picture was seen."""
         if self.features and self.size is not None:
             raise ValueError(
-                f"size = {self.size}: images are resized, features are not; leave one of both out"
+                f"size={self.size}: images are resized, features are not; leave one of both out"
             )
         self._gray = self._colored = False
 

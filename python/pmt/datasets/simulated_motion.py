@@ -75,9 +75,9 @@ def simulated_motion(
     """
     place = SPLITS.index(checked_split(split))
     if checked_integer("windows", windows) < 1:
-        raise ValueError(f"windows = {windows}: must be 1 or more")
+        raise ValueError(f"windows={windows} must be 1 or more")
     if not math.isfinite(drift):
-        raise ValueError(f"drift = {drift}: must be a finite number, for example 1.0")
+        raise ValueError(f"drift={drift} must be a finite number, for example 1.0")
     stream = np.random.SeedSequence(checked_seed(seed), spawn_key=(place,))
     generator = np.random.Generator(np.random.PCG64(stream))
     labels = np.arange(windows) % len(ACTIVITIES)

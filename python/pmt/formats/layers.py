@@ -12,20 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt.net import image_limits
 from pmt.net.graph import Graph, Op, Pair, Tensor, channel_axis
 
 _BLOCK_COUNT = 4
 UNIT_WEIGHT = 64  # of a layer that only scales: exact where the factor is 1, a power of two
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
-
-# The limits stand in cpp/core/image/model.hpp.
-_MOST_TENSORS = 2048
-_MOST_OPS = 1024
-_MOST_VALUES = 2**28
-_LARGEST_SIDE = 4096
-_MOST_CHANNELS = 65536
-_TENSOR_SCALES = (1e-12, 1e6)
-_WEIGHT_SCALES = (1e-30, 1e6)
 _SHOWN = 6  # problems in one message
 
 Array = npt.NDArray[Any]
@@ -142,28 +134,35 @@ def check_limits(graph: Graph, source: str) -> None:
     problems = [
         f"{len(values)} {what}, an image holds {limit}"
         for what, values, limit in (
-            ("tensors", graph.tensors, _MOST_TENSORS),
-            ("ops", graph.ops, _MOST_OPS),
+            ("tensors", graph.tensors, image_limits.MOST_TENSORS),
+            ("ops", graph.ops, image_limits.MOST_OPS),
         )
         if len(values) > limit
     ]
     total = sum(tensor.elements for tensor in graph.tensors)
-    if total > _MOST_VALUES:
-        problems.append(f"activations of {total} values, an image holds {_MOST_VALUES}")
+    if total > image_limits.MOST_ACTIVATIONS:
+        problems.append(
+            f"activations of {total} values, an image holds {image_limits.MOST_ACTIVATIONS}"
+        )
+    side, channels = image_limits.LARGEST_SIDE, image_limits.MOST_CHANNELS
     for tensor in graph.tensors:
-        if max(tensor.height, tensor.width) > _LARGEST_SIDE or tensor.channels > _MOST_CHANNELS:
+        if max(tensor.height, tensor.width) > side or tensor.channels > channels:
             problems.append(
                 f"tensor {tensor.name!r} of {tensor.height}x{tensor.width}x{tensor.channels}, at "
-                f"most {_LARGEST_SIDE}x{_LARGEST_SIDE}x{_MOST_CHANNELS}"
+                f"most {side}x{side}x{channels}"
             )
-        if not _TENSOR_SCALES[0] <= tensor.scale <= _TENSOR_SCALES[1]:
-            problems.append(f"tensor {tensor.name!r} has scale {tensor.scale}, not 1e-12 to 1e6")
+        low, high = image_limits.TENSOR_SCALES
+        if not low <= tensor.scale <= high:
+            problems.append(
+                f"tensor {tensor.name!r} has scale {tensor.scale}, not {low:.0e} to {high:.0e}"
+            )
     for op in graph.ops:
         scales = op.weight_scales
         if scales is None:
             continue
-        if not np.all((scales >= _WEIGHT_SCALES[0]) & (scales <= _WEIGHT_SCALES[1])):
-            problems.append(f"op {op.name!r} has weight scales outside of 1e-30 to 1e6")
+        low, high = image_limits.WEIGHT_SCALES
+        if not np.all((scales >= low) & (scales <= high)):
+            problems.append(f"op {op.name!r} has weight scales outside of {low:.0e} to {high:.0e}")
     if problems:
         shown = "; ".join(problems[:_SHOWN])
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""

@@ -34,6 +34,7 @@ from pmt.model.input_conversion import check_range, prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph, read_metadata
+from pmt.net.image_limits import DEAD_CHANNEL_SCALE
 
 __all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model", "scores_of_logits"]
 
@@ -284,7 +285,7 @@ class Model(Classifier, LayerArrays):
                     biases=len(scales),
                     macs=op["macs"],
                     output_shape=(out["height"], out["width"], out["channels"]),
-                    dead_channels=int((scales < 1e-6).sum()),
+                    dead_channels=int((scales < DEAD_CHANNEL_SCALE).sum()),
                 )
             )
         return found

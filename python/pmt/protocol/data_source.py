@@ -152,7 +152,7 @@ class DataSource:
         """Check the shape of inputs that are not pixels, which have no corruptions."""
         if self.corruption:
             raise ValueError(
-                f"corruption = {self.corruption!r}: {self.data} holds {data.images.dtype} inputs, "
+                f"corruption={self.corruption!r}: {self.data} holds {data.images.dtype} inputs, "
                 "and only images of uint8 pixels are corrupted; leave the option out, or store "
                 "what was corrupted"
             )

@@ -53,9 +53,9 @@ def wilson_interval(correct: int, count: int, *, z: float = Z) -> tuple[float, f
     """
     correct, count = checked_integer("correct", correct), checked_integer("count", count)
     if count < 1:
-        raise ValueError(f"count = {count}: an interval needs at least one trial")
+        raise ValueError(f"count={count}: an interval needs at least one trial")
     if not 0 <= correct <= count:
-        raise ValueError(f"correct = {correct}: must be 0 to count = {count}")
+        raise ValueError(f"correct={correct} must be 0 to count={count}")
     return wilson_of_share(correct / count, count, z=z)
 
 
@@ -82,11 +82,11 @@ def wilson_of_share(share: float, count: float, *, z: float = Z) -> tuple[float,
         If a number is out of range.
     """
     if not count > 0.0:
-        raise ValueError(f"count = {count}: an interval needs more than 0 trials")
+        raise ValueError(f"count={count}: an interval needs more than 0 trials")
     if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share = {share}: must be 0 to 1")
+        raise ValueError(f"share={share} must be 0 to 1")
     if not z > 0.0:
-        raise ValueError(f"z = {z}: must be above 0, for example 1.96 for 95 %")
+        raise ValueError(f"z={z} must be above 0, for example 1.96 for 95 %")
     center = share + z**2 / (2 * count)
     spread = z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
     scale = 1 + z**2 / count

@@ -151,7 +151,7 @@ def split(
         hold the same images or are corrupted with the same seed.
     """
     if name not in PROTOCOLS:
-        raise ValueError(f"name = {name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
+        raise ValueError(f"name={name!r}: no such protocol{did_you_mean(name, PROTOCOLS)}")
     limit = _checked("test_images", test_images, len(test))
     if name == "paper":
         return _paper(test, seed, limit)
@@ -236,9 +236,7 @@ def _checked(argument: str, value: int, most: int) -> int:
     least = 1 if argument == "images" else 0
     if not least <= count <= most:
         remedy = "; hold fewer out or take more images" if argument == "held_out" else ""
-        raise ValueError(
-            f"{argument} = {count}: must be {least} to {most} with these images{remedy}"
-        )
+        raise ValueError(f"{argument}={count} must be {least} to {most} with these images{remedy}")
     return count
 
 

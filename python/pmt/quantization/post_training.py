@@ -16,6 +16,7 @@ from pmt.net.float_graph import (
     check_float_graph,
 )
 from pmt.net.graph import KEEPING_KINDS, Graph, Op, Tensor, channel_axis, is_layer
+from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.quantization.bias_correction import correct_biases
 from pmt.quantization.equalization import equalize as equalized
 from pmt.quantization.float_forward import Progress
@@ -28,7 +29,6 @@ from pmt.quantization.ranges import (
 )
 
 _LARGEST_BIAS = 2.0**23  # beyond, a float32 no longer holds every integer
-_WEIGHT_STEPS = 127
 
 
 def quantize(
@@ -192,7 +192,7 @@ def _quantize_parameters(op: FloatOp, result: Op, input_scale: float) -> None:
     bias = np.zeros(len(weights)) if op.bias is None else op.bias.astype(np.float64)
     scales = _weight_scales(weights.reshape(len(weights), -1), bias, input_scale)
     column = scales.astype(np.float64).reshape(-1, *[1] * (weights.ndim - 1))
-    steps = np.clip(np.rint(weights / column), -_WEIGHT_STEPS, _WEIGHT_STEPS)
+    steps = np.clip(np.rint(weights / column), -LARGEST_WEIGHT, LARGEST_WEIGHT)
     result.weights = np.ascontiguousarray(np.moveaxis(steps, 0, axis).astype(np.int8))
     result.weight_scales = scales
     result.bias = np.rint(bias / (input_scale * scales.astype(np.float64))).astype(np.int32)
@@ -206,7 +206,7 @@ def _weight_scales(
     A channel of zeros takes the layer's largest scale, because a tiny one would make the squared
     inverse that scaled updates divide by explode, and its bias overflow int32.
     """
-    scales = np.abs(weights).max(axis=1) / _WEIGHT_STEPS
+    scales = np.abs(weights).max(axis=1) / LARGEST_WEIGHT
     largest = scales.max()
     scales[scales == 0] = largest if largest > 0 else 1.0
     for_bias = np.abs(bias) / (input_scale * _LARGEST_BIAS)

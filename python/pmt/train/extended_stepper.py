@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
 from pmt.train.extensions import BIAS, Estimator, Optimizer, arrays_of, state_of
@@ -20,7 +21,6 @@ __all__ = ["ExtendedStepper"]
 
 _Gradients = dict[str, npt.NDArray[np.float64]]
 _INT32 = np.iinfo(np.int32)
-_LARGEST_WEIGHT = 127
 # Sums of a gradient for the built-in update: so many in one of it, at most so large.
 _SETS = 1 << 20
 _LARGEST_SUM = 2.0**62
@@ -137,7 +137,7 @@ class ExtendedStepper(Stepper):
             update = _checked_update(
                 layer, self.optimizer(layer, by_weights, learning_rate), weights
             )
-            moved = np.clip(weights + update, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+            moved = np.clip(weights + update, -LARGEST_WEIGHT, LARGEST_WEIGHT)
             weights = moved.astype(np.int8)
         if by_bias is not None:
             name = layer + BIAS

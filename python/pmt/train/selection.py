@@ -249,7 +249,7 @@ def _plans(
             f"candidates={','.join(names)!r}: a choice needs two or more different names"
         )
     if checked_integer("seeds", seeds) < 1:
-        raise ValueError(f"seeds = {seeds}: must be 1 or more")
+        raise ValueError(f"seeds={seeds} must be 1 or more")
     made = []
     for name in names:
         layers = name.replace("+", ",")

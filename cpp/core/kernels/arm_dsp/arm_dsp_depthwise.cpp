@@ -114,7 +114,7 @@ void depthwise_image(const LinearArgs& args) {
   const Convolve convolve = convolve_for(args.window);
   const int32_t channels = args.out.channels;
   for (int32_t c = 0; c < channels; c += Band::channels) {
-    // Channels that are no multiple of four: the last ones are computed together with some before.
+    // Where channels are not a multiple of four: the last ones are computed together with some before.
     compute_channels(args, convolve, band, c + Band::channels <= channels ? c : channels - Band::channels);
   }
 }

@@ -9,7 +9,7 @@ namespace pmt::dsp {
 constexpr int32_t column_pixels = 4;
 
 // Taps come in groups of four: a group holds, for one position after another, the pair of taps 0 and 2
-// and the pair of taps 1 and 3, as bytes of weights are widened. Where the taps are no multiple of
+// and the pair of taps 1 and 3, as bytes of weights are widened. Where the taps are not a multiple of
 // four, the last group is the last four taps, with zeros for those that the group before it has.
 constexpr int32_t column_groups(int32_t taps) { return (taps + 3) / 4; }
 constexpr int32_t least_taps = 4;

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from pmt.baselines.backprop.options import BackpropOptions, Rounding
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.net.graph import Graph, Op
+from pmt.net.image_limits import DEAD_CHANNEL_SCALE, LARGEST_WEIGHT
 
-__all__ = ["LARGEST_WEIGHT", "Descent", "random_bits", "updated_bias", "updated_weights"]
+__all__ = ["Descent", "random_bits", "updated_bias", "updated_weights"]
 
-LARGEST_WEIGHT = 127
 _LARGEST_UPDATE = 16384.0  # as in the core: Q15.16 stays inside int32
-_DEAD_SCALE = 1e-6  # below it the core, too, leaves a channel as it is
 _INT32 = np.iinfo(np.int32)
 
 Array = npt.NDArray[Any]
@@ -111,7 +110,7 @@ class _Layer:
         scales = op.weight_scales.astype(np.float64)
         depthwise = op.kind == "depthwise_conv2d"
         shape = (-1,) if depthwise else (-1, *[1] * (op.weights.ndim - 1))
-        self.live = scales >= _DEAD_SCALE
+        self.live = scales >= DEAD_CHANNEL_SCALE
         self.weight_mask = self.live.reshape(shape) & _channel_mask(op, update, graph)
         self.weight_scales = scales.reshape(shape)
         self.bias_scales = scales * graph.tensors[op.inputs[0]].scale

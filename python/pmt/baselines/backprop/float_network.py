@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.baselines.backprop import layer_sums
-from pmt.baselines.backprop.descent import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.float_graph import FloatGraph, FloatOp
+from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.quantization.dequantization import dequantize
 
 __all__ = ["FloatNetwork"]

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.baselines.backprop import layer_sums
-from pmt.baselines.backprop.descent import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.model import Model
 from pmt.net.graph import Graph, Op, Tensor
+from pmt.net.image_limits import LARGEST_WEIGHT
 
 __all__ = ["IntegerNetwork", "quantize", "requantize", "round_weights"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pmt.baselines.backprop.descent import LARGEST_WEIGHT
 from pmt.baselines.backprop.torch_package import torch
 from pmt.net.graph import OpKind
+from pmt.net.image_limits import LARGEST_WEIGHT
 
 __all__ = ["WindowOp", "exact_sums", "padded", "pooled_maximum", "pooled_sum", "sums"]
 

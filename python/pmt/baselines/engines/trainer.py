@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.baselines.engines.engine import Engine
+from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
 __all__ = ["EngineTrainer"]
 
 _INT32 = np.iinfo(np.int32)
-_LARGEST_WEIGHT = 127
 # Sums of difference times sign, of weights and of biases; how many samples and sets of signs.
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]
 # The options that have one value here: what they would add needs more of an engine than a loss, or
@@ -157,7 +157,7 @@ class EngineTrainer(Stepper):
         mu = sign * self.options.mu_weight
         signs = directions.weights(layer, direction, owner, weights.size).reshape(weights.shape)
         moved = weights.astype(np.int32) + mu * signs.astype(np.int32)
-        moved = np.clip(moved, -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
+        moved = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
         if not self.options.train_bias:
             return moved, bias
         bias_steps = sign * self._bias_steps[layer].astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -156,12 +156,7 @@ def export(
         inferences=inferences,
         selects=candidates is not None,
     )
-    task = task_of(layers=layers)
-    selection = None
-    if candidates is not None or held_out is not None:
-        choosing = None if held_out is None else Dataset.of(held_out, "held_out")
-        selection = select_blocks(task, candidates, choosing, layers, format)
-        task = with_held_out(task_of(layers=selection.best), selection)
+    task, selection = _chosen_task(task_of, layers, candidates, held_out, format)
     inputs = inputs_of(task)
     if lock is not None:
         check_inputs(lock, inputs)
@@ -175,15 +170,7 @@ def export(
         build_system=format,
     )
     check_budgets(report, board)
-    expected = compute_expected(task)
-    card = build_card(task, expected, save_interval)
-    report = replace(report, card_bytes=len(card))
-    files = {
-        "card.img": card,
-        "model/model.pmt": task.model.image(),
-        "expected.json": _json(_readable(task, expected, report)),
-        "export.json": _json(_manifest(report, board, format)),
-    }
+    report, files = _results(task, report, board, save_interval, format)
     project = _project(board, format, report, files, selection)
     if lock is not None:
         lock.check_files(project)
@@ -192,6 +179,37 @@ def export(
         project = with_kept_application(out, project)
     write_folder(out, project)
     return report
+
+
+def _chosen_task(
+    task_of: Callable[..., Task],
+    layers: str | Sequence[str | int] | None,
+    candidates: Sequence[str] | None,
+    held_out: DataLike | None,
+    build_system: str,
+) -> tuple[Task, BlockSelection | None]:
+    """Return the task of the layers, or the selection's and the one of its choice."""
+    task = task_of(layers=layers)
+    if candidates is None and held_out is None:
+        return task, None
+    choosing = None if held_out is None else Dataset.of(held_out, "held_out")
+    selection = select_blocks(task, candidates, choosing, layers, build_system)
+    return with_held_out(task_of(layers=selection.best), selection), selection
+
+
+def _results(
+    task: Task, report: ExportReport, board: Target, save_interval: int, build_system: str
+) -> tuple[ExportReport, dict[str, bytes]]:
+    """Return the report with the card's size, and the files that hold what the host computed."""
+    expected = compute_expected(task)
+    card = build_card(task, expected, save_interval)
+    report = replace(report, card_bytes=len(card))
+    return report, {
+        "card.img": card,
+        "model/model.pmt": task.model.image(),
+        "expected.json": _json(_readable(task, expected, report)),
+        "export.json": _json(_manifest(report, board, build_system)),
+    }
 
 
 def _plan(

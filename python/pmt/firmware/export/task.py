@@ -138,14 +138,7 @@ def make_task(
     model, run_options, first, prepared, state = _read_source(source)
     dataset = _trained_images(source, dataset)
     image = model.image()
-    chosen = options or run_options or TrainingOptions()
-    if batch is not None:
-        chosen = chosen.replace(batch=batch)
-    trained = model.select_layers(chosen.layers if layers is None else layers)
-    if selects:  # as `select` does: blocks are compared by equally long training
-        chosen = chosen.replace(preparation=without_head(chosen.preparation))
-    if layers is not None:  # what is prepared is what is trained
-        chosen = chosen.replace(layers=_names(model, trained))
+    chosen, trained = _chosen(model, options or run_options, layers, batch, selects)
     _check_for_board(chosen, dataset)
     ZOTrainer(chosen).check_data(model, dataset)
     if not prepared:
@@ -157,12 +150,6 @@ def make_task(
     wanted = [schedule.indices(first + i) for i in range(steps)]
     used, positions = np.unique(np.concatenate(wanted), return_inverse=True)
     rows = positions.reshape(steps, chosen.batch)
-    if inferences is None:
-        inferences = min(_INFERENCES, len(used))
-    if not 0 <= inferences <= len(used):
-        raise ValueError(
-            f"inferences={inferences!r} must be 0..{len(used)}, the samples that the steps use"
-        )
     core_options = device_options(chosen.for_samples(len(dataset)))
     images = model.prepare(dataset.images[used])
     classes = np.ascontiguousarray(dataset.labels[used], np.int64)
@@ -180,11 +167,40 @@ def make_task(
         ),
         images=images,
         labels=classes,
-        inferences=inferences,
+        inferences=_inferences(inferences, len(used)),
         source=image,
         dataset=dataset,
         optimizer_state=state,
     )
+
+
+def _chosen(
+    model: Model,
+    options: TrainingOptions | None,
+    layers: str | Sequence[str | int] | None,
+    batch: int | None,
+    selects: bool,
+) -> tuple[TrainingOptions, list[int]]:
+    """Return the options with what was given beside them, and the trained layers."""
+    chosen = options or TrainingOptions()
+    if batch is not None:
+        chosen = chosen.replace(batch=batch)
+    trained = model.select_layers(chosen.layers if layers is None else layers)
+    if selects:  # as `select` does: blocks are compared by equally long training
+        chosen = chosen.replace(preparation=without_head(chosen.preparation))
+    if layers is not None:  # what is prepared is what is trained
+        chosen = chosen.replace(layers=_names(model, trained))
+    return chosen, trained
+
+
+def _inferences(given: int | None, samples: int) -> int:
+    if given is None:
+        return min(_INFERENCES, samples)
+    if not 0 <= given <= samples:
+        raise ValueError(
+            f"inferences={given!r} must be 0..{samples}, the samples that the steps use"
+        )
+    return given
 
 
 def _check_for_board(options: TrainingOptions, dataset: Dataset) -> None:

@@ -26,6 +26,7 @@ from pmt.net.graph import (
     channel_shape,
     is_layer,
 )
+from pmt.net.image_limits import LARGEST_SIDE, MOST_CHANNELS, MOST_OPS
 
 Array = npt.NDArray[Any]
 Vector = npt.NDArray[np.float64]
@@ -33,7 +34,6 @@ Quantization = tuple[float, int]  # scale, zero point of int8
 
 OPEN: Bounds = (-np.inf, np.inf)
 _MOVING_KINDS = ("max_pool", "pad", "reshape")  # no value is computed
-_LARGEST_SIDE, _MOST_CHANNELS, _MOST_OPS = 4096, 65_536, 1024  # of one image
 
 
 @dataclass
@@ -110,10 +110,10 @@ class Draft:
         return image_view(target, sources[0].batch, size, "NCHW", raw=raw)
 
     def _require_room(self, size: Shape, weights: Array | None) -> None:
-        if max(size[:2]) > _LARGEST_SIDE or size[2] > _MOST_CHANNELS or len(self.ops) >= _MOST_OPS:
+        if max(size[:2]) > LARGEST_SIDE or size[2] > MOST_CHANNELS or len(self.ops) >= MOST_OPS:
             raise Unsupported(
                 f"it makes op {len(self.ops) + 1}, of height, width, channels {size}",
-                f"at most {_MOST_OPS} ops, sides of {_LARGEST_SIDE} and {_MOST_CHANNELS} channels "
+                f"at most {MOST_OPS} ops, sides of {LARGEST_SIDE} and {MOST_CHANNELS} channels "
                 "are supported",
             )
         self.budget -= 0 if weights is None else weights.size

@@ -21,6 +21,7 @@ from pmt.formats.onnx.layers import MOST_ZEROS
 from pmt.formats.onnx.quantization import moved
 from pmt.formats.onnx.view import View, image_view
 from pmt.net.graph import is_layer
+from pmt.net.image_limits import LARGEST_SIDE
 
 __all__ = ["QUANTIZED_INPUTS", "Numbers", "graph_fields", "input_statistics", "read_draft"]
 
@@ -218,10 +219,10 @@ class _Lowering:
         order = self._input_order()
         sizes = dict(zip(order, shape, strict=True))
         batch, size = sizes["N"] or 1, (sizes["H"], sizes["W"], sizes["C"])
-        if size[2] > 4 or max(size[:2]) > 4096:
+        if size[2] > 4 or max(size[:2]) > LARGEST_SIDE:
             raise Unsupported(
                 f"the input {name[:80]!r} has height, width, channels {size}",
-                "at most 4096 x 4096 pixels of 4 channels are supported",
+                f"at most {LARGEST_SIDE} x {LARGEST_SIDE} pixels of 4 channels are supported",
             )
         self.draft.tensor("input", size)
         self.draft.factor, self.draft.offset = np.ones(size[2]), np.zeros(size[2])

@@ -10,6 +10,7 @@ from pmt.formats.tflite.elementwise import fused_clamp
 from pmt.formats.tflite.file import FileOp, Unsupported
 from pmt.formats.tflite.network import Step
 from pmt.net.graph import Op, Padding, Pair, Tensor, output_size
+from pmt.net.image_limits import LARGEST_SIDE
 
 SAME, VALID = 0, 1
 _LARGEST_KERNEL = 255
@@ -163,9 +164,10 @@ def _amounts(step: Step) -> tuple[Padding, tuple[int, ...]]:
     sides = [(int(before), int(after)) for before, after in pairs]
     inner = [(0, 0), (0, 0), *sides[1:-1]][-2:]
     legal = rank in (3, 4) and sides[0] == (0, 0) == sides[-1]
-    if not legal or any(n < 0 or n > 4096 for side in inner for n in side):
+    if not legal or any(n < 0 or n > LARGEST_SIDE for side in inner for n in side):
         raise Unsupported(
-            f"paddings {pairs.tolist()}", "only height and width can be padded, by 0 to 4096"
+            f"paddings {pairs.tolist()}",
+            f"only height and width can be padded, by 0 to {LARGEST_SIDE}",
         )
     (top, bottom), (left, right) = inner
     height, width = source.height + top + bottom, source.width + left + right

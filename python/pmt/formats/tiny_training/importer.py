@@ -23,6 +23,7 @@ from pmt._util.printable import printable
 from pmt.formats.layers import check_limits, consecutive_blocks, dense_kernel, raw_pixels
 from pmt.formats.tiny_training.archive import Node, read_pickle
 from pmt.net.graph import Graph, Op, OpKind, Tensor, is_layer, output_size
+from pmt.net.image_limits import MOST_CHANNELS
 
 _MAX_STEPS = 2  # more never helps: two roundings lose less than two units in the last place
 # The paper trains first_conv and the 13 expanding pointwise convolutions of its MCUNet.
@@ -69,7 +70,7 @@ def read(path: str | Path, *, classes: int | None = None, resolution: int = 128)
     TypeError
         If one of the two is not an integer.
     """
-    _check_integer("classes", 2 if classes is None else classes, 2, 65536)
+    _check_integer("classes", 2 if classes is None else classes, 2, MOST_CHANNELS)
     _check_integer("resolution", resolution, 32, 512)
     path = Path(path)
     archive = Node(read_pickle(path), path.name)
@@ -161,7 +162,9 @@ class _NetworkBuilder:
             stride = node.pair("stride", _MAX_STRIDE)
             size = (-(-height // stride[0]), -(-width // stride[1]))
             quantization = node.child("params").quantization("y")
-            return self._tensor(name, *size, node.integer("out_channel", 1, 65536), quantization)
+            return self._tensor(
+                name, *size, node.integer("out_channel", 1, MOST_CHANNELS), quantization
+            )
         except ValueError:
             raise ValueError("; ".join(self.problems)) from None
 
@@ -169,10 +172,10 @@ class _NetworkBuilder:
         params = node.child("params")
         node.check_activation(params.quantization("y")[1])
         height, width, in_channels = self.tensors[source].shape
-        out_channels = node.integer("out_channel", 1, 65536)
+        out_channels = node.integer("out_channel", 1, MOST_CHANNELS)
         kernel = node.pair("kernel_size", _MAX_KERNEL)
         stride = node.pair("stride", _MAX_STRIDE)
-        groups = node.integer("groups", 1, 65536)
+        groups = node.integer("groups", 1, MOST_CHANNELS)
         if in_channels % groups or out_channels % groups:
             node.fail("groups", f"{groups} must divide {in_channels} and {out_channels} channels")
         inner = in_channels // groups

@@ -53,7 +53,7 @@ def plot_cosines(
     chosen = counts[-1] if queries is None else queries
     if chosen not in counts:
         known = ", ".join(map(str, counts))
-        raise ValueError(f"queries = {chosen}: the study has estimates of {known} queries")
+        raise ValueError(f"queries={chosen}: the study has estimates of {known} queries")
     if ax is None or isinstance(ax, Sequence | np.ndarray):
         axes = panels(ax, 2, 1, (9, 6), sharex=True, height_ratios=(1, 2)).ravel()
     else:

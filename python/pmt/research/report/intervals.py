@@ -23,7 +23,7 @@ _T = (
 def student_t(freedom: int) -> float:
     """Return the 97.5 % quantile of Student's t, to 1e-4, for 1 or more degrees of freedom."""
     if freedom < 1:
-        raise ValueError(f"freedom = {freedom}: must be 1 or more; two seeds have 1")
+        raise ValueError(f"freedom={freedom} must be 1 or more; two seeds have 1")
     if freedom <= len(_T):
         return _T[freedom - 1]
     # Cornish and Fisher's expansion.

@@ -16,7 +16,7 @@ __all__ = ["bp_free_grids", "bp_free_rows", "plot_bp_free"]
 
 Data = Mapping[str, Any]
 
-# Fewer coordinates are no merit.
+# Fewer coordinates are not better.
 _OF_A_STEP = Quantity(FORWARDS.unit, FORWARDS.tolerance, relative=True)
 # The paper's own method on all corruptions, of which one is needed.
 _PAPER = "cifar10c_paper"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pmt.research.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
 from pmt.research.reproduce.counted_instructions import counted_instructions
 from pmt.research.reproduce.latency import latency_rows
 from pmt.research.reproduce.memory_bars import draw_memory
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.study import (
-    COMPUTE,
     MEMORY,
     Context,
-    Quantity,
     Row,
     Scale,
     Study,
@@ -45,9 +44,6 @@ _METHODS = {
     _ALL: ("paper", "all"),
 }
 _BOARD = "stm32h7b3i-dk"
-# Back-propagation is the same work and needs the same memory for everybody: only counts differ.
-_BP_MEMORY = Quantity("KB", 0.01, relative=True)
-_BP_COMPUTE = Quantity("MMAC", 0.01, relative=True)
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
@@ -80,14 +76,14 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
             "BP memory, all convolutions' outputs in float32, int8 network and image",
             kilobytes(counted),
             paper["bp_kb"],
-            _BP_MEMORY,
+            BP_MEMORY,
             why="the sum that gives the printed figure",
         ),
         at_least(
             "BP memory, float32, 14 layers",
             size[_FLOAT],
             paper["bp_kb"],
-            _BP_MEMORY,
+            BP_MEMORY,
             why="what must be alive at once: inputs of these layers are kept, "
             "and no output of the others",
         ),
@@ -95,17 +91,10 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
             "BP memory, int8, 14 layers",
             size[_INT8],
             paper["bp_kb"],
-            _BP_MEMORY,
+            BP_MEMORY,
             why="what must be alive at once, with float32 gradients of activations",
         ),
-        at_least(
-            "BP-free memory, parameters and peak of inference",
-            kilobytes(methods[_ALL]["analytic_bytes"]),
-            paper["bp_free_kb"],
-            MEMORY,
-            why=f"{kilobytes(data['inference_bytes']):.0f} KB are alive at the peak of "
-            f"inference, for the paper's {paper['inference_kb']}",
-        ),
+        inference_peak_row(data, paper, _ALL),
         compared(
             "BP-free memory, all layers, as planned",
             size[_ALL],
@@ -124,37 +113,14 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
 
 
 def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    methods = data["methods"]
-    ours = methods[_OURS]
-    return [
-        compared(
-            "BP compute, 14 layers",
-            methods[_FLOAT]["macs"] / 1e6,
-            paper["bp_mmac"],
-            _BP_COMPUTE,
-            why="a forward, gradients by inputs back to the first of them, and by their weights; "
-            "no formula that was tried gives the printed figure",
-        ),
-        compared(
-            "BP-free compute, forward and queries",
-            ours["forward_macs"] / 1e6,
-            paper["bp_free_mmac"],
-            COMPUTE,
-        ),
-        compared(
-            "BP-free compute, rounded as printed before it is multiplied",
-            data["printed_macs"] / 1e6,
-            paper["bp_free_mmac"],
-            COMPUTE,
-        ),
-        beside(
-            "BP-free compute, all that a device does",
-            ours["macs"] / 1e6,
-            COMPUTE.unit,
-            why="with forwards to the inputs of node perturbation, its gradients by weights, and "
-            "what line buffers compute again: the paper does not count these",
-        ),
-    ]
+    return compute_rows(
+        data,
+        paper,
+        backward=(_FLOAT, "BP compute, 14 layers"),
+        ours=_OURS,
+        uncounted="with forwards to the inputs of node perturbation, its gradients by weights, and "
+        "what line buffers compute again",
+    )
 
 
 def _other_backends(paper: Mapping[str, Any]) -> list[Row]:

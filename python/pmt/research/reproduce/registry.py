@@ -46,7 +46,7 @@ STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
 def study(name: str) -> Study:
     """Return a study by its name; a ValueError says which there are."""
     if name not in STUDIES:
-        raise ValueError(f"{name!r} is no study{_remedy(name)}")
+        raise ValueError(f"{name!r} is not a study{_remedy(name)}")
     return STUDIES[name]
 
 

@@ -114,7 +114,7 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
         ) from None
     result = parse_json(text, path, _REMEDY)
     if not isinstance(result, dict) or not all(key in result for key in _KEYS):
-        raise ValueError(f"{path}: is no result of a study; {_REMEDY}")
+        raise ValueError(f"{path}: is not a result of a study; {_REMEDY}")
     for key, types in _KEYS.items():
         if not isinstance(result[key], types) or isinstance(result[key], bool):
             raise ValueError(f"{path}: {key} {result[key]!r} is damaged; {_REMEDY}")

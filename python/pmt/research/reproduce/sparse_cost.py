@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pmt.research.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
 from pmt.research.reproduce.counted_instructions import counted_instructions
 from pmt.research.reproduce.grid_runs import forecast_grids, measure_grids
 from pmt.research.reproduce.latency import latency_rows
@@ -12,16 +13,13 @@ from pmt.research.reproduce.memory_bars import draw_memory
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import accuracy_row, find
 from pmt.research.reproduce.study import (
-    COMPUTE,
     MEMORY,
     Context,
     Forecast,
-    Quantity,
     Row,
     Scale,
     Study,
     at_least,
-    beside,
     compared,
     not_run,
 )
@@ -49,9 +47,6 @@ _METHODS = {
 }
 _BOARD = "stm32f746g-disco"
 _FORWARD, _BACKWARD = "sparse_cost", "sparse_cost_backprop"
-# Back-propagation is the same work and needs the same memory for everybody: only counts differ.
-_BP_MEMORY = Quantity("KB", 0.01, relative=True)
-_BP_COMPUTE = Quantity("MMAC", 0.01, relative=True)
 _ACCURACIES = (
     ("BP accuracy, float32", _BACKWARD, "bp_fp32", "bp_accuracy"),
     ("BP accuracy, int8 with float32 copies", _BACKWARD, "bp_int8_shadow", "bp_accuracy"),
@@ -114,16 +109,9 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
         for name in (_OURS, _OTHER_BLOCK)
     }
     return [
-        at_least("BP memory, float32", size[_FLOAT], paper["bp_kb"], _BP_MEMORY, why=bound),
-        at_least("BP memory, int8", size[_INT8], paper["bp_kb"], _BP_MEMORY, why=bound),
-        at_least(
-            "BP-free memory, parameters and peak of inference",
-            analytic[_OURS],
-            paper["bp_free_kb"],
-            MEMORY,
-            why=f"{kilobytes(data['inference_bytes']):.0f} KB are alive at the peak of "
-            f"inference, for the paper's {paper['inference_kb']}",
-        ),
+        at_least("BP memory, float32", size[_FLOAT], paper["bp_kb"], BP_MEMORY, why=bound),
+        at_least("BP memory, int8", size[_INT8], paper["bp_kb"], BP_MEMORY, why=bound),
+        inference_peak_row(data, paper, _OURS),
         compared(
             "BP-free memory, as planned",
             size[_OURS],
@@ -143,36 +131,13 @@ def _memory(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
 
 
 def _compute(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
-    methods = data["methods"]
-    return [
-        compared(
-            "BP compute",
-            methods[_FLOAT]["macs"] / 1e6,
-            paper["bp_mmac"],
-            _BP_COMPUTE,
-            why="a forward, gradients by inputs back to the first of these layers, and by their "
-            "weights; no formula that was tried gives the printed figure",
-        ),
-        compared(
-            "BP-free compute, forward and queries",
-            methods[_OURS]["forward_macs"] / 1e6,
-            paper["bp_free_mmac"],
-            COMPUTE,
-        ),
-        compared(
-            "BP-free compute, rounded as printed before it is multiplied",
-            data["printed_macs"] / 1e6,
-            paper["bp_free_mmac"],
-            COMPUTE,
-        ),
-        beside(
-            "BP-free compute, all that a device does",
-            methods[_OURS]["macs"] / 1e6,
-            COMPUTE.unit,
-            why="with forwards to the inputs of node perturbation and its gradients by weights, "
-            "which the paper does not count",
-        ),
-    ]
+    return compute_rows(
+        data,
+        paper,
+        backward=(_FLOAT, "BP compute"),
+        ours=_OURS,
+        uncounted="with forwards to the inputs of node perturbation and its gradients by weights",
+    )
 
 
 def _backward_latency(paper: Mapping[str, Any]) -> list[Row]:

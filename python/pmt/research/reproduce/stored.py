@@ -102,7 +102,7 @@ class StoredStudy:
         -------
         matplotlib.axes.Axes or None
             The axes: a curve for each line of the table that takes steps, of its first seed. None
-            where nothing has been run, or the study is no table of corruptions.
+            where nothing has been run, or the study has no table of corruptions.
 
         Raises
         ------

@@ -137,7 +137,7 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     """
     count = checked_integer("images", images)
     if count < 1:
-        raise ValueError(f"images = {count}: must be 1 or more")
+        raise ValueError(f"images={count} must be 1 or more")
     if not dataset.has_pixels:
         raise TypeError(
             f"data set {dataset.name!r} holds {dataset.images.dtype} inputs: a sheet shows images "

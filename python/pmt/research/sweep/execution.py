@@ -83,17 +83,7 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
     training: dict[str, Any] = {"macs": 0, "forwards": 0, "steps": 0, "train_seconds": 0.0}
     after = before
     if spec.trains:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OptionWarning)  # said when the sweep was planned
-            trainer = methods.trainer(spec.base, threads=threads, **spec.options)
-        result = trainer.fit(
-            model,
-            at_size(images.train, model),
-            held_out=at_size(images.held_out, model) if images.held_out is not None else None,
-            out=run,
-            source=spec.source(),
-            progress=False,
-        )
+        trainer, result = _fit(spec, model, images, run, threads)
         training = _training(result)
         after = _tested(trainer, result, run, images, parts)
         run.lock.check()
@@ -119,6 +109,23 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         **({"tuning": dict(spec.tuning)} if spec.tuning else {}),
     }
     atomic_file.write_text(run.path / RESULT, json.dumps(record, indent=1, sort_keys=True) + "\n")
+
+
+def _fit(
+    spec: RunSpec, model: Model, images: Split, run: RunFolder, threads: int
+) -> tuple[Trainer, RunResult]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptionWarning)  # said when the sweep was planned
+        trainer = methods.trainer(spec.base, threads=threads, **spec.options)
+    result = trainer.fit(
+        model,
+        at_size(images.train, model),
+        held_out=at_size(images.held_out, model) if images.held_out is not None else None,
+        out=run,
+        source=spec.source(),
+        progress=False,
+    )
+    return trainer, result
 
 
 def _check_model(spec: RunSpec, model: Model) -> None:
