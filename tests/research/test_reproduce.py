@@ -504,13 +504,14 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
 
 def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):
     """Runs of another study do, which cannot stand for those that are left."""
-    run = {"axes": {"method": "paper"}, "trainer": "zeroth_order", "threads": 1, "base": "paper"}
+    axes = {"method": "paper", "layers": "B2", "preparation": "none", "seed": 1}
+    run = {"axes": axes, "trainer": "zeroth_order", "threads": 1, "base": "paper"}
     none = {"options": {}, "before": {}, "after": {}, "curve": []}
     hours = []
     for seconds in (3600, 7200):
         one = {**run, **none, "macs": 10**6, "train_seconds": seconds}
         grid = {"model": "m", "protocol": {}, "macs": 0, "runs": [one], "missing": []}
-        data = {"grids": {"estimators_small": grid}}
+        data = {"grids": {"estimators_small": grid | {"failed": {}}}}
         results.save(results.record("estimators", "small", data, 1.0), tmp_path)
         job = ReproduceJob(
             "bp-free-methods", "small", out=tmp_path / "runs", results=tmp_path, jobs=2
@@ -605,10 +606,19 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     assert complaint("estimators", "--write", "x.md") == (
         "pmt: error: --write x.md: goes with --page alone\n"
     )
+    for given, message in (
+        (["--list", "--force"], "--list does no work; leave out --force"),
+        (["--page", "r", "--dry-run"], "--page does no work; leave out --dry-run"),
+        (["--page", "r", "--json", "-"], "--page prints Markdown and has no figures for --json"),
+        (["estimators", "--dry-run", "--plot", "x.png"], "--dry-run has nothing to draw"),
+        (["estimators", "--dask", "a", "--jobs", "3"], "--jobs 3: the cluster of --dask has its"),
+        (["estimators", "--force"], "--force replaces a file of --results; give the folder"),
+    ):
+        assert complaint(*given).startswith(f"pmt: error: {message}")
     (tmp_path / "x.md").write_text("no marks")
     assert complaint("--page", str(tmp_path), "--write", str(tmp_path / "x.md")) == (
-        f"pmt: error: {tmp_path}/x.md: has no lines <!-- results --> and <!-- end of results -->; "
-        "add them\n"
+        f"pmt: error: {tmp_path}/x.md: needs a line <!-- results --> and, behind it, a line "
+        "<!-- end of results -->; add them\n"
     )
 
 
@@ -638,8 +648,8 @@ def test_the_page_names_a_file_without_its_figures(tmp_path):
     with pytest.raises(ValueError, match="missing or damaged") as error:
         page(tmp_path)
     assert str(error.value) == (
-        f"{path}: figures are missing or damaged (KeyError: 'batches'); `pmt reproduce "
-        f"memory-formulas --results {tmp_path}` makes it again"
+        f"{path}: figures are missing or damaged (KeyError: 'batches'); remove it, and "
+        "`pmt reproduce memory-formulas` makes it again"
     )
 
 

@@ -165,12 +165,20 @@ def test_without_tools_no_instruction_is_counted(tmp_path, monkeypatch):
 
 def test_counted_instructions_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda tool: tool)
-    kept = tmp_path / "instructions_cifar10_mcunet_B3_50.json"
-    kept.write_text(json.dumps(COUNTED))
-    counted = counted_instructions.counted_instructions(
-        "cifar10_mcunet", "B3", 50, "stm32f746g-disco", Context(tmp_path)
+    counts = []
+    monkeypatch.setattr(
+        counted_instructions, "_counted", lambda words, target: counts.append(target) or COUNTED
     )
-    assert counted == COUNTED
+
+    def count(target):
+        given = ("cifar10_mcunet", "B3", 50, target, Context(tmp_path))
+        return counted_instructions.counted_instructions(*given)
+
+    assert count("stm32f746g-disco") == COUNTED
+    assert count("stm32f746g-disco") == COUNTED
+    assert counts == ["stm32f746g-disco"]
+    count("stm32h7b3i-dk")  # what is kept is of another board
+    assert counts == ["stm32f746g-disco", "stm32h7b3i-dk"]
 
 
 def test_instructions_are_those_of_pmt_profile(tmp_path):

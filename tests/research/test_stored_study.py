@@ -87,12 +87,14 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
 
     def run(method, steps, *losses):
         axes = {"method": method, "preparation": "none", "corruption": "fog", "seed": 1}
+        axes["layers"] = "B2"
         points = [[place * 10**12, loss] for place, loss in enumerate(losses)]
         cost = {"steps": steps, "train_seconds": 1.0, "base": method, "options": {}}
         return {**cost, "axes": axes, "curve": points, "before": {}, "after": {}}
 
     def grid(*runs):
-        return {"model": "m", "protocol": {}, "macs": 0, "runs": list(runs), "missing": []}
+        settings = {"model": "m", "protocol": {}, "macs": 0}
+        return {**settings, "runs": list(runs), "missing": [], "failed": {}}
 
     data = {
         "grids": {
@@ -112,5 +114,7 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
         "unprepared default, 2.4e12 MACs": [1.5, 1.2],
     }
     pyplot.close()
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(
+        ValueError, match=r"^corruption='contrast': no run of it; choose one of fog$"
+    ):
         found.plot_losses("contrast")

@@ -83,3 +83,33 @@ def test_threads_that_write_one_file_do_not_meet(tmp_path):
         thread.join()
     assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_a_mode_and_a_pipe_stay_what_they_are(tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    atomic_file.write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    atomic_file.write_text(pipe, "through")
+    reader.join()
+    assert read == ["through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    path = tmp_path / "none" / "figures.json"
+    with pytest.raises(FileNotFoundError) as error:
+        atomic_file.write_text(path, "x")
+    assert error.value.strerror == (
+        f"there is no folder {tmp_path}/none; make it, or choose another one"
+    )

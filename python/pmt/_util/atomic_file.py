@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,12 +28,21 @@ def writing(
     """Open a file aside; at the end of the block it is flushed to disk and renamed into place.
 
     Whatever ends the block early, Ctrl-C too, leaves the old file and removes the one aside. What
-    processes that were killed left aside of this file is removed as well.
+    processes that were killed left aside of this file is removed as well. The new file has the mode
+    of the old one; a link stays one, and what it points to is replaced. A device or a pipe is
+    written to as it is.
 
     `size` is the number of bytes, for the error; `place` brings the file from aside to its
     destination, instead of renaming it.
     """
     path = Path(path)
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
+    mode = _mode(path)
+    if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        with path.open("wb") as file:
+            yield file
+        return
     remove_strays(path)
     aside = aside_of(path)
     try:
@@ -40,6 +50,8 @@ def writing(
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            aside.chmod(stat.S_IMODE(mode))
         (place or os.replace)(aside, path)
     except OSError as error:
         with suppress(OSError):
@@ -47,6 +59,9 @@ def writing(
         ours = error.errno is not None and str(error.filename) in ("None", str(aside))
         if not ours:  # the block's own work failed, not the writing
             raise
+        if not path.parent.is_dir():
+            text = f"there is no folder {path.parent}; make it, or choose another one"
+            raise FileNotFoundError(error.errno, text, str(path)) from error
         raise OSError(
             error.errno,
             f"could not write {size} bytes ({error.strerror}); the file that was there is "
@@ -58,6 +73,14 @@ def writing(
             aside.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the kind and the permissions of a file; None where there is none."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

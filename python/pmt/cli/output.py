@@ -30,6 +30,7 @@ __all__ = [
     "EXIT_OUTPUT_CLOSED",
     "EpochLines",
     "Output",
+    "check_file",
     "check_folder",
     "check_plot",
     "checked_model_out",
@@ -102,6 +103,13 @@ def check_folder(argument: str, path: str) -> Path:
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(f"{argument} {path}: its folder does not exist; create it")
     return Path(path)
+
+
+def check_file(argument: str, path: str) -> Path:
+    """Find out before the work whether a file, and no folder, can be at this path."""
+    if not path or Path(path).is_dir():
+        raise IsADirectoryError(f"{argument} {path}: must be a file, and is a folder")
+    return check_folder(argument, path)
 
 
 def checked_model_out(out: str) -> Path:

@@ -6,7 +6,7 @@ import argparse
 
 from pmt._util import atomic_file
 from pmt.cli.arguments import add_json, add_plot, job_of, parts
-from pmt.cli.output import Output, check_plot
+from pmt.cli.output import Output, check_file, check_plot
 from pmt.research.plots import plot_report, save_plot
 from pmt.research.report import FORMATS, METRICS, ReportJob, make_report
 
@@ -111,6 +111,10 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     check_plot(arguments.plot)
+    for argument in ("--out", "--keep"):
+        path = getattr(arguments, argument[2:])
+        if path is not None:
+            check_file(argument, path)
     report = make_report(
         job_of(
             ReportJob,

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, add_plot, job_of, shard
+from pmt.cli.arguments import add_integer, add_json, add_plot, flag, job_of, shard
 from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
@@ -95,6 +95,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
+    _check_together(arguments)
     if arguments.list:
         if arguments.studies:
             raise ValueError("--list shows all studies; give no name")
@@ -114,15 +115,37 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on")
         return EXIT_INTERRUPTED
+    output.figures({"studies": [_figures(one) for one in done]})
     if arguments.plot is not None and done:
         _draw(done[0], arguments.plot)
         output.text(f"plot in {arguments.plot}")
-    output.figures({"studies": [_figures(one) for one in done]})
     failed = sum(len(one.failed) for one in done)
     if failed:
-        complain(f"error: {failed} runs failed; the same command tries them again")
+        complain(f"error: runs that failed: {failed}; the same command tries them again")
         return EXIT_FAILED
     return _code(undone)
+
+
+# Options that do nothing beside one that does no work.
+_OF_WORK = ("results", "force", "plot", "dask", "collect", "dry_run")
+
+
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Refuse options that would be ignored."""
+    given = [name for name in _OF_WORK if getattr(arguments, name)]
+    for other in ("list", "page"):
+        if getattr(arguments, other) and given:
+            raise ValueError(f"--{other} does no work; leave out {flag(given[0])}")
+    if arguments.list and arguments.write is not None:
+        raise ValueError(f"--write {arguments.write}: goes with --page alone")
+    if arguments.page is not None and arguments.json is not None:
+        raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
+    if arguments.dry_run and arguments.plot is not None:
+        raise ValueError("--dry-run has nothing to draw; leave out --plot")
+    if arguments.dask is not None and arguments.jobs:
+        raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
+    if arguments.force and arguments.results is None:
+        raise ValueError("--force replaces a file of --results; give the folder")
 
 
 _KEYS = ("name", "item", "title")
@@ -212,6 +235,8 @@ def _done(job: ReproduceJob, output: Output) -> Reproduction:
 
 def _draw(done: Reproduction, path: str) -> None:
     assert done.study.plot is not None
+    if not any(row.ours is not None for row in done.rows):
+        raise ValueError(f"--plot {path}: no run of {done.study.name} is finished; leave it out")
     save_plot(done.study.plot(done.result["data"]), path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmt._util.parsing import parse_json
-from pmt.research.reproduce.kept_parts import kept
+from pmt.research.reproduce.kept_parts import find_kept, kept
 from pmt.research.reproduce.study import Context
 
 __all__ = ["counted_instructions"]
@@ -29,21 +29,26 @@ def counted_instructions(
     part of research. Its figures are kept in the study's folder.
     """
     name = f"instructions_{network}_{layers}_{queries}"
-    done = (context.folder / f"{name}.json").exists()
-    if not done and (context.collect or any(shutil.which(tool) is None for tool in _TOOLS)):
-        return None
     words = ["profile", network, "--instructions", "--method", "paper", "--layers", layers]
     words += ["--queries", str(queries), "--target", target]
-    if not done:
+    of = {"command": words}
+    if find_kept(context.folder, name, of) is None:
+        if context.collect or any(shutil.which(tool) is None for tool in _TOOLS):
+            return None
         context.tell(f"pmt {' '.join(words)}")
-    return kept(context.folder, name, lambda: _counted(words, target))
+    return kept(context.folder, name, of, lambda: _counted(words, target))
 
 
 def _counted(words: list[str], target: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "instructions.json"
         command = [sys.executable, "-m", "pmt", *words, "--json", str(made)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode != 0:
+            last = done.stderr.strip().rpartition("\n")[2]
+            raise OSError(f"pmt {' '.join(words)}: {last or f'ended with {done.returncode}'}")
         figures = parse_json(made.read_bytes(), made)
     counts = figures["instructions"][0]
     return {

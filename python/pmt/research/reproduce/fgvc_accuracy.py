@@ -44,6 +44,11 @@ def _grids(scale: Scale, context: Context) -> dict[str, Grid]:
     read = {name: read_study_grid(name) for name in _GRIDS}
     if scale == "small":
         return {f"{name}_small": small(grid) for name, grid in read.items()}
+    if not context.fine_grained:
+        raise FileNotFoundError(
+            "no fine-grained data set is found; `pmt download cub200` fetches one, `pmt download` "
+            "lists the others; or give --data the folder that holds them"
+        )
     return {
         f"{name}_{data}": _on(grid, data, path, context)
         for data, path in context.fine_grained.items()
@@ -78,7 +83,13 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
         name: len(image_files(path, split="train").class_names)
         for name, path in context.fine_grained.items()
     }
-    return {**found, "classes": classes}
+    absent = {n: c for n, c in context.earlier.get("classes", {}).items() if n not in classes}
+    kept = {
+        grid: runs
+        for grid, runs in context.earlier.get("grids", {}).items()
+        if grid.rpartition("_")[2] in absent
+    }
+    return {**found, "grids": {**kept, **found["grids"]}, "classes": {**absent, **classes}}
 
 
 def _forecast(scale: Scale, context: Context) -> Forecast:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pmt import _core
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import checksums
 from pmt.model import Model, load
 from pmt.protocol import DataSource, balanced_order
 from pmt.research.reproduce.study import Context, Scale
@@ -24,6 +26,13 @@ class GradientBatch:
     model: Model
     images: Dataset
     source: str
+
+    @property
+    def contents(self) -> dict[str, int]:
+        """Checksums of the network, the images and their labels."""
+        images, labels = checksums(self.images)
+        model = _core.crc32(self.model.image())
+        return {"model_crc32": model, "images_crc32": images, "labels_crc32": labels}
 
     @property
     def convolutions(self) -> str:

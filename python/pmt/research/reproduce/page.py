@@ -11,7 +11,7 @@ from pmt._util import atomic_file
 from pmt._util.printable import printable
 from pmt._util.progress import duration
 from pmt.research.reproduce import results
-from pmt.research.reproduce.published import published
+from pmt.research.reproduce.comparison import compared_rows
 from pmt.research.reproduce.registry import STUDIES
 from pmt.research.reproduce.study import Row, Study, Verdict
 
@@ -30,7 +30,7 @@ _ORDER: tuple[Verdict, ...] = (
 _DIGITS = {"%": 1, "MMAC": 1, "KB": 0, "ms": 0, "nats": 3, "cosine": 3, "points": 1}
 # From here on a number of any unit has four digits without a decimal place.
 _THOUSANDS = 1000
-_FIRST, _LAST = "<!-- results -->\n", "<!-- end of results -->\n"
+_FIRST, _LAST = "<!-- results -->", "<!-- end of results -->"
 # From here on a number is written with an exponent.
 _LARGE = 10**6
 # Squared errors differ by factors of thousands: whole numbers, ours and computed ones alike.
@@ -61,13 +61,22 @@ def page(folder: str | Path) -> str:
 
 
 def write_page(folder: str | Path, path: str | Path) -> None:
-    """Write the tables between the marks of a Markdown file; a ValueError says if it has none."""
-    text = Path(path).read_text(encoding="utf-8")
-    head, first, rest = text.partition(_FIRST)
-    _, last, tail = rest.partition(_LAST)
-    if not (first and last):
-        raise ValueError(f"{path}: has no lines {_FIRST.strip()} and {_LAST.strip()}; add them")
-    atomic_file.write_text(path, f"{head}{first}\n{page(folder)}\n{last}{tail}")
+    """Write the tables between the marks of a Markdown file; a ValueError says if it has none.
+
+    The file keeps its line ends.
+    """
+    try:
+        text = Path(path).read_bytes().decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: is not UTF-8 text; give a Markdown file") from None
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(end)
+    if _FIRST not in lines or _LAST not in lines[lines.index(_FIRST) :]:
+        raise ValueError(f"{path}: needs a line {_FIRST} and, behind it, a line {_LAST}; add them")
+    first = lines.index(_FIRST)
+    last = lines.index(_LAST, first)
+    tables = page(folder).rstrip("\n").split("\n")
+    atomic_file.write_text(path, end.join([*lines[: first + 1], "", *tables, "", *lines[last:]]))
 
 
 def row_cells(row: Row) -> list[str]:
@@ -132,15 +141,7 @@ def _section(study: Study, folder: Path) -> str:
 
 
 def _compared(study: Study, result: Mapping[str, Any], folder: Path) -> Sequence[Row]:
-    """Return the rows of a result; a ValueError names the file if figures of it are missing."""
-    try:
-        return study.compare(result["data"], published(study.name))
-    except (LookupError, TypeError, AttributeError) as error:
-        path = results.path_of(study.name, folder)
-        raise ValueError(
-            f"{path}: figures are missing or damaged ({type(error).__name__}: {error}); "
-            f"`pmt reproduce {study.name} --results {folder}` makes it again"
-        ) from error
+    return compared_rows(study, result, str(results.path_of(study.name, folder)))
 
 
 def _origin(study: Study, result: Mapping[str, Any]) -> str:

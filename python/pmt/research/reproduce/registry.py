@@ -45,6 +45,9 @@ STUDIES: dict[str, Study] = {one.name: one for one in _STUDIES}
 
 def study(name: str) -> Study:
     """Return a study by its name; a ValueError says which there are."""
+    if not isinstance(name, str):
+        known = ", ".join(STUDIES)
+        raise TypeError(f"study={name!r} must be the name of a study; there are {known}")
     if name not in STUDIES:
         raise ValueError(f"{name!r} is not a study{_remedy(name)}")
     return STUDIES[name]

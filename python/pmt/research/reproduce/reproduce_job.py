@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pmt._util.checks import checked_integer
 from pmt.datasets.storage import named
 from pmt.research.reproduce import results
-from pmt.research.reproduce.published import published
+from pmt.research.reproduce.comparison import compared_rows
 from pmt.research.reproduce.registry import STUDIES
 from pmt.research.reproduce.registry import study as find_study
 from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study, Unfinished
@@ -73,6 +75,24 @@ class ReproduceJob:
     results: str | Path | None = None
     force: bool = False
 
+    def __post_init__(self) -> None:
+        """Check what the command line checks as it reads its arguments."""
+        find_study(self.study)
+        if self.scale not in ("small", "full"):
+            raise ValueError(f"scale={self.scale!r} must be 'small' or 'full'")
+        if checked_integer("jobs", self.jobs) < 0:
+            raise ValueError(f"jobs={self.jobs} must be 0 (one for each CPU) or more")
+        if not isinstance(self.shard, tuple) or len(self.shard) != 2:
+            raise TypeError(f"shard={self.shard!r} must be (I, N), the I-th of N parts")
+        part, parts = (checked_integer("shard", number) for number in self.shard)
+        if not 1 <= part <= parts:
+            raise ValueError(f"shard={self.shard!r} must be (I, N) with I from 1 to N")
+        for name in ("collect", "force"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}={getattr(self, name)!r} must be True or False")
+        for name in ("out", "data", "results"):
+            _check_folder(name, getattr(self, name))
+
     def context(self, tell: Callable[[str], None]) -> Context:
         """Return where the study works, with what is found of data and models."""
         root = Path(self.out) if self.scale == "full" else Path(self.out) / "small"
@@ -89,18 +109,29 @@ class ReproduceJob:
             tell=tell,
             collect=self.collect,
             kept=self._kept(),
+            earlier=self._own(),
             timed=self._timed(),
         )
 
     def _kept(self) -> dict[str, list[Mapping[str, Any]]]:
         """Return the grids of earlier results by name, those of this study first."""
-        if self.results is None or self.force:
+        if self.results is None or self.force or find_study(self.study).forecast is None:
             return {}
         kept: dict[str, list[Mapping[str, Any]]] = {}
         for grids in self._earlier(Path(self.results)):
             for name, grid in grids.items():
                 kept.setdefault(name, []).append(grid)
         return kept
+
+    def _own(self) -> Mapping[str, Any]:
+        """Return the data of this study's earlier result, if it is of this scale."""
+        if self.results is None or self.force:
+            return {}
+        if not results.path_of(self.study, self.results).exists():
+            return {}
+        one = results.load(self.study, self.results)
+        data: Mapping[str, Any] = one["data"] if one["scale"] == self.scale else {}
+        return data
 
     def _timed(self) -> list[list[Mapping[str, Any]]]:
         """Return the runs of earlier results, or else of those that come with the checkout."""
@@ -110,18 +141,29 @@ class ReproduceJob:
             return []
         runs = [
             [run for grid in grids.values() for run in grid["runs"]]
-            for grids in self._earlier(folder)
+            for grids in self._earlier(folder, damaged_too=True)
         ]
         return [runs[0], [run for others in runs[1:] for run in others]]
 
-    def _earlier(self, folder: Path) -> list[dict[str, dict[str, Any]]]:
-        """Return the grids of the studies that have results of this scale, this study's first."""
+    def _earlier(
+        self, folder: Path, *, damaged_too: bool = False
+    ) -> list[dict[str, dict[str, Any]]]:
+        """Return the grids of the studies that have results of this scale, this study's first.
+
+        With ``damaged_too`` a damaged file counts as one without grids.
+        """
         found: list[dict[str, dict[str, Any]]] = []
         for name in dict.fromkeys((self.study, *STUDIES)):
             if not results.path_of(name, folder).exists():
                 found.append({})
                 continue
-            one = results.load(name, folder)
+            try:
+                one = results.load(name, folder)
+            except ValueError:
+                if not damaged_too:
+                    raise
+                found.append({})
+                continue
             found.append(results.with_sources(one) if one["scale"] == self.scale else {})
         return found
 
@@ -180,12 +222,15 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     kept = None if job.results is None else results.path_of(study.name, job.results)
     if kept is not None and not job.force:
         results.refuse_loss(kept, job.scale)
-    result = _result(study, job, job.context(tell or (lambda text: None)))
+    context = job.context(tell or (lambda text: None))
+    result = _result(study, job, context)
+    rows = tuple(compared_rows(study, result, str(context.folder)))
     if kept is not None:
-        result = _saved(result, kept, job)
+        saved = _saved(result, kept, job)
+        if saved is not result:
+            result, rows = saved, tuple(compared_rows(study, saved, str(kept)))
     grids = result["data"].get("grids", {})
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
-    rows = tuple(study.compare(result["data"], published(study.name)))
     return Reproduction(study, result, rows, failed)
 
 
@@ -214,9 +259,31 @@ def _result(study: Study, job: ReproduceJob, context: Context) -> dict[str, Any]
     start = time.monotonic()
     data = study.measure(job.scale, context)
     result = results.record(study.name, job.scale, data, time.monotonic() - start)
-    if study.forecast is None:
-        results.save(result, context.folder)
+    if study.forecast is not None:
+        return result
+    last = _last(study, context)
+    if last is not None and last["data"] == json.loads(json.dumps(result["data"])):
+        return last  # nothing was left to measure, and its origin and time hold
+    results.save(result, context.folder)
     return result
+
+
+def _last(study: Study, context: Context) -> dict[str, Any] | None:
+    try:
+        return results.load(study.name, context.folder)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _check_folder(name: str, folder: object) -> None:
+    if folder is None:
+        return
+    if not isinstance(folder, str | Path):
+        raise TypeError(f"{name}={folder!r} must be the path of a folder")
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise NotADirectoryError(f"{name}={str(folder)!r} must be a folder, and is a file")
+    if name == "data" and not Path(folder).exists():
+        raise FileNotFoundError(f"{name}={str(folder)!r}: there is no such folder")
 
 
 def _first(names: tuple[str, ...], folder: str | Path | None) -> Path | None:

@@ -44,6 +44,8 @@ _RUN_KEYS: dict[str, type | tuple[type, ...]] = {
     "after": dict,
     "curve": list,
 }
+_AXES = ("method", "layers", "preparation", "seed")
+_TUNING_KEYS = ("at_edge", "learning_rate", "trials")
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "date", "machine")
 # Levels of the JSON that are spread over lines: down to one line a run.
@@ -138,16 +140,31 @@ def _damage(grids: Any) -> str:
             return f"grid {name}"
         if not all(isinstance(grid.get(key), list) for key in lists):
             return f"grid {name}"
+        if not isinstance(grid.get("failed"), dict):
+            return f"grid {name}"
         for place, run in enumerate(grid["runs"]):
-            if not isinstance(run, dict) or not all(
-                isinstance(run.get(key), kind) for key, kind in _RUN_KEYS.items()
-            ):
+            if not _is_run(run):
                 return f"run {place} of grid {name}"
     return ""
 
 
+def _is_run(run: Any) -> bool:
+    if not isinstance(run, dict):
+        return False
+    tuning = run.get("tuning", dict.fromkeys(_TUNING_KEYS))
+    return (
+        all(isinstance(run.get(key), kind) for key, kind in _RUN_KEYS.items())
+        and all(key in run["axes"] for key in _AXES)
+        and isinstance(tuning, dict)
+        and all(key in tuning for key in _TUNING_KEYS)
+    )
+
+
 def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:
-    """Raise a ValueError if a result would be lost: of another scale or grid, or with more runs.
+    """Raise a ValueError if a result would be lost.
+
+    That is one of another scale or grid, with more runs, or with a measurement that the new one
+    lacks.
 
     Parameters
     ----------
@@ -156,7 +173,7 @@ def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) ->
     scale : {"small", "full"}
         Scale of the new result.
     new : dict, optional
-        The new result; by default runs are not compared.
+        The new result; by default scales alone are compared.
     """
     if not path.exists():
         return
@@ -172,6 +189,11 @@ def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) ->
             raise ValueError(
                 f"{path}: holds {runs} runs of {grid}, the new one {left.get(grid, 0)}; {remedy}"
             )
+    lost = sorted(_measured(found) - _measured(new))
+    if lost:
+        raise ValueError(
+            f"{path}: holds {', '.join(lost)}, which could not be measured here; {remedy}"
+        )
     for grid, one in new["data"].get("grids", {}).items():
         old = found["data"].get("grids", {}).get(grid)
         if old and old["runs"] and settings_of(old) != settings_of(one):
@@ -185,16 +207,33 @@ def _runs_of_grids(result: Mapping[str, Any]) -> dict[str, int]:
 
 
 def same_runs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two results of sweeps have runs at the same places of the same grids."""
+    """Return whether two results of sweeps have the same runs, and measured the same beside them.
+
+    Runs are the same by their place in the grid, method and options.
+    """
     grids, others = one["data"].get("grids"), other["data"].get("grids")
-    return grids is not None and others is not None and _places(grids) == _places(others)
+    if grids is None or others is None or _measured(one) != _measured(other):
+        return False
+    return _known_runs(grids) == _known_runs(others)
 
 
-def _places(grids: Mapping[str, Any]) -> dict[str, Any]:
+def _known_runs(grids: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("axes", "base", "options")
     return {
-        name: (settings_of(grid), sorted(str(sorted(run["axes"].items())) for run in grid["runs"]))
+        name: (
+            settings_of(grid),
+            sorted(
+                str([sorted(run[key].items()) if key != "base" else run[key] for key in keys])
+                for run in grid["runs"]
+            ),
+        )
         for name, grid in grids.items()
     }
+
+
+def _measured(result: Mapping[str, Any]) -> set[str]:
+    """Return the names of what a study measured beside its runs."""
+    return {name for name, value in result["data"].items() if name != "grids" and value is not None}
 
 
 def with_sources(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

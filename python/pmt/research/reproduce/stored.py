@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pmt._util.tables import table
 from pmt.research.reproduce import results
+from pmt.research.reproduce.comparison import compared_rows
 from pmt.research.reproduce.page import TITLES, row_cells, summary
-from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import study as find_study
 from pmt.research.reproduce.study import Row, Study
 
@@ -43,10 +43,14 @@ class StoredStudy:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Figures beside the published ones; none where it has not been run."""
+        """Figures beside the published ones; none where it has not been run.
+
+        A ValueError names the file if figures in it are missing or damaged.
+        """
         if self.result is None:
             return ()
-        return tuple(self.study.compare(self.result["data"], published(self.study.name)))
+        where = str(results.path_of(self.study.name, self.folder))
+        return tuple(compared_rows(self.study, self.result, where))
 
     def __str__(self) -> str:
         title = f"{self.study.item}: {self.study.title}"
@@ -131,8 +135,14 @@ def stored(name: str, folder: str | Path | None = None) -> StoredStudy:
     ------
     ValueError
         If there is no such study, or its file is damaged.
+    NotADirectoryError
+        If `folder` is a file.
+    TypeError
+        If `name` is not text.
     """
     study = find_study(name)
+    if folder is not None and Path(folder).is_file():
+        raise NotADirectoryError(f"folder={str(folder)!r} must be a folder, and is a file")
     place = Path("docs/lab/results") if folder is None else Path(folder)
     try:
         place = results.checkout_folder() if folder is None else place

@@ -242,6 +242,8 @@ class Context:
         Do no run: take what is finished.
     kept : dict of str to list
         Grids of earlier results, by name: their runs are not done again.
+    earlier : dict
+        ``data`` of this study's earlier result; empty without one.
     timed : sequence of sequences of dict
         Earlier runs of this study, then of the others: they tell how long a method takes.
     """
@@ -256,6 +258,7 @@ class Context:
     tell: Callable[[str], None] = _silent
     collect: bool = False
     kept: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    earlier: Mapping[str, Any] = field(default_factory=dict)
     timed: Sequence[Sequence[Mapping[str, Any]]] = ()
 
     @property

@@ -40,5 +40,11 @@ def torch_step_bytes(network: str) -> int | None:
     except ModuleNotFoundError:
         return None
     command = [sys.executable, "-c", _SCRIPT, network]
-    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    made = subprocess.run(command, check=False, capture_output=True, text=True)
+    if made.returncode != 0:
+        last = made.stderr.strip().rpartition("\n")[2]
+        raise OSError(
+            f"the process that measures a step of torch ended with {made.returncode}: "
+            f"{last or 'it was killed'}; it takes a gigabyte of memory, and torch must work"
+        )
     return 1024 * int(made.stdout)

@@ -34,9 +34,11 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     cases = []
     for images, words in _CASES:
         what = f"{images}_{words.replace('+', '_')}"
-        context.tell(f"{images} images, {words}")
-        measure = partial(_case, scale, context, images, words)
-        cases.append(kept(context.folder, what, measure))
+        context.tell(f"{images} image{'s' if images > 1 else ''}, {words}")
+        batch = gradient_batch(scale, context, images)
+        of = {**batch.contents, "repeats": _repeats(scale)}
+        measure = partial(_case, scale, batch, context.jobs, words)
+        cases.append(kept(context.folder, what, of, measure))
     return {
         "network": "cifar10_mcunet" if full else "fashion_mnist_dscnn",
         "repeats": _repeats(scale),
@@ -48,8 +50,7 @@ def _repeats(scale: Scale) -> int:
     return 8 if scale == "full" else 2
 
 
-def _case(scale: Scale, context: Context, images: int, words: str) -> dict[str, Any]:
-    batch = gradient_batch(scale, context, images)
+def _case(scale: Scale, batch: GradientBatch, threads: int, words: str) -> dict[str, Any]:
     layers = "paper14" if scale == "full" else "B1,B2"
     chosen = batch.model.select_layers(layers)
     queries = (4 if scale == "full" else 2) * len(chosen)
@@ -61,10 +62,10 @@ def _case(scale: Scale, context: Context, images: int, words: str) -> dict[str, 
         queries=queries,
         words=words,
         repeats=_repeats(scale),
-        threads=context.jobs,
+        threads=threads,
     )
     return {
-        "images": images,
+        "images": len(batch.images),
         "words": words,
         "layers": len(chosen),
         "queries": queries,

@@ -275,7 +275,7 @@ def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> Sw
         If something in the grid file is wrong; it holds all problems.
     ValueError, TypeError
         If `jobs` or `shard` is out of range or not a number.
-    ImportError, RuntimeError, KeyboardInterrupt
+    ImportError, OSError, KeyboardInterrupt
         As :func:`pmt.research.sweep.run_all`.
     """
     return open_sweep(job).run(tell)

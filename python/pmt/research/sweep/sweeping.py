@@ -89,7 +89,7 @@ def run_all(
         If a run awaits its learning rate.
     ImportError
         If more than one process is wanted and joblib is missing.
-    RuntimeError
+    OSError
         If the pool died three times without having finished a run.
     KeyboardInterrupt
         On Ctrl-C. The runs have left checkpoints; the same call goes on.
@@ -159,7 +159,7 @@ def _note(outcome: Outcome, summary: Summary, busy: dict[str, str]) -> None:
 def _gave_up(error: Exception) -> Exception:
     if isinstance(error, ImportError):
         return error
-    return RuntimeError(
+    return OSError(
         f"the worker processes died {_DEATHS + 1} times without finishing a run, the last time of "
         f"{type(error).__name__}: {error}; fewer --jobs take less memory"
     )
@@ -195,7 +195,7 @@ def _wait(
 ) -> None:
     """Wait until another process has finished one of the runs, or given it up."""
     holders = ", ".join(sorted(set(busy.values())))
-    progress.interrupt(say, f"waiting for {len(left)} runs that others are doing ({holders})")
+    progress.interrupt(say, f"waiting for runs that others are doing: {len(left)} ({holders})")
     while True:
         for run in left:
             lock = FolderLock.of_folder(folder / run.hash)
