@@ -547,8 +547,8 @@ def test_nothing_to_tune(tmp_path):
     with pytest.raises(GridError) as caught:
         plan(read_grid(write_fair_grid(tmp_path, "[tuning]", changes=changes)))
     assert caught.value.problems == (
-        "[tuning]: no_adaptation, preparation_only take no step and have no learning rate to "
-        "choose; leave out the table, or add a method",
+        "[tuning]: no method takes steps that have a learning rate to choose: no_adaptation, "
+        "preparation_only; leave out the table, or add a method",
     )
 
 

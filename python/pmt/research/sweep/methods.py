@@ -26,9 +26,9 @@ def check_methods(grid: Grid, problems: Problems) -> dict[str, dict[str, Any]]:
     """
     methods.load_plugins()
     defaults = {table.name: _defaults(table, problems) for table in grid.methods}
-    for name in grid.options:
-        if not any(name in known for known in defaults.values() if known):
-            every = sorted({key for known in defaults.values() if known for key in known})
+    every = sorted({key for known in defaults.values() if known for key in known})
+    for name in grid.options if every else ():  # without a known method all would be wrong
+        if name not in every:
             near = did_you_mean(name, every)
             problems.add(f"[options] {name} is not an option of any method{near}")
     checked = {}

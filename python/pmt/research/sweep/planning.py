@@ -326,8 +326,8 @@ def _check_tuning(grid: Grid, problems: Problems) -> None:
     if known and not any(takes_steps(table.base) for table in known):
         names = ", ".join(table.name for table in known)
         problems.add(
-            f"[tuning]: {names} take no step and have no learning rate to choose; leave out the "
-            "table, or add a method"
+            f"[tuning]: no method takes steps that have a learning rate to choose: {names}; leave "
+            "out the table, or add a method"
         )
 
 
