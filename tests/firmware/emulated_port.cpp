@@ -106,10 +106,7 @@ void call(uint32_t operation, const void* argument) {
 
 alignas(16) uint8_t memory[pmt::exported::arena_bytes];
 
-bool is_on_card(uint32_t first, uint32_t count) {
-  const auto blocks = static_cast<uint32_t>(card_end - card_begin) / pmt::board::block_bytes;
-  return first <= blocks && count <= blocks - first;
-}
+uint32_t card_blocks() { return static_cast<uint32_t>(card_end - card_begin) / pmt::board::block_bytes; }
 
 }  // namespace
 
@@ -145,18 +142,18 @@ void feed_watchdog() {}
 void set_led(bool) {}
 
 CardStatus open_card(uint32_t* blocks) {
-  *blocks = static_cast<uint32_t>(card_end - card_begin) / block_bytes;
+  *blocks = card_blocks();
   return CardStatus::ok;
 }
 
 CardStatus read_blocks(uint32_t first, uint32_t count, void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks())) return CardStatus::out_of_range;
   __builtin_memcpy(bytes, card_begin + first * block_bytes, count * block_bytes);
   return CardStatus::ok;
 }
 
 CardStatus write_blocks(uint32_t first, uint32_t count, const void* bytes) {
-  if (!is_on_card(first, count)) return CardStatus::out_of_range;
+  if (!is_on_card(first, count, card_blocks())) return CardStatus::out_of_range;
   __builtin_memcpy(card_begin + first * block_bytes, bytes, count * block_bytes);
   return CardStatus::ok;
 }
