@@ -114,9 +114,9 @@ for kind, row in table.items():
 #
 # MCUNet and the paper's twelve corruptions, severity 5, drawn from [versioned
 # results](../docs/lab/reproduction.md): accuracy in percent, in blue what the paper prints. The
-# default and the preparation are means of three seeds, the other lines have one. What is empty has
-# not been run. Below, for Gaussian noise, how the lines get there: held-out loss over the work of
-# training.
+# default and the preparation are means of three seeds, and so is the paper's method on Gaussian
+# noise; everything else has one. What is empty has not been run. Below, for Gaussian noise, how the
+# lines get there: held-out loss of the first seed over the work of training.
 
 # %%
 full = stored("cifar10c-accuracy")
