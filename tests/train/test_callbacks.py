@@ -102,7 +102,7 @@ def test_early_stopping_waits_for_a_lower_loss(tmp_path):
         assert [epoch["epoch"] for epoch in result.epochs] == [1, 2, 3]
     with pytest.raises(ValueError, match=r"^patience=0 must be 1 or more epochs$"):
         EarlyStopping(patience=0)
-    with pytest.raises(TypeError, match=r"^patience = 1.5: must be an integer$"):
+    with pytest.raises(TypeError, match=r"^patience=1.5 must be an integer$"):
         EarlyStopping(patience=1.5)
     message = (
         r"^monitor='loss' is not a figure of an epoch; it has train_loss, train_accuracy, "

@@ -236,8 +236,8 @@ def test_a_source_keeps_numbers_of_numpy_as_those_of_python():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"threads": "2"}, "threads = '2': must be an integer"),
-        ({"threads": 2.5}, "threads = 2.5: must be an integer"),
+        ({"threads": "2"}, "threads='2' must be an integer"),
+        ({"threads": 2.5}, "threads=2.5 must be an integer"),
         ({"options": {"queries": 4}},
          "options is dict: must be pmt.TrainingOptions; options by name are given as they are, "
          "for example ZOTrainer(queries=4), and a preset as preset='paper'"),
