@@ -107,7 +107,7 @@ def check_folder(argument: str, path: str) -> Path:
 
 def check_file(argument: str, path: str) -> Path:
     """Find out before the work whether a file, and no folder, can be at this path."""
-    if not path or Path(path).is_dir():
+    if Path(path).is_dir():
         raise IsADirectoryError(f"{argument} {path}: must be a file, and is a folder")
     return check_folder(argument, path)
 

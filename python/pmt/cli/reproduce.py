@@ -136,7 +136,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
     for other in ("list", "page"):
         if getattr(arguments, other) and given:
             raise ValueError(f"--{other} does no work; leave out {flag(given[0])}")
-    if arguments.list and arguments.write is not None:
+    if arguments.write is not None and arguments.page is None:
         raise ValueError(f"--write {arguments.write}: goes with --page alone")
     if arguments.page is not None and arguments.json is not None:
         raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
@@ -153,8 +153,6 @@ _LEFT = ("study", "of the paper", "subject")
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
-    if arguments.write is not None:
-        raise ValueError(f"--write {arguments.write}: goes with --page alone")
     if bool(arguments.studies) == arguments.all:
         raise ValueError("give one or more studies, or --all; --list shows which there are")
     names = [study(name).name for name in arguments.studies] or list(STUDIES)

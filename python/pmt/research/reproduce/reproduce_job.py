@@ -127,10 +127,8 @@ class ReproduceJob:
         """Return the data of this study's earlier result, if it is of this scale."""
         if self.results is None or self.force:
             return {}
-        if not results.path_of(self.study, self.results).exists():
-            return {}
-        one = results.load(self.study, self.results)
-        data: Mapping[str, Any] = one["data"] if one["scale"] == self.scale else {}
+        one = self._result_in(Path(self.results), self.study)
+        data: Mapping[str, Any] = {} if one is None else one["data"]
         return data
 
     def _timed(self) -> list[list[Mapping[str, Any]]]:
@@ -154,18 +152,21 @@ class ReproduceJob:
         """
         found: list[dict[str, dict[str, Any]]] = []
         for name in dict.fromkeys((self.study, *STUDIES)):
-            if not results.path_of(name, folder).exists():
-                found.append({})
-                continue
             try:
-                one = results.load(name, folder)
+                one = self._result_in(folder, name)
             except ValueError:
                 if not damaged_too:
                     raise
-                found.append({})
-                continue
-            found.append(results.with_sources(one) if one["scale"] == self.scale else {})
+                one = None
+            found.append({} if one is None else results.with_sources(one))
         return found
+
+    def _result_in(self, folder: Path, name: str) -> dict[str, Any] | None:
+        """Return a study's result of this scale; None where there is none."""
+        if not results.path_of(name, folder).exists():
+            return None
+        one = results.load(name, folder)
+        return one if one["scale"] == self.scale else None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -222,10 +223,7 @@ def _known_runs(grids: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: (
             settings_of(grid),
-            sorted(
-                str([sorted(run[key].items()) if key != "base" else run[key] for key in keys])
-                for run in grid["runs"]
-            ),
+            sorted(json.dumps([run[key] for key in keys], sort_keys=True) for run in grid["runs"]),
         )
         for name, grid in grids.items()
     }
