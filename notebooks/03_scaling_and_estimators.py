@@ -76,13 +76,13 @@ def draw(curves):
 # the five gets the best of three learning rates.
 
 # %%
-neither = dict(quantisation_aware_scaling=False, gradient_norm_scaling="none")
+neither = dict(quantization_aware_scaling=False, gradient_norm_scaling="none")
 scalings = {
     "both scalings": best("node_layer_wise", (0.03, 0.1, 0.3)),
     "quantization-aware": best(
         "node_layer_wise", (0.003, 0.01, 0.03), gradient_norm_scaling="none"
     ),
-    "gradient-norm": best("node_layer_wise", (1000, 3000, 10000), quantisation_aware_scaling=False),
+    "gradient-norm": best("node_layer_wise", (1000, 3000, 10000), quantization_aware_scaling=False),
     "neither": best("node_layer_wise", (300, 1000, 3000), **neither),
     "neither, Adam": best("node_layer_wise", (1, 3, 10), optimizer="adam", **neither),
 }

@@ -180,8 +180,9 @@ _ = formulas.plot()
 # %% [markdown]
 # The two tables of hardware costs, as far as they have been measured. Latencies are projected from
 # counted instructions: no board was measured, and the paper's other kernels are not rebuilt. The
-# second table has accuracies, too. Image by image, as published, the paper's method got worse from
-# the first epoch on here, and was taken back to its start.
+# second table has accuracies, too, and its losses are drawn over the work. Image by image, as
+# published, the paper's method got worse from the first epoch on here, and was taken back to its
+# start.
 
 # %%
 whole = stored("full-model-cost")
@@ -193,6 +194,7 @@ print(whole.table())
 block3 = stored("sparse-cost")
 print(block3)
 _ = block3.plot()
+_ = block3.plot_losses("gaussian_noise")
 print(block3.table())
 
 # %% [markdown]

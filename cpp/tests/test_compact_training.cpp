@@ -24,7 +24,7 @@ TrainerOptions random_options(RandomSource& random) {
   options.sharing = random.chance(3) ? Sharing::batch : Sharing::per_sample;
   options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
   options.rounding = random.chance(2) ? Rounding::nearest : Rounding::stochastic;
-  options.step = random.chance(2) ? Step::gradient : Step::normalised;
+  options.step = random.chance(2) ? Step::gradient : Step::normalized;
   options.optimizer = static_cast<Optimizer>(random.integer(0, 2));
   options.gradient_norm_scaling = random.chance(2) ? GradientNormScaling::measured : GradientNormScaling::queries;
   options.train_weights = random.chance(6) ? 0 : 1;

@@ -36,7 +36,7 @@ void train(RandomSource& random, const Model& model) {
   options.rule = random_rule(random);
   options.sharing = static_cast<Sharing>(random.integer(0, 1));
   options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
-  options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
+  options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
   options.rounding = static_cast<Rounding>(random.integer(0, 1));
   options.step = static_cast<Step>(random.integer(0, 1));
   options.int8_logits = static_cast<uint32_t>(random.integer(0, 1));

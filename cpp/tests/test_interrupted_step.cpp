@@ -16,7 +16,7 @@ struct Setting {
     samples = random_samples(random, model, 3);
     options.queries = 3;
     options.rounding = Rounding::stochastic;
-    options.step = Step::normalised;
+    options.step = Step::normalized;
   }
 
   TrainingRun run(const Executor& executor) const {

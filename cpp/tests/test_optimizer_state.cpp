@@ -26,7 +26,7 @@ struct Setting {
     samples = random_samples(random, model, 3);
     options.queries = 4;
     options.rounding = Rounding::stochastic;
-    options.step = Step::normalised;
+    options.step = Step::normalized;
     options.rule = random_rule(random);
     options.sharing = static_cast<Sharing>(random.integer(0, 1));
     options.scope = static_cast<Scope>(random.integer(0, 1));

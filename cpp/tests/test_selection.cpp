@@ -78,7 +78,7 @@ struct Case {
     options.queries = 3;
     options.mu_weight = options.mu_node = 2;
     options.baseline = Baseline::leave_one_out;
-    options.step = Step::normalised;
+    options.step = Step::normalized;
   }
   Trial trial() { return Trial(model, options, random_samples(random, model, 4), random_samples(random, model, 6)); }
 

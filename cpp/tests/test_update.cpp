@@ -150,7 +150,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
     one.layer.mu_node = static_cast<int16_t>(random.integer(1, 8));
     one.options.baseline = random.chance(2) ? Baseline::clean : Baseline::leave_one_out;
     one.options.gradient_norm_scaling = static_cast<GradientNormScaling>(random.integer(0, 2));
-    one.options.quantisation_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
+    one.options.quantization_aware_scaling = static_cast<uint32_t>(random.integer(0, 1));
     one.layer.estimator = static_cast<Estimator>(random.integer(0, 3));
     one.layer.region_rows = static_cast<uint8_t>(random.integer(1, 4));
     one.layer.region_columns = 2;
@@ -163,7 +163,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
         mode == GradientNormScaling::none || exact ? 1.0 : reference::gradient_norm_scaling(k, dimension);
 
     // Sums large enough to move the weights by a few steps.
-    const double scale = one.options.quantisation_aware_scaling != 0 ? 0.008 : 1.0;
+    const double scale = one.options.quantization_aware_scaling != 0 ? 0.008 : 1.0;
     const double unit = std::abs(weight_gradient(one, input, 0, 1)) * norm_scaling / (scale * scale);
     const std::vector<int64_t> sums = random_sums(random, one.weights.size(), 5.0 / unit / input.learning_rate);
     std::vector<int64_t> bias_sums(6, 0);
@@ -178,7 +178,7 @@ TEST_CASE("update_layer with nearest rounding is the update in double") {
         CHECK(one.weights[w] == before[w]);  // dead
         continue;
       }
-      const double divisor = one.options.quantisation_aware_scaling != 0 ? scale_of(one, channel) : 1.0;
+      const double divisor = one.options.quantization_aware_scaling != 0 ? scale_of(one, channel) : 1.0;
       const double update = norm_scaling * reference::scaled_update(weight_gradient(one, input, channel, sums[w]),
                                                                     static_cast<double>(input.learning_rate), divisor);
       if (near_tie(update) < 1e-4 * std::max(1.0, std::abs(update))) continue;  // float32 may fall either way
@@ -235,8 +235,8 @@ TEST_CASE("biases stay where they are not trained, and inside int32 where they a
 TEST_CASE("a normalized update has the root mean square that was asked for") {
   RandomSource random(28);
   LayerCase one(random, OpKind::conv2d);
-  one.options.step = Step::normalised;
-  one.options.quantisation_aware_scaling = 0;
+  one.options.step = Step::normalized;
+  one.options.quantization_aware_scaling = 0;
   one.options.rounding = Rounding::nearest;
   for (int8_t& weight : one.weights) weight = 0;
   std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums(6, 0);
@@ -251,7 +251,7 @@ TEST_CASE("a normalized update has the root mean square that was asked for") {
 }
 
 TEST_CASE("a learning rate at the end of float moves nothing without a gradient") {
-  for (const Step step : {Step::gradient, Step::normalised}) {
+  for (const Step step : {Step::gradient, Step::normalized}) {
     RandomSource random(30);
     LayerCase one(random, OpKind::conv2d);
     one.options.step = step;
@@ -292,7 +292,7 @@ TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by
   RandomSource random(29);
   LayerCase one(random, OpKind::conv2d);
   one.options.rounding = Rounding::stochastic;
-  one.options.step = Step::normalised;
+  one.options.step = Step::normalized;
   std::vector<int64_t> sums = random_sums(random, one.weights.size(), 1e8), bias_sums(6, 0);
   const std::vector<int8_t> start = one.weights;
   const auto updated = [&](uint32_t step) {
@@ -307,7 +307,7 @@ TEST_CASE("stochastic rounding of a layer differs by step and layer seed, not by
 
 TEST_CASE("with momentum a step is one by the gradient and half of the one before") {
   RandomSource random(31);
-  for (const Step step : {Step::gradient, Step::normalised}) {
+  for (const Step step : {Step::gradient, Step::normalized}) {
     for (const OpKind kind : {OpKind::conv2d, OpKind::depthwise_conv2d}) {
       LayerCase one(random, kind);
       one.options.step = step;
@@ -368,7 +368,7 @@ TEST_CASE("Adam's first step is the learning rate against the sign of the gradie
 }
 
 TEST_CASE("the shrinkage is a factor of the step, normalized or not") {
-  for (const Step step : {Step::gradient, Step::normalised}) {
+  for (const Step step : {Step::gradient, Step::normalized}) {
     RandomSource random(33);
     LayerCase one(random, OpKind::conv2d);
     one.options.step = step;
@@ -386,7 +386,7 @@ TEST_CASE("the shrinkage is a factor of the step, normalized or not") {
 }
 
 TEST_CASE("biases and an exact head have rates of their own, multiples of the learning rate") {
-  for (const Step step : {Step::gradient, Step::normalised}) {
+  for (const Step step : {Step::gradient, Step::normalized}) {
     for (const bool head : {false, true}) {
       RandomSource random(35);
       LayerCase one(random, OpKind::conv2d);
@@ -417,7 +417,7 @@ TEST_CASE("biases alone move without sums of the weights") {
   RandomSource random(34);
   LayerCase one(random, OpKind::conv2d);
   one.options.train_weights = 0;
-  one.options.step = Step::normalised;
+  one.options.step = Step::normalized;
   const std::vector<int8_t> weights = one.weights;
   const std::vector<int32_t> bias = one.bias;
   std::vector<int64_t> bias_sums = random_sums(random, 6, 1e8);

@@ -89,7 +89,7 @@ def test_without_the_scaling_it_is_the_plain_gradient(model):
     images, wanted = model.prepare(pixels(model, 8)), labels(model, 8)
     gradient = exact_gradient(model, images, wanted, "head").weights.reshape(4, 8)
     old = parameters(model, 7)[0].reshape(4, 8)
-    options = BackpropOptions(rounding="shadow", quantisation_aware_scaling=False)
+    options = BackpropOptions(rounding="shadow", quantization_aware_scaling=False)
     found = step_of(model, options, rate=50.0).state()["weights7"]
     np.testing.assert_allclose(found, old - 50 * gradient, rtol=1e-4, atol=1e-4)
 

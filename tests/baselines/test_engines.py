@@ -36,7 +36,7 @@ STEPS = [
         "gradient_norm_scaling": "queries_and_samples",
         "rounding": "nearest",
     },
-    {"step": "gradient", "learning_rate": 30.0, "quantisation_aware_scaling": False},
+    {"step": "gradient", "learning_rate": 30.0, "quantization_aware_scaling": False},
     {"rounding": "nearest", "learning_rate": 2.0},
     {"train_bias": False},
     {"int8_logits": True, "mu_weight": 8},

@@ -90,13 +90,13 @@ def test_figures_as_json(tmp_path, reader, capsys):
     assert run(tmp_path, data, "--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(found) == [
-        "accuracy", "bias_correction", "bytes", "equalised", "float_bytes", "images", "layers",
+        "accuracy", "bias_correction", "bytes", "equalized", "float_bytes", "images", "layers",
         "path", "percentile", "ranges", "warnings", "worst",
     ]  # fmt: skip
     assert found["bytes"] == (tmp_path / "net.pmt").stat().st_size
     assert found["images"] == 40
     assert (found["ranges"], found["percentile"], found["bias_correction"]) == ("mse", None, True)
-    assert found["equalised"]["pairs"] == 2
+    assert found["equalized"]["pairs"] == 2
     assert found["accuracy"]["calibration"]["float"] == 1.0
     assert found["accuracy"]["calibration"]["int8"] > 0.8
     assert list(found["accuracy"]) == ["calibration"]
@@ -116,7 +116,7 @@ def test_the_plainest_method_has_no_gain(tmp_path, reader, capsys):
     options = ["--ranges", "minmax", "--no-equalize", "--no-bias-correction", "--json", "-"]
     assert run(tmp_path, data, *options) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["equalised"] is None
+    assert found["equalized"] is None
     assert all(layer["db"] == layer["plain_db"] for layer in found["layers"])
 
 

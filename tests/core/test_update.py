@@ -125,7 +125,7 @@ def head_estimates(queries: int, trials: int):
         train_bias=False,
         optimizer="momentum",
         momentum=0.0,
-        quantisation_aware_scaling=False,
+        quantization_aware_scaling=False,
     ).to_core()
     trainer = _core.Trainer(model.core, options, [1], 8)
     for step in range(trials):
@@ -210,7 +210,7 @@ def updated_head(rounding: str, weight_sum: int, bias_sum: int):
         baseline="clean",
         step="gradient",
         rounding=rounding,
-        quantisation_aware_scaling=False,
+        quantization_aware_scaling=False,
         gradient_norm_scaling="none",
         seed=3,
     )

@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from pmt.corruptions import corrupt
 from pmt.corruptions.blur import disk, gaussian_blur, glass_blur, motion_blur, trail, zoom_blur
-from pmt.corruptions.catalogue import CATALOGUE
+from pmt.corruptions.catalog import CATALOG
 
 
 def point(side: int = 33) -> np.ndarray:
@@ -82,7 +82,7 @@ def test_the_disks_of_defocus_blur() -> None:
 @pytest.mark.parametrize(("constants", "severity"), [("cifar10", 3), ("imagenet", 1)])
 def test_defocus_blur_pixel_by_pixel(constants: str, severity: int) -> None:
     images = made_images(count=1, height=9, width=12)
-    kernel = disk(*CATALOGUE["defocus_blur"].constants[constants][severity - 1])
+    kernel = disk(*CATALOG["defocus_blur"].constants[constants][severity - 1])
     mirrored = np.pad(images[0] / 255.0, ((8, 8), (8, 8), (0, 0)), mode="reflect")
     expected = np.empty(images.shape[1:])
     for y, x, c in np.ndindex(expected.shape):

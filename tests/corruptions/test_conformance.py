@@ -1,4 +1,4 @@
-"""Every corruption that the catalogue declares passes these checks."""
+"""Every corruption that the catalog declares passes these checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pmt
 from pmt.corruptions import CONSTANTS, SEVERITIES, corrupt, names
-from pmt.corruptions.catalogue import CATALOGUE
+from pmt.corruptions.catalog import CATALOG
 
 pytestmark = pytest.mark.usefixtures("frost_in_the_data_folder")
 every_corruption = pytest.mark.parametrize("name", names())
@@ -25,9 +25,9 @@ def batch() -> np.ndarray:
 
 
 def test_every_name_is_declared_once_and_has_a_constant_for_each_severity() -> None:
-    assert sorted(names()) == sorted(CATALOGUE)
+    assert sorted(names()) == sorted(CATALOG)
     assert SEVERITIES == (1, 2, 3, 4, 5)
-    for corruption in CATALOGUE.values():
+    for corruption in CATALOG.values():
         assert {name: len(each) for name, each in corruption.constants.items()} == {
             "cifar10": 5,
             "imagenet": 5,
@@ -66,7 +66,7 @@ def test_pixels_are_uint8_or_finite_shares_of_full_scale(
     name: str, constants: str, channels: int
 ) -> None:
     images = made_images(2, 32, 32, channels)
-    corruption = CATALOGUE[name]
+    corruption = CATALOG[name]
     overlays = {}
     if corruption.needs_overlays:
         overlays["overlays"] = (np.full((40, 50, 3), 200, np.uint8),) * 5
@@ -109,7 +109,7 @@ def test_the_seed_and_the_index_alone_make_random_pixels(name: str) -> None:
     image = np.repeat(batch()[:1], 2, axis=0)
     whole = corrupt(image, name, 5)
     np.testing.assert_array_equal(corrupt(image, name, 5), whole)
-    is_random = CATALOGUE[name].is_random
+    is_random = CATALOG[name].is_random
     assert (whole[0] != whole[1]).any() == is_random
     assert (corrupt(image, name, 5, seed=1) != whole).any() == is_random
     assert (corrupt(image, name, 5, seed=1 << 64) != whole).any() == is_random

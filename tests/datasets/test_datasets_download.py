@@ -15,8 +15,8 @@ import pytest
 from data_server import DataServer, data_server
 
 from pmt.cli import main
-from pmt.datasets import CATALOGUE, data_folder, download, load
-from pmt.datasets.catalogue import RemoteFile, Source
+from pmt.datasets import CATALOG, data_folder, download, load
+from pmt.datasets.catalog import RemoteFile, Source
 
 RECORD = b"\x03" + bytes(range(256)) * 12
 
@@ -50,7 +50,7 @@ def server() -> Iterator[DataServer]:
 def offer(
     monkeypatch: pytest.MonkeyPatch, server: DataServer, files: dict[str, bytes], **options: object
 ) -> None:
-    """Let the catalogue's "made" be these files of the server."""
+    """Let the catalog's "made" be these files of the server."""
     server.files = files
     remote = tuple(
         RemoteFile(
@@ -63,11 +63,11 @@ def offer(
         for name, content in files.items()
     )
     note = str(options.get("note", ""))
-    monkeypatch.setitem(CATALOGUE, "made", Source("Made", "none", remote, note))
+    monkeypatch.setitem(CATALOG, "made", Source("Made", "none", remote, note))
 
 
-def test_the_catalogue_names_every_file_with_its_hash() -> None:
-    for name, source in CATALOGUE.items():
+def test_the_catalog_names_every_file_with_its_hash() -> None:
+    for name, source in CATALOG.items():
         assert name == name.lower()
         assert source.files
         for file in source.files:
@@ -75,7 +75,7 @@ def test_the_catalogue_names_every_file_with_its_hash() -> None:
             assert file.size > 0
             assert "/" not in file.name
             assert file.url.startswith(("https://", "http://"))
-    assert CATALOGUE["cifar10"].files[0].name == "cifar-10-binary.tar.gz"
+    assert CATALOG["cifar10"].files[0].name == "cifar-10-binary.tar.gz"
 
 
 def test_fetched_unpacked_and_loaded_by_name(
@@ -169,8 +169,8 @@ def test_offline_the_error_says_what_to_put_where(
     monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
 ) -> None:
     offer(monkeypatch, server, {"a.txt": b"x"}, note="a mirror has it")
-    closed = CATALOGUE["made"].files[0]._replace(url="http://127.0.0.1:9/a.txt")
-    monkeypatch.setitem(CATALOGUE, "made", CATALOGUE["made"]._replace(files=(closed,)))
+    closed = CATALOG["made"].files[0]._replace(url="http://127.0.0.1:9/a.txt")
+    monkeypatch.setitem(CATALOG, "made", CATALOG["made"]._replace(files=(closed,)))
     place = data / "made" / "notes" / "a.txt"
     with pytest.raises(OSError, match="refused") as caught:
         download("made")
@@ -180,8 +180,8 @@ def test_offline_the_error_says_what_to_put_where(
 
 def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:
     offer(monkeypatch, server, {"a.txt": b"x"})
-    huge = CATALOGUE["made"].files[0]._replace(size=10**18)
-    monkeypatch.setitem(CATALOGUE, "made", CATALOGUE["made"]._replace(files=(huge,)))
+    huge = CATALOG["made"].files[0]._replace(size=10**18)
+    monkeypatch.setitem(CATALOG, "made", CATALOG["made"]._replace(files=(huge,)))
     with pytest.raises(OSError, match=r"1000000000.0 GB are needed, .* GB are free; free some"):
         download("made")
     assert server.ranges == []
@@ -243,7 +243,7 @@ def test_the_command_fetches_and_evaluates_by_name(
     assert main(["download", "made", "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["made"]["path"] == str(data / "made")
-    assert figures["made"]["files"][0]["sha256"] == CATALOGUE["made"].files[0].sha256
+    assert figures["made"]["files"][0]["sha256"] == CATALOG["made"].files[0].sha256
     assert main(["eval", "fashion_mnist_dscnn", "--data", "made"]) == 2
     assert "images have 3 channels, the model takes 1" in capsys.readouterr().err
     assert main(["eval", "fashion_mnist_dscnn", "--data", "mnist"]) == 2
@@ -255,7 +255,7 @@ def test_the_command_fetches_and_evaluates_by_name(
 def test_the_command_lists_what_there_is(capsys: pytest.CaptureFixture) -> None:
     assert main(["download"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(CATALOGUE)
+    assert len(lines) == 1 + len(CATALOG)
     assert " ".join(lines[1].split()) == (
         "cifar10 CIFAR-10 170 no license stated; cite Krizhevsky, 2009"
     )

@@ -387,6 +387,10 @@ def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
     )
     with pytest.raises(FileNotFoundError, match=r"mcunet-5fps.pkl is not found; take it from"):
         context.need_mcunet()
+    given = ReproduceJob("cifar10c-accuracy", data=tmp_path).context(print)
+    with pytest.raises(FileNotFoundError) as error:
+        given.need_cifar10()
+    assert str(error.value).startswith(f"cifar-10-batches-bin is not in --data {tmp_path}; fetch")
 
 
 def test_the_registry_and_the_published_numbers():

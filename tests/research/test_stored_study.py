@@ -118,3 +118,11 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
         ValueError, match=r"^corruption='contrast': no run of it; choose one of fog$"
     ):
         found.plot_losses("contrast")
+
+
+def test_losses_of_sparse_training_are_drawn_by_method(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    ax = stored("sparse-cost").plot_losses("gaussian_noise")
+    labels = {line.get_label() for line in ax.get_lines()}
+    assert {"BP, float32", "BP-free, paper's method, rate 0.001"} < labels
+    pyplot.close()

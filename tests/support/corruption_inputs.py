@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmt.corruptions.catalogue import CATALOGUE
+from pmt.corruptions.catalog import CATALOG
 
 
 def made_images(count: int = 2, height: int = 32, width: int = 32, channels: int = 3) -> np.ndarray:
@@ -20,5 +20,5 @@ def flat(value: int, count: int = 40, side: int = 32, channels: int = 3) -> np.n
 
 def constants_of(name: str) -> list[Any]:
     """The ten of a corruption: five of CIFAR-10-C, then five of ImageNet-C."""
-    constants = CATALOGUE[name].constants
+    constants = CATALOG[name].constants
     return [*constants["cifar10"], *constants["imagenet"]]

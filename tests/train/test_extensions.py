@@ -179,7 +179,7 @@ def test_the_optimizer_gets_the_cores_gradients():
         {},
         {"rounding": "nearest", "learning_rate": 2.0},
         {"step": "gradient", "learning_rate": 1e-3},
-        {"step": "gradient", "learning_rate": 30.0, "quantisation_aware_scaling": False},
+        {"step": "gradient", "learning_rate": 30.0, "quantization_aware_scaling": False},
         {"train_bias": False},
     ],
 )

@@ -188,7 +188,7 @@ def test_messages_by_their_words():
         ({"bias_rate": 0.0}, "bias_rate=0.0 must be above 0, at most 1000"),
         ({"rule": "pooled", "regions": 17}, "regions=17 must be 1..16"),
         ({"macs": -1}, "macs=-1 must be 0..1000000000000000000 (0 is not a budget)"),
-        ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalised"),
+        ({"step": "long"}, "step='long' is unknown; choose one of gradient, normalized"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             pmt.TrainingOptions(**change)

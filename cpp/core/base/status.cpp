@@ -17,7 +17,7 @@ const char* image_message(Code code) {
     case Code::op_tensor: return "a tensor is used before it is produced, or produced twice";
     case Code::op_geometry: return "kernel, stride and padding do not give the output's shape";
     case Code::op_data: return "weights, bias or scales lie outside the data section or share bytes";
-    case Code::op_quantization: return "weight scales must be 1e-30..1e6, quantisations must agree";
+    case Code::op_quantization: return "weight scales must be 1e-30..1e6, quantizations must agree";
     case Code::op_clamp: return "clamp bounds must be int8, lower before upper";
     case Code::block_layer: return "a block names an op that has no weights";
     case Code::name_range: return "a name lies outside the name section";

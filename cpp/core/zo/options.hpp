@@ -45,9 +45,9 @@ PMT_WORDS(GradientNormScaling, none, queries_and_samples, queries, measured);
 
 PMT_WORDS(Rounding, nearest, stochastic);
 
-// gradient: learning_rate times the scaled gradient. normalised: the layer's update is scaled so
+// gradient: learning_rate times the scaled gradient. normalized: the layer's update is scaled so
 // that its root mean square is learning_rate quantization steps.
-PMT_WORDS(Step, gradient, normalised);
+PMT_WORDS(Step, gradient, normalized);
 
 // Queries of a layer: the same for all, or, at the same sum of multiply-accumulates, as many as make
 // the summed squared error of the gradients smallest. See calibration.hpp for what is measured.
@@ -82,7 +82,7 @@ struct TrainerOptions {
   float node_ratio = 1.0f;
   Sharing sharing = Sharing::per_sample;
   GradientNormScaling gradient_norm_scaling = GradientNormScaling::none;
-  uint32_t quantisation_aware_scaling = 1;  // divide by the squared weight scale
+  uint32_t quantization_aware_scaling = 1;  // divide by the squared weight scale
   Rounding rounding = Rounding::nearest;
   Step step = Step::gradient;
   uint32_t train_bias = 1;
@@ -149,7 +149,7 @@ constexpr void for_each_option(Visitor visit) {
   visit("node_ratio", &O::node_ratio, Range<float>{0.0f, largest_float, true});
   visit("sharing", &O::sharing, words<Sharing>);
   visit("gradient_norm_scaling", &O::gradient_norm_scaling, words<GradientNormScaling>);
-  visit("quantisation_aware_scaling", &O::quantisation_aware_scaling, flag);
+  visit("quantization_aware_scaling", &O::quantization_aware_scaling, flag);
   visit("rounding", &O::rounding, words<Rounding>);
   visit("step", &O::step, words<Step>);
   visit("train_bias", &O::train_bias, flag);

@@ -12,7 +12,7 @@ constexpr float largest_update = 16384.0f;  // keeps Q15.16 inside int32
 
 // Quantization-aware scaling, paper Eq. 11 and its appendix: 1 / scale^2.
 float qas(const TrainerOptions& options, float scale) {
-  return options.quantisation_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
+  return options.quantization_aware_scaling != 0 ? 1.0f / (scale * scale) : 1.0f;
 }
 
 // An overflow of extreme options times nothing is nothing, on every target.
@@ -98,7 +98,7 @@ LayerUpdate::LayerUpdate(const StepContext& context, const Layer& layer, const U
 
 void LayerUpdate::accumulate(const GradientSums& sums) {
   if (has_moments_) add_to_moments(sums);
-  if (options_.step == Step::normalised) add_squares(sums);
+  if (options_.step == Step::normalized) add_squares(sums);
 }
 
 int32_t LayerUpdate::apply(const GradientSums& sums) {
@@ -124,7 +124,7 @@ ChannelFactors LayerUpdate::directions(int32_t channel) const {
 // Adam's direction does not depend on the gradient's size: its moments are those of the real weight,
 // and its direction is that weight's step. With momentum the scaled gradients themselves are summed.
 bool LayerUpdate::in_real_weights() const {
-  return options_.optimizer == Optimizer::adam && options_.quantisation_aware_scaling != 0;
+  return options_.optimizer == Optimizer::adam && options_.quantization_aware_scaling != 0;
 }
 
 float LayerUpdate::to_moments(float scale) const { return in_real_weights() ? 1.0f / scale : qas(options_, scale); }
@@ -175,7 +175,7 @@ LayerUpdate::Steps LayerUpdate::steps() const {
   const bool exact = layer_.estimator == Estimator::closed_form;
   const float weights = input_.learning_rate * (exact ? options_.head_rate : 1.0f);
   const float biases = exact ? weights : weights * options_.bias_rate;
-  if (options_.step == Step::normalised) {
+  if (options_.step == Step::normalized) {
     const float active = static_cast<float>(active_weights(options_, layer_)) / static_cast<float>(layer_.channels);
     return {normalize(weights, weight_squares_, static_cast<float>(live_) * active),
             normalize(biases, bias_squares_, static_cast<float>(live_))};

@@ -53,7 +53,7 @@ class LayerUpdate {
   LayerUpdate(const StepContext& context, const Layer& layer, const UpdateInput& input);
 
   // Whether the first change needs all sums to have been accumulated: into moments or norms.
-  bool needs_all_sums() const { return has_moments_ || options_.step == Step::normalised; }
+  bool needs_all_sums() const { return has_moments_ || options_.step == Step::normalized; }
   void accumulate(const GradientSums& sums);
 
   // Accumulated moments take the place of the sums: these give the channels alone.

@@ -1,18 +1,20 @@
-"""The processes of this machine: which still run, and how many threads this one takes."""
+"""The processes of this machine: which still run, how many threads this one takes, others run."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import platform
+import subprocess
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from pmt._util.checks import checked_integer
 
-__all__ = ["is_running", "machine", "machine_tag", "started", "thread_count"]
+__all__ = ["is_running", "machine", "machine_tag", "run_process", "started", "thread_count"]
 
 
 @cache
@@ -66,3 +68,18 @@ def thread_count(requested: int) -> int:
     if threads == 0 and in_a_pool and not os.environ.get("OMP_NUM_THREADS"):
         return 1
     return threads
+
+
+def run_process(command: Sequence[str], what: str, remedy: str = "") -> str:
+    """Run a command, and return what it writes to standard output.
+
+    Raises
+    ------
+    OSError
+        If it fails: names ``what``, with the last line of standard error, and the remedy.
+    """
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        return done.stdout
+    last = done.stderr.strip().rpartition("\n")[2] or f"ended with {done.returncode}"
+    raise OSError(f"{what}: {last}{remedy and f'; {remedy}'}")

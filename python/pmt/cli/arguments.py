@@ -333,16 +333,6 @@ def add_corruption_seed(parser: argparse.ArgumentParser, what: str) -> None:
     add_integer(parser, "--seed S", f"seed of the corruptions{what}", default=0, within=(0, 2**31))
 
 
-def shard(text: str) -> tuple[int, int]:
-    """Read the part of a sweep, I/N; the type of an argument."""
-    number, slash, count = text.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} must be I/N, for example 2/4")
-    if not 1 <= int(number) <= int(count):
-        raise argparse.ArgumentTypeError(f"{text!r}: I must be 1..N")
-    return int(number), int(count)
-
-
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add the number of threads."""
     add_integer(

@@ -20,7 +20,7 @@ can be fetched, with sizes and terms."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "names", metavar="NAME", nargs="*", help=f"one of {', '.join(datasets.CATALOGUE)}"
+        "names", metavar="NAME", nargs="*", help=f"one of {', '.join(datasets.CATALOG)}"
     )
     parser.add_argument(
         "--root",
@@ -35,11 +35,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     if not arguments.names:
         output.text(_listing())
-        output.figures({name: _figures(name) for name in datasets.CATALOGUE})
+        output.figures({name: _figures(name) for name in datasets.CATALOG})
         return 0
-    unknown = [name for name in arguments.names if name not in datasets.CATALOGUE]
+    unknown = [name for name in arguments.names if name not in datasets.CATALOG]
     if unknown:
-        near = did_you_mean(unknown[0], datasets.CATALOGUE)
+        near = did_you_mean(unknown[0], datasets.CATALOG)
         raise ValueError(f"NAME {unknown[0]!r} is unknown{near}")
     fetched = {}
     for name in arguments.names:
@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _figures(name: str) -> dict[str, object]:
-    source = datasets.CATALOGUE[name]
+    source = datasets.CATALOG[name]
     files = [{"url": f.url, "bytes": f.size, "sha256": f.sha256} for f in source.files]
     return {"title": source.title, "terms": source.terms, "files": files}
 
 
 def _listing() -> str:
     rows = []
-    for name, source in datasets.CATALOGUE.items():
+    for name, source in datasets.CATALOG.items():
         size = sum(file.size for file in source.files)
         rows.append([name, source.title, f"{size / 1e6:,.0f}", source.terms])
     return table(["name", "data set", "MB", "terms"], rows, left=("name", "data set", "terms"))

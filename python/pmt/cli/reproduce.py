@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, add_plot, flag, job_of, shard
+from pmt.cli.arguments import add_json, add_plot, flag, job_of
 from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.cli.sweep_arguments import add_workers, check_workers
 from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
 from pmt.research.reproduce.registry import STUDIES, study
@@ -75,17 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
     """Declare how much is done, and by whom."""
-    add_integer(parser, "--jobs N", "processes, 0 = one for each CPU", default=0, within=(0, 4096))
-    parser.add_argument(
-        "--shard",
-        metavar="I/N",
-        type=shard,
-        default=(1, 1),
-        help="do the I-th of N equal parts of each sweep, as in `pmt sweep` (default: 1/1)",
-    )
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="do the runs on the Dask cluster of this scheduler"
-    )
+    add_workers(parser)
     done = parser.add_mutually_exclusive_group()
     done.add_argument("--dry-run", action="store_true", help="say what is left, and do none of it")
     done.add_argument(
@@ -142,8 +133,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
         raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
     if arguments.dry_run and arguments.plot is not None:
         raise ValueError("--dry-run has nothing to draw; leave out --plot")
-    if arguments.dask is not None and arguments.jobs:
-        raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
+    check_workers(arguments)
     if arguments.force and arguments.results is None:
         raise ValueError("--force replaces a file of --results; give the folder")
 

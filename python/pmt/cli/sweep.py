@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from pmt._util.progress import duration
-from pmt.cli.arguments import add_integer, add_json, add_plugin, shard
+from pmt.cli.arguments import add_json, add_plugin
 from pmt.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
+from pmt.cli.sweep_arguments import add_workers, check_workers
 from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
 
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
@@ -27,27 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder of the runs; made if it is missing"
     )
-    add_integer(
-        parser,
-        "--jobs N",
-        "processes of one thread each, 0 = one for each CPU; 1 = this process with all its threads",
-        default=0,
-        within=(0, 4096),
-    )
-    parser.add_argument(
-        "--shard",
-        metavar="I/N",
-        type=shard,
-        default=(1, 1),
-        help="do the I-th of N equal parts of the runs, for N machines with one folder, or with "
-        "folders that are copied together; all trials belong to every part (default: 1/1)",
-    )
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="do the runs on the Dask cluster of this scheduler, for example tcp://10.0.0.1:8786, "
-        "whose workers see DIR, the model and the data under the same paths",
-    )
+    add_workers(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -59,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    if arguments.dask is not None and arguments.jobs:
-        raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
+    check_workers(arguments)
     job = SweepJob(arguments.grid, arguments.out, arguments.jobs, arguments.shard, arguments.dask)
     try:
         sweep = open_sweep(job)

@@ -6,6 +6,6 @@ from __future__ import annotations
 from pmt.corruptions import blur, digital, noise, weather  # noqa: F401
 from pmt.corruptions.apply import corrupt, split_seed
 from pmt.corruptions.array_writer import ArrayWriter
-from pmt.corruptions.catalogue import CONSTANTS, SEVERITIES, names
+from pmt.corruptions.catalog import CONSTANTS, SEVERITIES, names
 
 __all__ = ["CONSTANTS", "SEVERITIES", "ArrayWriter", "corrupt", "names", "split_seed"]

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_seed, checked_split
 from pmt._util.did_you_mean import did_you_mean
-from pmt.corruptions.catalogue import (
-    CATALOGUE,
+from pmt.corruptions.catalog import (
+    CATALOG,
     Corruption,
     Images,
     checked_constants,
@@ -171,7 +171,7 @@ class _Streams:
     seed: int
 
     def generators(self, positions: npt.NDArray[np.int64]) -> list[np.random.Generator]:
-        # The CRC, unlike a place in the catalogue, stays when corruptions are added.
+        # The CRC, unlike a place in the catalog, stays when corruptions are added.
         key = zlib.crc32(self.name.encode("ascii"))
         found = []
         for index in positions.tolist():
@@ -202,9 +202,9 @@ def _corrupt_chunks(
 
 
 def _checked_corruption(name: str) -> Corruption:
-    if name not in CATALOGUE:
+    if name not in CATALOG:
         raise ValueError(f"name={name!r}: no such corruption{did_you_mean(name, names())}")
-    return CATALOGUE[name]
+    return CATALOG[name]
 
 
 def _check_images(images: object) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pmt._util import atomic_file
 from pmt.corruptions.apply import corrupt, split_seed
-from pmt.corruptions.catalogue import SEVERITIES, Images, checked_constants
+from pmt.corruptions.catalog import SEVERITIES, Images, checked_constants
 from pmt.datasets.corrupted_arrays import LABELS, REMEDY, CorruptionManifest, read_manifest
 from pmt.datasets.dataset import Dataset, checksum
 from pmt.datasets.npz import map_npy, write_npy

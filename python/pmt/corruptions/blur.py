@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
+from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import zoomed, zoomed_side
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pmt._util.extras import import_extra
-from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
+from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import Places, bilinear
 from pmt.datasets.picture import to_picture, to_pixels
 

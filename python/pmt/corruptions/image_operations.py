@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pmt.corruptions.catalogue import Generators
+from pmt.corruptions.catalog import Generators
 
 Draws = npt.NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
+from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import standard_normal, uniform
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pmt._util.extras import import_extra
 from pmt.corruptions.blur import trail
-from pmt.corruptions.catalogue import Generators, Images, Pixels, corruption
+from pmt.corruptions.catalog import Generators, Images, Pixels, corruption
 from pmt.corruptions.image_operations import (
     canny_edges,
     chamfer_distance,

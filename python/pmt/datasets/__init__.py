@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pmt.datasets.adapters import from_batches, from_hugging_face, from_torch
-from pmt.datasets.catalogue import CATALOGUE
+from pmt.datasets.catalog import CATALOG
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
     CIFAR100_CLASSES,
@@ -22,7 +22,7 @@ from pmt.datasets.storage import bundled, data_folder
 from pmt.datasets.streams import from_stream
 
 __all__ = [
-    "CATALOGUE",
+    "CATALOG",
     "CIFAR10_CLASSES",
     "CIFAR100_CLASSES",
     "CIFAR100_COARSE_CLASSES",

@@ -17,7 +17,7 @@ from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import import_extra
 from pmt._util.progress import ProgressLine
 from pmt.datasets.archive import unpack
-from pmt.datasets.catalogue import CATALOGUE, RemoteFile, Source
+from pmt.datasets.catalog import CATALOG, RemoteFile, Source
 from pmt.datasets.storage import data_folder
 
 CHUNK = 1 << 18
@@ -37,7 +37,7 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     Parameters
     ----------
     name : str
-        One of ``sorted(pmt.datasets.CATALOGUE)``, for instance "cifar10".
+        One of ``sorted(pmt.datasets.CATALOG)``, for instance "cifar10".
     root : str or pathlib.Path, optional
         Folder that gets a sub-folder `name`; by default :func:`pmt.datasets.data_folder`,
         which the environment variable PMT_DATA sets.
@@ -76,10 +76,10 @@ def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _source(name: str) -> Source:
-    if name not in CATALOGUE:
-        near = did_you_mean(name, sorted(CATALOGUE))
+    if name not in CATALOG:
+        near = did_you_mean(name, sorted(CATALOG))
         raise ValueError(f"name={name!r}: no such data set to download{near}")
-    return CATALOGUE[name]
+    return CATALOG[name]
 
 
 def _stamped(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pmt._util.checks import checked_split
 from pmt._util.did_you_mean import nearest
-from pmt.datasets.catalogue import CATALOGUE
+from pmt.datasets.catalog import CATALOG
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import missing
@@ -40,7 +40,7 @@ def named(path: str | os.PathLike[str]) -> Path:
     What exists under the path, seen from the working directory, goes before a name.
     """
     place = Path(path)
-    return data_folder() / place if str(path) in CATALOGUE and not place.exists() else place
+    return data_folder() / place if str(path) in CATALOG and not place.exists() else place
 
 
 def located(path: str | os.PathLike[str]) -> Path:
@@ -48,13 +48,13 @@ def located(path: str | os.PathLike[str]) -> Path:
     place = named(path)
     if place.exists():
         return place
-    if place.name in CATALOGUE and place.parent == data_folder():
+    if place.name in CATALOG and place.parent == data_folder():
         remedy = f"fetch it with `pmt download {place.name}` or put it there"
         raise missing(place, "no such data set has been downloaded", remedy)
     if place.name == "bundled":
         remedy = "pmt.datasets.bundled(split) reads the bundled images"
         raise missing(place, "no such file or folder", remedy)
-    near = nearest(place.name, ("bundled", *CATALOGUE))
+    near = nearest(place.name, ("bundled", *CATALOG))
     remedy = f"did you mean {near!r}?" if near else "check the path"
     raise missing(place, "no such file or folder", remedy)
 

@@ -161,7 +161,7 @@ class QuantizedModel:
             "images": self.images,
             "ranges": self.job.ranges,
             "percentile": self.job.percentile,
-            "equalised": None
+            "equalized": None
             if moved is None
             else {"pairs": moved.pairs, "channels": moved.channels, "held": moved.held},
             "bias_correction": self.job.bias_correction,

@@ -184,7 +184,7 @@ class _FeatureTraining:
 def _core_options(seed: int) -> _core.Options:
     options = _core.Options()
     options.seed = seed
-    options.step = "normalised"
+    options.step = "normalized"
     options.rounding = "stochastic"
     return options
 

@@ -53,7 +53,7 @@ class TrainingOptions(Options):
     learning_rate: float = option(
         0.1,
         "R",
-        "with {step} normalised the root mean square of a layer's update in weight steps; with "
+        "with {step} normalized the root mean square of a layer's update in weight steps; with "
         "{step} gradient the factor of the scaled gradient",
         LEARNING_RATES,
     )
@@ -143,7 +143,7 @@ class TrainingOptions(Options):
         1.0,
         "X",
         "learning rate of biases whose gradient is estimated, as a multiple of {learning_rate}; "
-        "with {step} normalised the product is the root mean square of their update in output "
+        "with {step} normalized the product is the root mean square of their update in output "
         "steps",
         CORE,
     )
@@ -172,17 +172,17 @@ class TrainingOptions(Options):
         "none",
         "NAME",
         "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries; or "
-        "the share of it that its losses show not to be noise, also with {step} normalised",
+        "the share of it that its losses show not to be noise, also with {step} normalized",
         CORE,
     )
     shrinkage_memory: float = option(
         0.9, "X", "how much of the measured share is kept from step to step", CORE
     )
-    quantisation_aware_scaling: bool = option(
+    quantization_aware_scaling: bool = option(
         True, help="divide a gradient by its weight scale squared"
     )
     rounding: str = option("stochastic", "NAME", "rounding of an update to weight steps", CORE)
-    step: str = option("normalised", "NAME", "how the length of a step is chosen", CORE)
+    step: str = option("normalized", "NAME", "how the length of a step is chosen", CORE)
     optimizer: str = option(
         "sgd",
         "NAME",

@@ -117,7 +117,7 @@ class _Layer:
 
     def factor(self, scales: Array) -> Array | float:
         """Return the factor of a gradient under quantization-aware scaling."""
-        scaled = self.options.arithmetic == "int8" and self.options.quantisation_aware_scaling
+        scaled = self.options.arithmetic == "int8" and self.options.quantization_aware_scaling
         return np.where(self.live.reshape(scales.shape), scales, 1.0) ** -2 if scaled else 1.0
 
 

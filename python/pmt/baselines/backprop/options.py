@@ -72,7 +72,7 @@ class BackpropOptions(Options):
         "published figures of int8 training use. Without effect with {arithmetic} float32",
         Words(get_args(Rounding)),
     )
-    quantisation_aware_scaling: bool = option(
+    quantization_aware_scaling: bool = option(
         True,
         help="divide a gradient by its weight's scale squared (biases: by that of an "
         "accumulator). Without effect with {arithmetic} float32",

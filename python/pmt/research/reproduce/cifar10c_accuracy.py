@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmt._util.did_you_mean import did_you_mean
-from pmt.research.reproduce.drawing import draw_curves, draw_sheet
+from pmt.research.reproduce.curve_rows import plot_losses_of_lines
+from pmt.research.reproduce.drawing import draw_sheet
 from pmt.research.reproduce.grid_study import grid_study
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
@@ -151,16 +151,9 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 
 def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) -> Any:
-    """Draw the held-out losses of the first seed of each line that takes steps."""
+    """Draw the held-out losses of every line on a corruption."""
     found = {line.title: line.found(data, corruption=corruption) for line in _LINES}
-    firsts = {title: one.runs[0] for title, one in found.items() if one.runs}
-    if not firsts:
-        runs = (run for grid in data["grids"].values() for run in grid["runs"])
-        known = dict.fromkeys(run["axes"]["corruption"] for run in runs)
-        raise ValueError(
-            f"corruption={corruption!r}: no run of it{did_you_mean(corruption, known)}"
-        )
-    return draw_curves({title: run for title, run in firsts.items() if run["steps"]}, ax=ax)
+    return plot_losses_of_lines(data, found, corruption, ax=ax)
 
 
 STUDY = grid_study(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from pmt._util.parsing import parse_json
+from pmt._util.processes import run_process
 from pmt.research.reproduce.kept_parts import find_kept, kept
 from pmt.research.reproduce.study import Context
 
@@ -40,16 +38,9 @@ def counted_instructions(
 
 
 def _counted(words: list[str], target: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "instructions.json"
-        command = [sys.executable, "-m", "pmt", *words, "--json", str(made)]
-        done = subprocess.run(
-            command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        if done.returncode != 0:
-            last = done.stderr.strip().rpartition("\n")[2]
-            raise OSError(f"pmt {' '.join(words)}: {last or f'ended with {done.returncode}'}")
-        figures = parse_json(made.read_bytes(), made)
+    command = f"pmt {' '.join(words)}"
+    made = run_process([sys.executable, "-m", "pmt", *words, "--json", "-"], command)
+    figures = parse_json(made.encode(), command)
     counts = figures["instructions"][0]
     return {
         "target": target,

@@ -1,4 +1,4 @@
-"""Rows and curves of a figure of losses: which of two methods ends with the smaller one."""
+"""Rows and curves of losses: which of two methods ends with the smaller one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.did_you_mean import did_you_mean
 from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.drawing import draw_curves
 from pmt.research.reproduce.run_rows import Found, find
 from pmt.research.reproduce.study import LOSS, Interval, Row, beside, claim, not_run
 
-__all__ = ["FIGURE_7", "loss_rows", "plot_losses"]
+__all__ = ["FIGURE_7", "loss_rows", "plot_losses", "plot_losses_of_lines"]
 
 Data = Mapping[str, Any]
 
@@ -59,6 +60,32 @@ def plot_losses(data: Data, grids: Sequence[str], *, ax: Any = None) -> Any:
     """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
     return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
+
+
+def plot_losses_of_lines(
+    data: Data, found: Mapping[str, Found], corruption: str, *, ax: Any = None
+) -> Any:
+    """Draw the held-out losses of the first seed of each line of a table that takes steps.
+
+    Parameters
+    ----------
+    data : dict
+        Measurements of the study.
+    found : dict of str to Found
+        Runs of the corruption by the line's title.
+    corruption : str
+        Corruption; a ValueError if no line was run on it.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+    """
+    firsts = {title: one.runs[0] for title, one in found.items() if one.runs}
+    if not firsts:
+        runs = (run for grid in data["grids"].values() for run in grid["runs"])
+        known = dict.fromkeys(run["axes"]["corruption"] for run in runs)
+        raise ValueError(
+            f"corruption={corruption!r}: no run of it{did_you_mean(corruption, known)}"
+        )
+    return draw_curves({title: run for title, run in firsts.items() if run["steps"]}, ax=ax)
 
 
 def _methods(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[str]:

@@ -100,6 +100,7 @@ class ReproduceJob:
         fine_grained = {name: _first(names, self.data) for name, names in _FINE_GRAINED.items()}
         return Context(
             folder=(root / self.study).absolute(),
+            data=None if self.data is None else Path(self.data),
             cifar10=_first(_CIFAR10, self.data),
             models=model.parent if model is not None else None,
             fine_grained={name: path for name, path in fine_grained.items() if path is not None},

@@ -7,6 +7,7 @@ from typing import Any
 
 from pmt.research.reproduce.cost_rows import BP_MEMORY, compute_rows, inference_peak_row
 from pmt.research.reproduce.counted_instructions import counted_instructions
+from pmt.research.reproduce.curve_rows import plot_losses_of_lines
 from pmt.research.reproduce.grid_runs import forecast_grids, measure_grids
 from pmt.research.reproduce.latency import latency_rows
 from pmt.research.reproduce.memory_bars import draw_memory
@@ -154,9 +155,18 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     return draw_memory(data, printed={_OURS: paper["bp_free_kb"]}, boards=(256,), ax=ax)
 
 
+def _plot_losses(data: Mapping[str, Any], corruption: str, *, ax: Any = None) -> Any:
+    """Draw the held-out losses of every method on a corruption."""
+    found = {
+        what.replace(" accuracy", ""): find(data, grid, method=method, corruption=corruption)
+        for what, grid, method, _ in _ACCURACIES
+    }
+    return plot_losses_of_lines(data, found, corruption, ax=ax)
+
+
 STUDY = Study(
     "sparse-cost", "Table 9", "Accuracy and hardware cost of sparse training",
-    _measure, _compare, _plot, _forecast,
+    _measure, _compare, _plot, _forecast, _plot_losses,
     conditions="The paper's method trains image by image with 50 queries, as published; "
     "back-propagation and the default take batches of 100.",
 )  # fmt: skip

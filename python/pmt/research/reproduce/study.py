@@ -224,6 +224,8 @@ class Context:
     ----------
     folder : pathlib.Path
         Folder of the study: whatever takes minutes is kept there.
+    data : pathlib.Path or None
+        Folder that the user gave for data and models, for errors.
     cifar10 : pathlib.Path or None
         Folder of CIFAR-10 (``cifar-10-batches-bin``); None where the user has none.
     models : pathlib.Path or None
@@ -249,6 +251,7 @@ class Context:
     """
 
     folder: Path
+    data: Path | None = None
     cifar10: Path | None = None
     models: Path | None = None
     fine_grained: Mapping[str, Path] = field(default_factory=dict)
@@ -270,8 +273,8 @@ class Context:
         """Return the folder of CIFAR-10; a FileNotFoundError says how to get it."""
         if self.cifar10 is None:
             raise FileNotFoundError(
-                "cifar-10-batches-bin is not found; fetch it with `pmt download cifar10`, or give "
-                "--data the folder that holds it"
+                f"cifar-10-batches-bin is not {self._place()}; fetch it with `pmt download "
+                "cifar10`, or give --data the folder that holds it"
             )
         return self.cifar10
 
@@ -279,10 +282,13 @@ class Context:
         """Return the paper's network as a file; a FileNotFoundError says how to get it."""
         if self.models is None:
             raise FileNotFoundError(
-                "mcunet-5fps.pkl is not found; take it from tiny-training's assets "
+                f"mcunet-5fps.pkl is not {self._place()}; take it from tiny-training's assets "
                 "(github.com/mit-han-lab/tiny-training) and give --data the folder that holds it"
             )
         return self.models / "mcunet-5fps.pkl"
+
+    def _place(self) -> str:
+        return "found" if self.data is None else f"in --data {self.data}"
 
 
 @dataclass(frozen=True)

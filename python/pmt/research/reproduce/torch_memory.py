@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from pmt._util.extras import import_extra
+from pmt._util.processes import run_process
 
 __all__ = ["torch_step_bytes"]
 
@@ -39,12 +39,6 @@ def torch_step_bytes(network: str) -> int | None:
         import_extra("torch", "this measurement needs torch", "torch")
     except ModuleNotFoundError:
         return None
-    command = [sys.executable, "-c", _SCRIPT, network]
-    made = subprocess.run(command, check=False, capture_output=True, text=True)
-    if made.returncode != 0:
-        last = made.stderr.strip().rpartition("\n")[2]
-        raise OSError(
-            f"the process that measures a step of torch ended with {made.returncode}: "
-            f"{last or 'it was killed'}; it takes a gigabyte of memory, and torch must work"
-        )
-    return 1024 * int(made.stdout)
+    remedy = "torch must work, and it takes a gigabyte of memory"
+    made = run_process([sys.executable, "-c", _SCRIPT, network], "a step of torch", remedy)
+    return 1024 * int(made)

@@ -179,5 +179,5 @@ def _summings(options: _core.Options, exact: bool, groups: int) -> int:
     """Return how often all of a gradient is summed up: to be accumulated, and to be applied."""
     has_moments = options.optimizer != "sgd"
     measured = options.gradient_norm_scaling == "measured" and not exact
-    needs_all_sums = options.step == "normalised" or measured
+    needs_all_sums = options.step == "normalized" or measured
     return 2 if needs_all_sums and not has_moments and groups > 1 else 1

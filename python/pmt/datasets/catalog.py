@@ -40,7 +40,7 @@ _CARS = "https://ai.stanford.edu/~jkrause"
 _FLOWERS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102"
 _PETS = "https://www.robots.ox.ac.uk/~vgg/data/pets/data"
 
-CATALOGUE = {
+CATALOG = {
     "cifar10": Source(
         "CIFAR-10",
         "no license stated; cite Krizhevsky, 2009",

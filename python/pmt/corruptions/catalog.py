@@ -1,4 +1,4 @@
-"""The catalogue of corruptions: each declares itself, with the constants published for it.
+"""The catalog of corruptions: each declares itself, with the constants published for it.
 
 Source of the constants: D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to
 common corruptions and perturbations", ICLR 2019; their scripts make_cifar_c.py, for images of
@@ -65,7 +65,7 @@ class Corruption:
     needs_overlays: bool
 
 
-CATALOGUE: dict[str, Corruption] = {}
+CATALOG: dict[str, Corruption] = {}
 
 
 def corruption(
@@ -79,7 +79,7 @@ def corruption(
     constants = dict(zip(CONSTANTS, (cifar10, imagenet), strict=True))
 
     def declared(function: Function) -> Function:
-        CATALOGUE[function.__name__] = Corruption(function, constants, is_random, needs_overlays)
+        CATALOG[function.__name__] = Corruption(function, constants, is_random, needs_overlays)
         return function
 
     return declared
@@ -87,7 +87,7 @@ def corruption(
 
 def names() -> tuple[str, ...]:
     """Names that :func:`pmt.corruptions.corrupt` accepts, in the order of CIFAR-10-C."""
-    new = [name for name in CATALOGUE if name not in _PUBLISHED]
+    new = [name for name in CATALOG if name not in _PUBLISHED]
     return (*_PUBLISHED, *new)
 
 
