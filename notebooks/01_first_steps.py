@@ -17,8 +17,9 @@
 # For everyone who is new to pmt and knows Python.
 #
 # An int8 network has been trained on clean pictures and meets noisy ones. Here it learns from
-# them: no back-propagation, no float weights, nothing but its own forward pass. At the end it
-# leaves as a firmware project that goes on learning on a microcontroller.
+# them without back-propagation and without float copies of its weights: the last layer by its
+# exact gradient, the layers before it by nothing but forward passes. At the end it leaves as a
+# firmware project that goes on learning on a microcontroller.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
@@ -95,7 +96,8 @@ _ = result.plot(valid="test images")
 
 # %% [markdown]
 # `start` is the model as it came, `head` the last layer trained by its exact gradient, then come
-# epochs of perturbed forwards. `changed` counts the int8 weights that an epoch changed. But for the
+# epochs of perturbed forwards. `changed` counts the changes of int8 weights in the steps of an
+# epoch. But for the
 # seconds, the figures are the same on every machine, whatever the number of threads. The run
 # folder holds the options, one line of metrics a step, and the checkpoint. Calling `fit` again
 # with the same folder resumes an unfinished run, bit for bit.

@@ -62,9 +62,11 @@ _ = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 # %% [markdown]
 # Early layers have few weights and large outputs, late ones many weights and small outputs. By
-# outputs, nodes are clearly fewer than weights from `b11` on. pmt's `paper` preset compares
-# weights with inputs, which are smaller: it perturbs weights up to `b5` and nodes from `b6` on,
-# in 8 of the 14 layers.
+# outputs, nodes are clearly fewer than weights from `b11` on. The paper prints its rule with
+# outputs, too; but of its "four layers, two with more nodes and two with more weights" that holds
+# only if nodes are counted at the input. So pmt's `paper` preset compares weights with inputs: it
+# perturbs weights up to `b5` and nodes from `b6` on, in 8 of the 14 layers. The option
+# `node_dimension="output"` takes the rule as printed.
 
 # %% [markdown]
 # ## How close do estimates come?
@@ -99,8 +101,8 @@ _ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 # - Nodes do better in `project3`, which has 8,192 weights and 3,136 nodes, and weights in the
 #   first four layers, as the rule of dimensions says. `pointwise2` and `depthwise3`, which have
 #   fewer weights than nodes and where nodes do better, are exceptions; in `expand3` and
-#   `pointwise4`, large in both, neither sees much. The head is exact: its gradient has a closed
-#   form.
+#   `pointwise4`, large in both, neither sees much. With nodes the head is exact: its gradient has
+#   a closed form.
 # - Many cosines are lower than theory expects. `conv1` should reach 0.64 with weight
 #   perturbation (the cross), and has less than half of it.
 
@@ -108,8 +110,9 @@ _ = plot_cosines(cosines("weight+mu1+clean", "node+mu1+clean"), ax=axes)
 # ## The int8 grid hides small changes
 #
 # A weight moved by one unit changes an int8 output by less than one unit, and rounding decides
-# whether that is seen at all. Four units are seen better. And the mean of the other queries is a
-# better baseline than the clean loss, for it takes out what all perturbations have in common.
+# whether that is seen at all. Four units are seen better. And the mean of the other queries can be
+# a better baseline than the clean loss, since it removes what all perturbations have in common.
+# Below, `mu4` stands for both together.
 
 # %%
 _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
@@ -124,8 +127,9 @@ _ = plot_cosines(shown, ax=ax)
 # ## Fewer numbers to find
 #
 # The sum over a channel matters more to its weights than any one position. Pooled node
-# perturbation moves all nodes of a channel by one sign, save those that a clamp holds. The
-# dimension is then the number of channels: tens, not thousands.
+# perturbation moves all nodes of a channel by one sign, except those at a clamp. The dimension is
+# then the number of channels: tens, not thousands. A step of two units is the default's: what moves
+# a whole channel is seen more easily.
 
 # %%
 _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
@@ -140,7 +144,9 @@ _ = plot_cosines(cosines("weight+mu4", "node+mu4", "pooled+mu2"), ax=ax)
 # ## At the paper's scale
 #
 # MCUNet under severe Gaussian noise, drawn from [versioned results](../docs/lab/reproduction.md).
-# First the cosines of all layers, the paper's figure 4:
+# First the cosines of all layers, the paper's figure 4, with its steps and baseline, and last one
+# sign a channel as the default has it. Layer-wise, each of the 42 layers gets as many queries as
+# all layers together get model-wise:
 
 # %%
 cosine = stored("gradient-cosine")
@@ -148,9 +154,10 @@ print(cosine)
 _ = cosine.plot()
 
 # %% [markdown]
-# Weights are better where they are fewer than nodes, and nodes where they are fewer, as in the
-# paper; but only if layers are perturbed one at a time. With all layers at once nodes see nothing
-# of the gradient, and the paper's zigzag does not show.
+# Weights are better where they are fewer than nodes, as in the paper, one layer at a time or all
+# at once. Nodes are better where they are fewer only if layers are perturbed one at a time, with
+# 42 times the queries; all at once they see nothing of the gradient, and the paper's zigzag does
+# not show.
 #
 # The paper's figure 5 compares both ways at equal cost, for weights, nodes and the mixture of
 # both by dimension:
@@ -162,9 +169,10 @@ _ = scopes.plot()
 
 # %% [markdown]
 # The paper finds layer-wise perturbation better for all three. Here weights do better all at once,
-# and for nodes and the mixture the two do not differ: at equal cost a layer gets few queries of its
-# own, and with steps of one unit the lines are near zero. One sign a channel, with as many queries,
-# sees something in nearly all layers.
+# and for nodes and the mixture the two do not differ with steps of one unit: at equal cost a layer
+# gets few queries of its own, and the lines are near zero. With steps of four units the mixture
+# does better layer-wise, as published; that is the one row which is reproduced, and it is not
+# drawn. One sign a channel, with as many queries, sees something in nearly all layers.
 #
 # Table 2 of the paper has formulas for the variance of such estimates:
 
@@ -174,8 +182,9 @@ print(variance)
 _ = variance.plot()
 
 # %% [markdown]
-# For weights measurement agrees with what is exact for a linear loss. The printed formulas count
-# the scatter between images without the dimension, and so fall short with more than one image.
-# Nodes that stand at a clamp, and steps that rounding swallows, are in no formula.
+# For weights and steps of four units, measurement agrees within a quarter with what is exact for a
+# linear loss; with steps of one unit, rounding makes the variance up to five times as large. The
+# printed formulas count the scatter between images without the dimension, and so fall short with
+# more than one image. Nodes at a clamp, and steps that are lost in rounding, are in no formula.
 #
 # Next: [which scaling and estimator learns fastest](03_scaling_and_estimators.ipynb).

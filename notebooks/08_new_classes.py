@@ -19,7 +19,7 @@
 #
 # So far the classes stayed and the images changed. A user's own task has other classes, for which
 # the network has features but no head. How far does the head alone get, and what do perturbed
-# forwards add behind it? The paper asks this with five fine-grained data sets.
+# forwards of the layers before it add? The paper asks this with five fine-grained data sets.
 #
 # Here a network for CIFAR-10, airplanes to trucks, learns ten kinds of clothing from 500 images.
 # Both come with the package. In a clone: `pip install ".[notebook]"`. It takes about half a
@@ -42,16 +42,16 @@ def clothing(split, count):
 
 train, test = clothing("train", 500), clothing("test", 500)
 print("knows:", ", ".join(model.class_names))
-print("shall learn:", ", ".join(train.class_names))
+print("new:", ", ".join(train.class_names))
 print(f"accuracy as it is: {model.evaluate(test).accuracy:.1%}")
 
 # %% [markdown]
 # ## The head alone
 #
 # The last layer's gradient has a closed form: it needs no query, no stored activation, and the
-# features of each image are computed once. Twelve epochs are enough for a head that is right but
-# for a shift of the images, and more would fit their noise. One that begins with other classes
-# needs more: three and ten times as many are tried, and cross-validation on the features decides.
+# features of each image are computed once. Where only the images have changed, the head needs
+# twelve epochs, and more would fit their noise. Other classes need more: three and ten times as
+# many are tried, and cross-validation on the features decides.
 
 # %%
 trainer = pmt.methods.trainer("preparation_only", preparation="head")
@@ -59,10 +59,9 @@ head = trainer.fit(model.copy(), train, valid=test, progress=False)
 print(f"{head.phases[-1]['head_epochs']} epochs of the head: {head.after['valid_accuracy']:.1%}")
 
 # %% [markdown]
-# ## Behind the head
+# ## The block before the head
 #
-# Now the layers before it are trained, too: the last block, which is nearest to the new classes,
-# by perturbed forwards alone.
+# Now the last block is trained, too, by perturbed forwards alone.
 
 # %%
 trainer = pmt.methods.trainer("default", preparation="head", layers="B4,head", macs=60 * 10**9)
@@ -72,18 +71,17 @@ print(result.verdict())
 print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 
 # %% [markdown]
-# In so short a run perturbed forwards add next to nothing: the curve is flat behind the head, and
+# In so short a run perturbed forwards add next to nothing: the curve is flat after the head, and
 # the end, after the head was trained again on all images, differs from the head alone by a test
-# image. On MCUNet and the paper's data it is the same: nearly all comes from the head, and exact
-# gradients of the block behind it add less than a point
-# ([results](../docs/lab/results.md#new-classes)).
+# image.
 
 # %% [markdown]
 # ## At the paper's scale
 #
 # MCUNet on the fine-grained data sets that are at hand, drawn from [versioned
-# results](../docs/lab/reproduction.md), as far as they have been run. Only Cars has all classes, as
-# in the paper, but fewer images; accuracies on fewer classes cannot be compared.
+# results](../docs/lab/reproduction.md), as far as they have been run, with 95 % intervals. Hollow
+# marks are the paper's figures. Only Cars has all classes, as in the paper, but fewer images;
+# accuracies on fewer classes cannot be compared.
 
 # %%
 full = stored("fgvc-accuracy")

@@ -64,8 +64,9 @@ for kind in kinds:
 #
 # The rest takes labels. The paper perturbs single weights, or single nodes. `pooled` moves all
 # nodes of a channel by one sign: it has fewer dimensions, and its estimates are closer to the
-# gradient ([notebook 02](02_what_a_perturbation_sees.ipynb)). Here both train the second block
-# and the head under fog for the same work, from the network as it came. `paper` gets three
+# gradient ([notebook 02](02_what_a_perturbation_sees.ipynb)). It also has steps of its own
+# ([notebook 03](03_scaling_and_estimators.ipynb)). Here both train the second block
+# and the head under fog for the same work, from the network as it came. `paper` gets four
 # learning rates, and as few queries and images a step as the others: with the 100 of each that
 # the paper prints it would take one step where it now takes 44.
 
@@ -82,7 +83,7 @@ def adapt(name, **options):
 
 
 few = dict(queries=8, batch=25)
-rates = (0.01, 0.03, 0.1)
+rates = (0.01, 0.03, 0.1, 0.3)
 runs = {f"paper, rate {rate}": adapt("paper", learning_rate=rate, **few) for rate in rates}
 runs["pooled"] = adapt("pooled")
 runs["default"] = adapt("default")
@@ -90,7 +91,7 @@ runs["default"] = adapt("default")
 # %%
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-for (name, result), style in zip(runs.items(), ("^:", "v:", "d:", "s--", "o-"), strict=True):
+for (name, result), style in zip(runs.items(), ("^:", "v:", "d:", "P:", "s--", "o-"), strict=True):
     states = [*result.phases, *result.epochs]
     work = [state["macs"] / 1e9 for state in states]
     ax.plot(work, [100 * state["valid_accuracy"] for state in states], style, label=name)
@@ -101,8 +102,9 @@ _ = ax.legend(fontsize="small")
 # %% [markdown]
 # `default` aligns first and trains the head exactly, then perturbs channels. Its first points
 # cost next to nothing: it is above 50 % before the others have finished an epoch. `pooled` has no
-# preparation, but biases and a head that learn ten times as fast, and comes within a point of
-# `default` in the end. `paper` stays behind both.
+# preparation, but biases and a head that learn ten times as fast (the options `bias_rate` and
+# `head_rate`), and comes within a point of `default` in the end. `paper` stays behind both at every
+# rate.
 #
 # ## Which part brings what?
 
@@ -116,7 +118,8 @@ print(runs["default"].verdict())
 
 # %% [markdown]
 # The preparation does most of it. A state is kept only where held-out images say that it is
-# better than the one before; so a run that cannot help does no harm.
+# better than the one before. So on images like those, a run that cannot help does little harm: no
+# more than the held-out images can hide.
 
 # %% [markdown]
 # ## At the paper's scale
@@ -143,7 +146,7 @@ _ = ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
 print(full)
 
 # %% [markdown]
-# Alignment and the head do nearly all of it. What perturbed forwards add behind them is less than
+# Alignment and the head do nearly all of it. What perturbed forwards add after them is less than
 # the interval. Without preparation the default ends within a few points of the published figure of
 # the paper's method, for a hundredth of its work.
 #

@@ -16,9 +16,9 @@
 #
 # For those who build firmware.
 #
-# A model that learns here shall learn there: on a microcontroller, with the same bytes. This
-# notebook exports a training as a firmware project, builds it, runs it on an emulated Cortex-M7
-# with the memory of a real board, and compares what comes back.
+# A training that runs in Python can run on a microcontroller, with the same bytes. This notebook
+# exports a training as a firmware project, builds it, runs it on an emulated Cortex-M7 with the
+# memory of a real board, and compares what comes back.
 #
 # In a clone: `pip install ".[notebook]"`; for the board also `make`, `arm-none-eabi-g++`
 # and `qemu-system-arm` (Debian: `apt-get install make gcc-arm-none-eabi qemu-system-arm`). Where
@@ -76,7 +76,9 @@ def have(*programs):
 
 def make(folder, goal):
     command = ["make", "--silent", f"--directory={folder}", goal]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
     print("\n".join(line for line in done.stdout.splitlines() if line.startswith("verify")))
 
 
@@ -116,6 +118,6 @@ if len(trained) == 2:
 # %% [markdown]
 # Eight steps of eight images bring 14 points. The board's model and the library's are the same to
 # the last byte, though one was computed by a Cortex-M7's DSP instructions and the other by this
-# processor. So whatever is found out in a notebook holds on the device.
+# processor. So the accuracies of a notebook are those of the device; time and memory are its own.
 #
 # On a real board it is `make flash` and `make monitor` ([boards](../docs/guides/firmware.md)).

@@ -146,7 +146,7 @@ def test_a_mean_over_corruptions_says_how_many_seeds_it_has():
         for row in STUDIES["cifar10c-accuracy"].compare(data, published("cifar10c-accuracy"))
         if " runs of " in row.why
     ]
-    assert paper.what == "paper, rate 0.001: mean of 12 corruptions"
+    assert paper.what == "paper's method, rate 0.001: mean of 12 corruptions"
     assert paper.why == (
         "the first of 3 seeds of gaussian_noise; 12 runs of 1 min 00 s on a thread"
     )
@@ -173,17 +173,20 @@ def test_corruptions_weigh_alike_in_their_mean():
     grids = {"cifar10c_paper": grid_data(once), "cifar10c_paper_seeds": grid_data(more)}
     rows = STUDIES["cifar10c-accuracy"].compare({"grids": grids}, published("cifar10c-accuracy"))
     accuracy = {row.what: row.ours for row in rows}
-    assert accuracy["paper, rate 0.001: mean of 12 corruptions"] == 50.0
-    assert accuracy["paper, rate 0.001: gaussian_noise"] == pytest.approx(250 / 3)
+    assert accuracy["paper's method, rate 0.001: mean of 12 corruptions"] == 50.0
+    assert accuracy["paper's method, rate 0.001: gaussian_noise"] == pytest.approx(250 / 3)
 
 
 def test_groups_differ_in_color_or_marker():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     _, ax = pyplot.subplots()
-    draw_groups({str(place): [50.0 + place] for place in range(14)}, ["fog"], ax=ax)
-    shown = [(line.get_color(), line.get_marker()) for line in ax.lines]
+    draw_groups({str(k): [(50.0 + k, (40.0, 70.0))] for k in range(14)}, ["fog"], {}, ax=ax)
+    lines = [group.lines[0] for group in ax.containers]
+    shown = [(line.get_color(), line.get_marker()) for line in lines]
     assert len(set(shown)) == 14
     assert len({color for color, _ in shown[:7]}) == 7
+    assert list(lines[3].get_ydata()) == [53.0]
+    assert "published" not in {group.get_label() for group in ax.containers}
     assert ax.get_ylabel() == "test accuracy (%)"
     pyplot.close("all")
 
@@ -213,11 +216,11 @@ def test_the_sheet_of_corruptions_has_published_lines_and_means_where_all_are_ru
         "published: all layers, int8",
         "MCUTrain",
         "published: MCUTrain",
-        "paper, rate 0.001",
-        "published: the paper's",
+        "paper's method, rate 0.001",
+        "published: paper's method",
     ]
     cells = {text.get_position(): text.get_text() for text in ax.texts}
-    assert cells[12, shown.index("paper, rate 0.001")] == "50.0"
+    assert cells[12, shown.index("paper's method, rate 0.001")] == "50.0"
     assert (12, shown.index("MCUTrain")) not in cells
     pyplot.close("all")
 

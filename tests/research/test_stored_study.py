@@ -110,7 +110,7 @@ def test_losses_of_a_corruption_are_drawn_by_line_over_the_work(tmp_path):
     drawn = {line.get_label(): list(line.get_ydata()) for line in ax.get_lines()}
     assert {label: losses for label, losses in drawn.items() if label != "before training"} == {
         "all layers, int8 alone": [1.0, 0.8],
-        "paper, rate 0.001": [1.9, 1.8],
+        "paper's method, rate 0.001": [1.9, 1.8],
         "unprepared default, 2.4e12 MACs": [1.5, 1.2],
     }
     pyplot.close()

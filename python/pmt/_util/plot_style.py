@@ -50,12 +50,12 @@ _ROOM = 1.05
 
 def line_style(place: int) -> dict[str, Any]:
     """Return color, dashes and marker of the line at a place; 28 differ."""
-    color = place % len(_LINE_COLORS)
-    dash = (color + place // len(_LINE_COLORS)) % len(_DASHES)
+    color, turn = place % len(_LINE_COLORS), place // len(_LINE_COLORS)
+    dash = (color + turn) % len(_DASHES)
     return {
         "color": _LINE_COLORS[color],
         "linestyle": _DASHES[dash],
-        "marker": _MARKERS[color],
+        "marker": _MARKERS[(color + turn) % len(_MARKERS)],
         "markersize": 4,
         "linewidth": 1.4,
     }

@@ -30,7 +30,7 @@ _BEFORE = "before training"
 # Times the untrained loss: what rises further leaves the picture, for the others to be told apart.
 _HIGHEST = 1.25
 # Tells the triangles at the upper edge from lines.
-_LEAVES = "leaves the plot"
+_LEAVES = "above the plot"
 # Room above the untrained loss, so that its line is not the frame.
 _ABOVE = 1.04
 
@@ -208,6 +208,9 @@ def _mark_what_leaves(ax: Any) -> None:
             style = {"color": line.get_color(), "marker": 6, "markersize": 6}
             edge = np.full(len(above), top)
             ax.plot(above, edge, linestyle="none", clip_on=False, gid=_LEAVES, **style)
+    if any(line.get_gid() == _LEAVES for line in ax.get_lines()):
+        style = {"color": FAINT, "marker": 6, "markersize": 6, "linestyle": "none"}
+        ax.plot([], [], label=_LEAVES, gid=_LEAVES, **style)
 
 
 def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:

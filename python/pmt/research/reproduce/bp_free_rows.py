@@ -25,7 +25,7 @@ _TITLES = {
     "mezo": "MeZO",
     "deepzero": "DeepZero, all coordinates",
     "deepzero_sparse": "DeepZero, a tenth of the coordinates",
-    "paper": "paper",
+    "paper": "paper's method",
 }
 
 

@@ -49,10 +49,10 @@ _LINES = (
     _Line("all layers, int8 alone", _BACKPROP, "bp_int8", "int8_full"),
     _Line("MCUTrain", _BACKPROP, "mcutrain", "mcutrain"),
     _Line("TinyTrain", _BACKPROP, "tinytrain"),
-    _Line("paper, rate 0.001", _PAPER, "paper", "bp_free"),
-    _Line("paper, rate 0.01 as printed", _PRINTED, "paper", "bp_free"),
-    _Line("paper, rate 0.003", _RATES, "rate 0.003", "bp_free"),
-    _Line("paper, rate 0.0003", _RATES, "rate 0.0003", "bp_free"),
+    _Line("paper's method, rate 0.001", _PAPER, "paper", "bp_free"),
+    _Line("paper's method, rate 0.01 as printed", _PRINTED, "paper", "bp_free"),
+    _Line("paper's method, rate 0.003", _RATES, "rate 0.003", "bp_free"),
+    _Line("paper's method, rate 0.0003", _RATES, "rate 0.0003", "bp_free"),
     _Line("unprepared default, 2.4e12 MACs", _DEFAULT, "default", "bp_free"),
     _Line("unprepared default, 2.4e13 MACs", _TENFOLD, "default", "bp_free"),
     _Line("preparation alone", _DEFAULT, "preparation_only", preparation="align+head"),
@@ -64,7 +64,7 @@ _PUBLISHED = {
     "fp32_full": "published: all layers, float32",
     "int8_full": "published: all layers, int8",
     "mcutrain": "published: MCUTrain",
-    "bp_free": "published: the paper's",
+    "bp_free": "published: paper's method",
 }
 
 

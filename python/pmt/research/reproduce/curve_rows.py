@@ -59,7 +59,8 @@ def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, s
 def plot_losses(data: Data, grids: Sequence[str], *, ax: Any = None) -> Any:
     """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
-    return draw_curves({name: one.runs[0] for name, one in found.items() if one.runs}, ax=ax)
+    firsts = {name.replace("_", " "): one.runs[0] for name, one in found.items() if one.runs}
+    return draw_curves(firsts, ax=ax)
 
 
 def plot_losses_of_lines(

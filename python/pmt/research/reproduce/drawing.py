@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmt._util.plot_style import COLORS, SMALL, line_style, one_axes
+from pmt._util.plot_style import COLORS, FAINT, SMALL, line_style, one_axes
 from pmt.research.plots import plot_curves
 from pmt.research.report.curves import Curve
 
@@ -16,28 +16,48 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_curves", "draw_groups", "draw_sheet"]
 
+# An accuracy and its interval.
+Bar = tuple[float, tuple[float, float]]
+
 # Share of the room between two names that the points of all groups take.
 _WIDTH = 0.6
-# Number of line colors.
-_COLORS = 7
 
 
 def draw_groups(
-    groups: Mapping[str, Sequence[float | None]],
+    groups: Mapping[str, Sequence[Bar | None]],
     names: Sequence[str],
+    published: Mapping[str, Sequence[float | None]],
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw test accuracies in % above names, a color and a marker for each group that has any."""
+    """Draw test accuracies in % above names, a color and a marker for each group that has any.
+
+    Parameters
+    ----------
+    groups : mapping of str to sequence
+        By group an accuracy and its interval for each name; None where there is none.
+    names : sequence of str
+        Places on the horizontal axis.
+    published : mapping of str to sequence of float or None
+        Published accuracies by group, drawn hollow.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; new ones by default.
+    """
     ax = one_axes(ax, 9, 4.5)
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
     for place, (title, values) in enumerate(shown.items()):
-        points = [(x, y) for x, y in enumerate(values) if y is not None]
         shift = (place - (len(shown) - 1) / 2) * _WIDTH / len(shown)
-        # Lines of one color differ in their dashes, which points do not have.
-        marker = line_style(place + place // _COLORS)["marker"]
-        style = {**line_style(place), "linestyle": "none", "markersize": 5, "marker": marker}
-        ax.plot([x + shift for x, _ in points], [y for _, y in points], label=title, **style)
+        style = {**line_style(place), "linestyle": "none", "markersize": 5}
+        points = [(x + shift, *one) for x, one in enumerate(values) if one is not None]
+        across, heights, intervals = zip(*points, strict=True)
+        reach = [abs(np.array(ends) - y) for y, ends in zip(heights, intervals, strict=True)]
+        ax.errorbar(across, heights, np.transpose(reach), label=title, capsize=2, **style)
+        theirs = [(x + shift, y) for x, y in enumerate(published.get(title, ())) if y is not None]
+        if theirs:
+            ax.plot(*zip(*theirs, strict=True), **style, markerfacecolor="none")
+    if any(one is not None for title in shown for one in published.get(title, ())):
+        # As error bars, so that the legend has it last.
+        ax.errorbar([], [], fmt="o", color=FAINT, markerfacecolor="none", label="published")
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_ylabel("test accuracy (%)")
     ax.grid(axis="y", linewidth=0.4)

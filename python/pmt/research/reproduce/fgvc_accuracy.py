@@ -150,20 +150,26 @@ def _images(title: str, name: str, data: Data, found: Found) -> str:
 
 
 def _plot(data: Data, *, ax: Any = None) -> Any:
-    """Draw the accuracy of every line on every data set, and the published one of the paper."""
+    """Draw the accuracy of every line on every data set, and the published one."""
     paper = published(_NAME)
     names = list(data.get("classes", {})) or ["small"]
-    groups: dict[str, list[float | None]] = {}
-    for title in _LINES:
+    groups, theirs = {}, {}
+    for title, (line, _, _) in _LINES.items():
+        label = f"{title}; published: paper's method" if line == "bp_free" else title
         found = [_found(data, title, name) for name in names]
-        groups[title] = [one.accuracy()[0] if one.runs else None for one in found]
-    theirs = dict(zip(paper["data"], paper["bp_free"], strict=True))
-    same = {n: paper["classes"][paper["data"].index(n)] for n in names if n in paper["data"]}
-    groups["published: the paper's"] = [
-        theirs[name] if same.get(name) == data["classes"].get(name) and name in theirs else None
-        for name in names
-    ]
-    return draw_groups(groups, [_with_classes(data, paper, name) for name in names], ax=ax)
+        groups[label] = [one.accuracy() if one.runs else None for one in found]
+        if line:
+            theirs[label] = [_published(data, paper, line, name) for name in names]
+    return draw_groups(groups, [_with_classes(data, paper, name) for name in names], theirs, ax=ax)
+
+
+def _published(data: Data, paper: Data, line: str, name: str) -> float | None:
+    """Return the published accuracy of a data set; None where the paper has other classes."""
+    if name not in paper["data"]:
+        return None
+    place = paper["data"].index(name)
+    same = paper["classes"][place] == data["classes"][name]
+    return float(paper[line][place]) if same else None
 
 
 def _with_classes(data: Data, paper: Data, name: str) -> str:

@@ -143,7 +143,7 @@ def _other_backends(paper: Mapping[str, Any]) -> list[Row]:
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw the memory of every method beside the paper's."""
     paper = published(STUDY.name)
-    printed = {_FLOAT: paper["bp_kb"], _ALL: paper["bp_free_kb"]}
+    printed = {_FLOAT: paper["bp_kb"], _INT8: paper["bp_kb"], _ALL: paper["bp_free_kb"]}
     return draw_memory(data, printed=printed, boards=(1024,), ax=ax)
 
 

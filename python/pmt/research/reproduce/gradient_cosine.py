@@ -29,9 +29,13 @@ _WEIGHT_ALONE, _NODE_ALONE = "weight+mu1+clean", "node+mu1+clean"
 # Layer by layer with the default's steps and baseline.
 _OURS = ("weight", "node", "pooled")
 _ESTIMATORS = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, *_OURS)
+# All with the paper's steps and baseline but the last.
+_DRAWN = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, "pooled")
 _NAMES = {
     _WEIGHT: "weight, model-wise",
     _NODE: "node, model-wise",
+    _WEIGHT_ALONE: "weight, layer-wise",
+    _NODE_ALONE: "node, layer-wise",
     "weight": "weight, layer-wise, default's steps",
     "node": "node, layer-wise, default's steps",
     "pooled": "one sign a channel, layer-wise",
@@ -163,7 +167,7 @@ def _ours(data: Mapping[str, Any]) -> list[Row]:
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw cosines by layer, and on axes of our own the dimensions above them."""
-    shown = {name: _NAMES[name] for name in (_WEIGHT, _NODE, *_OURS)}
+    shown = {name: _NAMES[name] for name in _DRAWN}
     return draw_both(data, shown) if ax is None else draw_cosines(data, shown, one_axes(ax, 10, 4))
 
 

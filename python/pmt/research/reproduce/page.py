@@ -17,7 +17,7 @@ from pmt.research.reproduce.study import Row, Study, Verdict
 
 __all__ = ["TITLES", "page", "row_cells", "summary", "write_page"]
 
-TITLES = ("", "ours", "95 % interval", "paper", "difference", "unit", "verdict", "why")
+TITLES = ("", "ours", "95 % interval", "published", "difference", "unit", "verdict", "why")
 _ORDER: tuple[Verdict, ...] = (
     "reproduced",
     "better",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.tables import table
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StoredStudy", "stored"]
 
-_SHOWN = ("", "ours", "95 % interval", "paper", "unit", "verdict")
+_SHOWN = ("", "ours", "95 % interval", "published", "unit", "verdict")
+# Columns of the conditions.
+_WIDTH = 88
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class StoredStudy:
         if self.result is None:
             return f"{title}\nnot run yet: `pmt reproduce {self.study.name}` does it"
         made = f"{self.result['scale']} scale, pmt {self.result['pmt']}, {self.result['date']}"
-        return f"{title}\n{made}: {summary(self.rows)}"
+        conditions = fill(self.study.conditions, _WIDTH)
+        return "\n".join(filter(None, (title, f"{made}: {summary(self.rows)}", conditions)))
 
     __repr__ = __str__
 
