@@ -1,6 +1,6 @@
 // A forward pass and a training step by the core alone, in memory that the program hands over:
 //   train_step MODEL.pmt LAYER SAMPLES TRAINED.pmt
-// LAYER is an op's index, as `pmt info MODEL.pmt` lists them. SAMPLES holds one sample behind another: its label in a
+// LAYER is an op's index, as `pmt info MODEL.pmt` lists them. SAMPLES holds one sample after another: its label in a
 // byte, then the model's int8 input.
 #include <cstddef>
 #include <cstdio>

@@ -11,7 +11,7 @@
 
 namespace pmt::host {
 
-// The samples of every trial step, one step behind another, and the steps' learning rates.
+// The samples of every trial step, one step after another, and the steps' learning rates.
 struct TrialData {
   SampleArray samples;
   const float* learning_rates;

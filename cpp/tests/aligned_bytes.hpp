@@ -1,5 +1,5 @@
 // Memory of exactly the size asked for, 16-byte aligned, so that the address sanitizer sees the
-// first byte read or written behind it.
+// first byte read or written beyond it.
 #pragma once
 
 #include <cstdint>

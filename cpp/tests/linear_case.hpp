@@ -44,7 +44,7 @@ LinearCase with_images(RandomSource& random, const LinearCase& linear, int32_t i
 // The same with several images, which may lie apart or (a stride of 0) share their input.
 LinearCase random_linear_batch(RandomSource& random, const LinearShape& shape);
 
-// The outputs of all images, one behind another.
+// The outputs of all images, one after another.
 std::vector<int8_t> expected_output(const LinearCase& linear);
 
 // Runs the kernel over ranges of `tile` output channels; kernels that pack compute all at once.
@@ -54,7 +54,7 @@ std::vector<int8_t> kernel_output(const Kernels& kernels, const LinearCase& line
 // Kernels that compute ranges of channels.
 inline const std::vector<const Kernels*> kernels_of_ranges = {&portable_kernels(), &arm_dsp_kernels()};
 
-// Those of all images, one behind another, from the kernel and from exact sums. For layers whose
+// Those of all images, one after another, from the kernel and from exact sums. For layers whose
 // window covers their input.
 std::vector<float> kernel_logits(const Kernels& kernels, const LinearCase& linear);
 std::vector<float> expected_logits(const LinearCase& linear);

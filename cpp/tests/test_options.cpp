@@ -15,7 +15,7 @@ Code code_of(Edit edit) {
   return check_options(options).code;
 }
 
-// The first value behind the words.
+// The first value after the words.
 template <typename Enumeration>
 constexpr Enumeration beyond = static_cast<Enumeration>(words<Enumeration>.count);
 

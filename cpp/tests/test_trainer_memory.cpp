@@ -53,7 +53,7 @@ bool is_untouched(const uint8_t* first, size_t count) {
 
 }  // namespace
 
-TEST_CASE("any smaller memory is refused, and not a byte behind it is written") {
+TEST_CASE("any smaller memory is refused, and not a byte beyond it is written") {
   const Setting setting(50);
   const TrainerSetup setup = setting.setup(sequential_executor());
   const size_t tables = Trainer::table_bytes(setting.model, setup.layer_count);

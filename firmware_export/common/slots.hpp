@@ -21,7 +21,7 @@ struct CheckpointParts {
 
 class Slots {
  public:
-  // The slots stand one behind the other from block `first`.
+  // The slots stand one after the other from block `first`.
   void open(Storage* storage, uint32_t first, uint32_t blocks, uint32_t model_crc32);
   // Memory in which save() may put blocks together, to write several at once; nothing is kept in it between
   // steps. Without it they are written one by one.

@@ -246,6 +246,7 @@ def test_marks_move_with_the_edge_where_curves_are_added():
     top = ax.get_ylim()[1]
     assert top == pytest.approx(1.5)
     marks = [line for line in ax.get_lines() if line.get_linestyle() == "None"]
+    assert marks.pop(0).get_label() == "above the plot"
     assert [(*line.get_xdata(), *line.get_ydata()) for line in marks] == [
         (1.0, 10.0, 100.0, top, top, top)
     ]
@@ -430,6 +431,7 @@ def test_28_lines_and_bars_differ():
     lines = [line_style(place) for place in range(28)]
     assert len({(line["color"], str(line["linestyle"])) for line in lines}) == 28
     assert len({(line["marker"], str(line["linestyle"])) for line in lines}) == 28
+    assert len({(line["color"], line["marker"], line["fillstyle"]) for line in lines}) == 28
     bars = [bar_style(place) for place in range(28)]
     assert len({(bar["facecolor"], bar["hatch"]) for bar in bars}) == 28
     assert COLORS["blue"] == lines[0]["color"] == "#0072B2"

@@ -250,8 +250,8 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
         ("MeZO: accuracy", 25.0, 18.33, "reproduced"),
         ("DeepZero, a tenth of the coordinates: forwards a step", None, 49457, "not run"),
         ("DeepZero, a tenth of the coordinates: accuracy", None, 52.78, "not run"),
-        ("paper: forwards a step", 400.0, 400, "reproduced"),
-        ("paper: accuracy", 65.0, 66.78, "reproduced"),
+        ("paper's method: forwards a step", 400.0, 400, "reproduced"),
+        ("paper's method: accuracy", 65.0, 66.78, "reproduced"),
     ]
     assert rows[1].why == (
         "2e+03 forwards, 0.01 % of the published 2e+07; rate 3e-07, at the edge of those tried"
@@ -624,7 +624,7 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
         assert complaint(*given).startswith(f"pmt: error: {message}")
     (tmp_path / "x.md").write_text("no marks")
     assert complaint("--page", str(tmp_path), "--write", str(tmp_path / "x.md")) == (
-        f"pmt: error: {tmp_path}/x.md: needs a line <!-- results --> and, behind it, a line "
+        f"pmt: error: {tmp_path}/x.md: needs a line <!-- results --> and, after it, a line "
         "<!-- end of results -->; add them\n"
     )
 

@@ -48,10 +48,13 @@ def test_a_result_is_compared_with_the_paper(small_result):
     found = stored(NAME, small_result)
     rows = found.study.compare({"grids": {}}, published(NAME))
     assert found.rows == tuple(rows)
-    first, second = str(found).splitlines()
+    first, second, *conditions = str(found).splitlines()
     assert first == "Table 4: A fixed block, or one chosen for each corruption"
     assert second.startswith("full scale, pmt 0.1.0, ")
     assert second.endswith(f": {len(rows)} not run")
+    assert conditions[0] == (
+        "pmt's default without preparation, at a hundredth of the paper's multiply-accumulates."
+    )
     assert found.table() == ""
     assert found.plot() is None
 
@@ -73,7 +76,7 @@ def test_rows_that_were_run_are_a_table_and_a_plot(tmp_path):
     results.save(results.record("memory-formulas", "small", data, 1.0), tmp_path)
     found = stored("memory-formulas", tmp_path)
     first, *others = found.table().splitlines()
-    assert first.split() == ["ours", "paper", "unit", "verdict"]
+    assert first.split() == ["ours", "published", "unit", "verdict"]
     assert [line.partition("  ")[0] for line in others] == [
         row.what for row in found.rows if row.ours is not None
     ]

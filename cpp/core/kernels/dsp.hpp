@@ -147,7 +147,7 @@ inline Pair add_odd(Pair offset, uint32_t bytes) {
 inline Pair firsts(Pair a, Pair b) { return pair(first(a), first(b)); }
 inline Pair seconds(Pair a, Pair b) { return pair(second(a), second(b)); }
 
-// Sums wrap as the instruction's do: columns behind the last pixel may hold anything.
+// Sums wrap as the instruction's do: columns after the last pixel may hold anything.
 inline int32_t add_wrapping(int32_t a, int32_t b) {
   return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
 }

@@ -19,7 +19,7 @@ struct Window {
   int32_t pad_top, pad_left;
 };
 
-// Images one behind another. A stride is the bytes from an image to the next; 0 where all images
+// Images one after another. A stride is the bytes from an image to the next; 0 where all images
 // share one input.
 struct Batch {
   int32_t images;

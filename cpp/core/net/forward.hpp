@@ -5,7 +5,7 @@
 
 namespace pmt {
 
-// Runs ops begin .. end-1 of the main pass on a number of images, one behind another in every
+// Runs ops begin .. end-1 of the main pass on a number of images, one after another in every
 // tensor's place; the tensors they read must be there. Segments that stream run whole, and on one image.
 void forward(const Network& network, const Plan& plan, const Activations& memory, int32_t images, int32_t begin,
              int32_t end);

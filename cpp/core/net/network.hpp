@@ -39,7 +39,7 @@ struct LayerInput {
   const void* packed;
 };
 
-// The tensors of one op for a batch of images, one behind another. A stride of 0: all images share
+// The tensors of one op for a batch of images, one after another. A stride of 0: all images share
 // that input. `shape` is the op's, or that of some rows of it.
 struct OpImages {
   int32_t images;

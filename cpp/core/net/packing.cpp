@@ -4,7 +4,7 @@
 namespace pmt {
 namespace {
 
-// scales[c] for the layer's channels, 0 behind them.
+// scales[c] for the layer's channels, 0 after them.
 template <typename Scale>
 void fill(float* scales, int32_t channels, int32_t padded, Scale scale) {
   for (int32_t c = 0; c < padded; ++c) scales[c] = c < channels ? scale(c) : 0.0f;

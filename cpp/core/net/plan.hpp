@@ -11,7 +11,7 @@
 //
 // A device runs one query at a time, in the gaps of the main pass (QueryMemory::shared). A host runs
 // several in memory of their own (QueryMemory::apart), where only the first rule holds: with every
-// offset and size multiplied by their number, images of one tensor lie one behind another.
+// offset and size multiplied by their number, images of one tensor lie one after another.
 //
 // A compact plan takes less. The main pass has come as far as a query needs and no further; the queries
 // of every layer have places of their own, found again when its turn comes; and runs of ops (segments)
@@ -113,7 +113,7 @@ class Plan {
 
   struct Buffer {
     Pass pass;
-    int32_t item;  // a tensor, behind them the scratch of an op, or the tile
+    int32_t item;  // a tensor, after them the scratch of an op, or the tile
   };
   struct Life {  // ops
     int32_t first, last;

@@ -78,7 +78,7 @@ void Plan::sort_items() {
   }
 }
 
-// Goes on behind a rival that is in the way.
+// Goes on after a rival that is in the way.
 void Plan::step_over(const Table& table, int32_t item, Candidate* candidate) const {
   const int32_t begin = table.offsets[item], end = begin + table.sizes[item];
   if (begin < 0 || begin >= candidate->place + candidate->bytes || end <= candidate->place) return;

@@ -111,7 +111,7 @@ int32_t Segments::alive(int32_t begin, int32_t end, int32_t band) const {
 }
 
 // With a segment before those already chosen: the most bytes alive from it on, and the most that the
-// main pass and queries that start in it or behind it take together. Both count a tensor that is
+// main pass and queries that start in it or after it take together. Both count a tensor that is
 // read across several segments in full on either side.
 void Segments::weigh(int32_t begin, int32_t end, int32_t band, int32_t* most_alive, int32_t* peak_from) const {
   const bool final = end == ops_ - 1;

@@ -1,5 +1,5 @@
 // A run of ops that goes through line buffers: band by band of the last op's rows, every op computes
-// just the rows that the ones behind it need next, and keeps those that they need again. So none of the
+// just the rows that the ones after it need next, and keeps those that they need again. So none of the
 // tensors between exists whole. Every row is computed once, in order: the bytes are those of the ops run
 // one after another.
 #pragma once

@@ -20,7 +20,7 @@ class GradientMemory {
   bool lies_in_gaps() const { return memory_->setup.compact && memory_->setup.batch == 1; }
   int32_t channels_at_once(const Layer& layer) const;
 
-  // The sums of a worker; a group's end may lie behind the last channel.
+  // The sums of a worker; a group's end may lie after the last channel.
   GradientSums sums(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
   void clear(int32_t worker, const Layer& layer, const ChannelGroup& channels) const;
   // Adds the other workers' sums to the first's.

@@ -16,7 +16,7 @@ struct CleanLoss {
 class LossTables {
  public:
   void open(Arena& arena, const StepMemory& memory);
-  // Gives the tables their places one behind another, also once the layers' settings have changed. Returns
+  // Gives the tables their places one after another, also once the layers' settings have changed. Returns
   // their entries.
   int64_t lay_out();
 

@@ -33,7 +33,7 @@ class Trainer {
   // The same by part, as a device has them.
   const MemoryCount& memory_count() const { return arena_; }
 
-  // A sample that can be read at first and not again, for its gradient, leaves the layers behind the
+  // A sample that can be read at first and not again, for its gradient, leaves the layers after the
   // failing one updated: the caller goes back to its checkpoint.
   Status step(uint32_t step, float learning_rate, int32_t samples, const SampleSource& source, StepResult* result);
 

@@ -105,7 +105,7 @@ void add_outer_products(const Network& network, const Layer& layer, const LayerR
   }
 }
 
-// Keeps the sums' channels of `positions` nodes' gradients, which have all channels, one behind another.
+// Keeps the sums' channels of `positions` nodes' gradients, which have all channels, one after another.
 void keep_channels(const Layer& layer, const GradientSums& sums, int32_t positions, int32_t* gradient) {
   const int32_t channels = sums.channels(layer);
   if (channels == layer.channels) return;

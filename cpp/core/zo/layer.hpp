@@ -31,7 +31,7 @@ struct Regions {
 
   int32_t count() const { return rows * columns; }
   int32_t at(int32_t y, int32_t x) const { return y * rows / height * columns + x * columns / width; }
-  // First position of the row or column of regions; one behind the last ends the plane.
+  // First position of the row or column of regions; one after the last ends the plane.
   int32_t first_row(int32_t row) const { return start(row, rows, height); }
   int32_t first_column(int32_t column) const { return start(column, columns, width); }
   // First x right of the region in which an x lies.

@@ -32,7 +32,7 @@ class RegionGradient {
   const Workspace& workspace_;
   const Layer& layer_;
   const Regions regions_;
-  int32_t* const patch_sums_;  // behind the shares; null where sums_patches() says that there are none
+  int32_t* const patch_sums_;  // after the shares; null where sums_patches() says that there are none
   const int32_t taps_;         // of a patch: of one channel's weights or, depthwise, of all
   int32_t y_ = 0;
 };

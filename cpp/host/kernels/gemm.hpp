@@ -42,7 +42,7 @@ class Gemm {
 
   static constexpr Window no_window = {1, 1, 1, 1, 0, 0};
   static constexpr int32_t activation_bytes = sizeof(Activation);
-  static constexpr int32_t overread = 64;  // the last group of a row may end behind the band
+  static constexpr int32_t overread = 64;  // the last group of a row may end beyond the band
 
   static void pairs(const LinearArgs& args, const GemmShape& shape) {
     int32_t bias[Isa::lanes] = {};

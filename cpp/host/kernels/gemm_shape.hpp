@@ -1,5 +1,5 @@
 // A convolution or fully connected layer as a matrix product: a row is an output position, a column
-// an output channel. The taps of a row are `segments` runs of input values that lie one behind
+// an output channel. The taps of a row are `segments` runs of input values that lie one after
 // another in a padded input row, so that no patch is ever gathered.
 #pragma once
 
@@ -53,7 +53,7 @@ GemmShape gemm_shape(const OpShape& shape) {
 }
 
 // Packed weights: panels of up to `widest` vectors of channels; in a panel, for every group of taps,
-// its vectors one behind another. Channels and taps that fill up vectors and groups have weight 0.
+// its vectors one after another. Channels and taps that fill up vectors and groups have weight 0.
 class GemmLayout {
  public:
   template <typename Isa>

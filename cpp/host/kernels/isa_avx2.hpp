@@ -20,7 +20,7 @@ struct Avx2 : RequantizeAvx2, PackX86 {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 3;
   static constexpr int32_t tile_rows(int32_t width) { return width == 1 ? 8 : (width == 2 ? 6 : 3); }
-  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
 
   // One asm, because GCC 12 else keeps the products of a tile beside its sums and spills them.

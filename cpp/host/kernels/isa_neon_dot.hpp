@@ -1,4 +1,4 @@
-// Included behind <arm_neon.h> and <cstring>. Armv8.2 with the dot-product extension: four lanes of int32, groups of
+// Included after <arm_neon.h> and <cstring>. Armv8.2 with the dot-product extension: four lanes of int32, groups of
 // four int8 by sdot.
 #pragma once
 
@@ -21,7 +21,7 @@ struct NeonDot {
   // Register tiles: at most `widest` vectors of channels, this many positions.
   static constexpr int32_t widest = 4;
   static constexpr int32_t tile_rows(int32_t width) { return width == 4 ? 6 : 8; }
-  // Positions that count as rows a constant step apart: fewer, and the rest behind the last whole tile costs more.
+  // Positions that count as rows a constant step apart: fewer, and the rest after the last whole tile costs more.
   static constexpr int32_t shortest_run = 64;
 
   static Int32 zero() { return vdupq_n_s32(0); }
@@ -75,7 +75,7 @@ struct NeonDot {
   using Taps = int8x16_t;
   static Taps no_taps() { return vdupq_n_s8(0); }
   static Taps load_taps(const int8_t* from) { return vld1q_s8(from); }
-  // The first `count` taps, zeros behind them.
+  // The first `count` taps, zeros after them.
   static Taps keep_taps(Taps taps, int32_t count) {
     static constexpr int8_t index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const uint8x16_t kept = vcltq_s8(vld1q_s8(index), vdupq_n_s8(static_cast<int8_t>(count)));

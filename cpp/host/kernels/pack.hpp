@@ -72,7 +72,7 @@ class GemmPacking {
     return perturbed(static_cast<int64_t>(column) * taps_ + k, taps);
   }
 
-  // `taps` weights from `index` on, zeros behind them.
+  // `taps` weights from `index` on, zeros after them.
   Taps perturbed(int64_t index, int32_t taps) const {
     const Taps weights = load(args_.weights, index, taps);
     if (args_.signs == nullptr) return taps < taps_step ? Isa::keep_taps(weights, taps) : weights;

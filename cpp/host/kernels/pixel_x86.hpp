@@ -1,4 +1,4 @@
-// Sixteen channels of a pixel, for the depthwise kernels of x86. Included behind <immintrin.h>.
+// Sixteen channels of a pixel, for the depthwise kernels of x86. Included after <immintrin.h>.
 #pragma once
 
 #include <cstdint>

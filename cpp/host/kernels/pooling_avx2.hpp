@@ -72,7 +72,7 @@ struct PoolingAvx2 {
     }
   }
 
-  // The last vector ends with the last channel, so that no byte behind a pixel is touched: some
+  // The last vector ends with the last channel, so that no byte beyond a pixel is touched: some
   // channels are computed twice.
   template <typename Reduction>
   static void for_each_channel(const Reduction& reduction, const Pixels& pixels, int32_t channels, int8_t* output) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-// For a tile that wants the processor's registers: PMT_INLINE stands behind the parameters of a lambda
+// For a tile that wants the processor's registers: PMT_INLINE stands after the parameters of a lambda
 // that shall be part of the loop, PMT_FLATTEN makes all it calls part of a function, PMT_UNROLL leaves
 // constant indices. Simulated instructions and checks of addresses are long: those are compiled without.
 #if defined(PMT_SIMULATED_INSTRUCTIONS) || defined(__SANITIZE_ADDRESS__)

@@ -42,6 +42,7 @@ SMALL = "small"
 _LINE_COLORS = tuple(color for name, color in COLORS.items() if name != "yellow")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_FILLINGS = ("full", "none", "left", "bottom")
 _BAR_COLORS = tuple(color for name, color in COLORS.items() if name != "black")
 _HATCHES = ("", "///", "...", "xxx")
 # Right end of axes with bars, as a multiple of the longest one.
@@ -49,13 +50,14 @@ _ROOM = 1.05
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """Return color, dashes and marker of the line at a place; 28 differ."""
+    """Return color, dashes, marker and its filling of the line at a place; 28 differ."""
     color, turn = place % len(_LINE_COLORS), place // len(_LINE_COLORS)
     dash = (color + turn) % len(_DASHES)
     return {
         "color": _LINE_COLORS[color],
         "linestyle": _DASHES[dash],
-        "marker": _MARKERS[(color + turn) % len(_MARKERS)],
+        "marker": _MARKERS[color],
+        "fillstyle": _FILLINGS[turn % len(_FILLINGS)],
         "markersize": 4,
         "linewidth": 1.4,
     }

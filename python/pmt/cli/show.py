@@ -110,7 +110,7 @@ def _job(arguments: argparse.Namespace) -> SheetJob:
 
 
 def _made(job: SheetJob) -> Sheet:
-    """Lay out the sheet behind a progress line."""
+    """Lay out the sheet after a progress line."""
     line: ProgressLine | None = None
 
     def after_tile(done: int, tiles: int, name: str) -> None:

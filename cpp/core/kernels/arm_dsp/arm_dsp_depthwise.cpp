@@ -21,7 +21,7 @@ bool fits(const OpShape& shape) {
 
 int32_t pair_count(const Window& window) { return window.kernel_h * (window.kernel_w - 1); }
 
-// The pairs of neighboring weights of four channels, one channel behind the other.
+// The pairs of neighboring weights of four channels, one channel after the other.
 void pair_weights(const LinearArgs& args, int32_t channel, Pair* pairs) {
   const int8_t* weights = args.weights + channel;
   ChannelWriter writer = {pairs, pair_count(args.window), 0};
@@ -56,7 +56,7 @@ Convolve convolve_for(const Window& window) {
   }
 }
 
-// `rows_after`: rows of the image behind the plane's.
+// `rows_after`: rows of the image after the plane's.
 void compute_plane(const Convolve& convolve, const Plane& plane, const LinearArgs& args, int32_t rows_after) {
   const Range range = Range::of(args);
   const int32_t width = args.out.width;
@@ -64,7 +64,7 @@ void compute_plane(const Convolve& convolve, const Plane& plane, const LinearArg
     convolve.exactly(plane, range, width);
     return;
   }
-  // Whole blocks write into the next rows, which are written again later; behind the image's last row,
+  // Whole blocks write into the next rows, which are written again later; after the image's last row,
   // nothing may be written.
   const int32_t too_many = round_up(width, plane_block(args.window.kernel_w)) - width;
   const int32_t exact_rows = clamp((too_many + width - 1) / width - rows_after, 0, plane.out_rows);

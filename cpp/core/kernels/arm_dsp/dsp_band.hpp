@@ -111,7 +111,7 @@ class Band {
   const uint32_t* plane(int32_t channel) const { return words_ + channel * row_words_; }
   int32_t row_bytes() const { return channels * row_words_ * word_bytes; }
 
-  // The memory behind the band.
+  // The memory after the band.
   uint32_t* end() const { return words_ + in_rows(args_.window, out_rows_) * channels * row_words_; }
 
  private:

@@ -46,7 +46,7 @@ inline void add_row(const uint32_t* columns, const Pair* pairs, int32_t& left, i
   left = add_first_second(columns[half], pairs[kernel_w - 2], left);
 }
 
-// Any clamp, any width, and nothing behind the last output.
+// Any clamp, any width, and nothing beyond the last output.
 template <int32_t kernel_w, int32_t stride>
 void convolve_exactly(const Plane& plane, const Range& range, int32_t width) {
   const uint32_t* row = plane.rows;

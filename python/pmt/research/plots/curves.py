@@ -201,16 +201,16 @@ def _mark_what_leaves(ax: Any) -> None:
     # The edge may have moved since other curves were drawn on these axes.
     for earlier in [line for line in ax.get_lines() if line.get_gid() == _LEAVES]:
         earlier.remove()
-    for line in (line for line in ax.get_lines() if line.get_marker() != "None"):
+    style = {"marker": 6, "markersize": 6, "linestyle": "none", "gid": _LEAVES}
+    lines = [line for line in ax.get_lines() if line.get_marker() != "None"]
+    if any(np.any(np.asarray(line.get_ydata()) > top) for line in lines):
+        ax.plot([], [], label=_LEAVES, color=FAINT, **style)
+    for line in lines:
         across, values = line.get_data()
         above = np.asarray(across)[np.asarray(values) > top]
         if len(above):
-            style = {"color": line.get_color(), "marker": 6, "markersize": 6}
             edge = np.full(len(above), top)
-            ax.plot(above, edge, linestyle="none", clip_on=False, gid=_LEAVES, **style)
-    if any(line.get_gid() == _LEAVES for line in ax.get_lines()):
-        style = {"color": FAINT, "marker": 6, "markersize": 6, "linestyle": "none"}
-        ax.plot([], [], label=_LEAVES, gid=_LEAVES, **style)
+            ax.plot(above, edge, clip_on=False, color=line.get_color(), **style)
 
 
 def _share_legend(axes: npt.NDArray[np.object_], columns: int, *, beside: bool) -> None:

@@ -22,6 +22,9 @@ Bar = tuple[float, tuple[float, float]]
 # Share of the room between two names that the points of all groups take.
 _WIDTH = 0.6
 
+# Number of line colors.
+_COLORS = 7
+
 
 def draw_groups(
     groups: Mapping[str, Sequence[Bar | None]],
@@ -47,17 +50,19 @@ def draw_groups(
     shown = {title: v for title, v in groups.items() if any(one is not None for one in v)}
     for place, (title, values) in enumerate(shown.items()):
         shift = (place - (len(shown) - 1) / 2) * _WIDTH / len(shown)
-        style = {**line_style(place), "linestyle": "none", "markersize": 5}
+        # Lines of one color differ in dashes and fillings; hollow points are published.
+        marker = line_style(place + place // _COLORS)["marker"]
+        style = {**line_style(place), "linestyle": "none", "marker": marker, "fillstyle": "full"}
         points = [(x + shift, *one) for x, one in enumerate(values) if one is not None]
         across, heights, intervals = zip(*points, strict=True)
         reach = [abs(np.array(ends) - y) for y, ends in zip(heights, intervals, strict=True)]
         ax.errorbar(across, heights, np.transpose(reach), label=title, capsize=2, **style)
         theirs = [(x + shift, y) for x, y in enumerate(published.get(title, ())) if y is not None]
         if theirs:
-            ax.plot(*zip(*theirs, strict=True), **style, markerfacecolor="none")
+            ax.plot(*zip(*theirs, strict=True), **{**style, "fillstyle": "none"})
     if any(one is not None for title in shown for one in published.get(title, ())):
         # As error bars, so that the legend has it last.
-        ax.errorbar([], [], fmt="o", color=FAINT, markerfacecolor="none", label="published")
+        ax.errorbar([], [], fmt="o", color=FAINT, fillstyle="none", label="published")
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_ylabel("test accuracy (%)")
     ax.grid(axis="y", linewidth=0.4)
@@ -107,7 +112,7 @@ def draw_sheet(
 
 
 def draw_curves(runs: Mapping[str, Mapping[str, Any]], *, ax: Axes | None = None) -> Axes:
-    """Draw the held-out loss of runs over 10^9 multiply-accumulates, those behind the start."""
+    """Draw the held-out loss of runs over 10^9 multiply-accumulates, those after the start."""
     titles: dict[str, list[str]] = {}
     for title, run in runs.items():
         trained = any(macs for macs, _ in run["curve"])

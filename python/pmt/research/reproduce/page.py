@@ -72,7 +72,7 @@ def write_page(folder: str | Path, path: str | Path) -> None:
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(end)
     if _FIRST not in lines or _LAST not in lines[lines.index(_FIRST) :]:
-        raise ValueError(f"{path}: needs a line {_FIRST} and, behind it, a line {_LAST}; add them")
+        raise ValueError(f"{path}: needs a line {_FIRST} and, after it, a line {_LAST}; add them")
     first = lines.index(_FIRST)
     last = lines.index(_LAST, first)
     tables = page(folder).rstrip("\n").split("\n")
