@@ -53,7 +53,7 @@ from pmt.cli.output import (
 from pmt.cli.parser import Parser
 from pmt.methods import load_plugins
 
-__all__ = ["main"]
+__all__ = ["describe", "main", "termination_interrupts"]
 
 _SAVES_MEMORY = {
     "batch": "a smaller --batch",

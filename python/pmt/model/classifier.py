@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt._util.checks import OptionError, checked_integer
 
-__all__ = ["Classifier", "most_probable", "probabilities"]
+__all__ = ["Classifier", "check_top", "most_probable", "probabilities"]
 
 
 class Classifier(ABC):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt._util.checks import checked_integer
 
-__all__ = ["PairedMargin", "paired_margin", "wilson_interval", "wilson_of_share"]
+__all__ = ["PairedMargin", "Z", "paired_margin", "wilson_interval", "wilson_of_share"]
 
 Z = 1.959964  # 95 %
 

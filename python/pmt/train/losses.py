@@ -19,6 +19,7 @@ __all__ = [
     "LossNames",
     "check_labels",
     "check_output",
+    "core_word",
     "function_name",
     "is_function",
     "reads",

@@ -30,7 +30,15 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Layer, Model
 
-__all__ = ["Contributions", "Option", "analyze", "best_choice", "layer_memory", "scheme_memory"]
+__all__ = [
+    "Contributions",
+    "Option",
+    "UpdateMemory",
+    "analyze",
+    "best_choice",
+    "layer_memory",
+    "scheme_memory",
+]
 
 RATIOS = (0.125, 0.25, 0.5, 1.0)
 _FORMAT = "pmt contributions 1"

@@ -28,6 +28,7 @@ from pmt.research.profile import (
 )
 
 __all__ = [
+    "PROJECTED",
     "BoardProfile",
     "InstructionProfile",
     "InstructionsJob",

@@ -18,7 +18,7 @@ from pmt.formats.layers import bounded_bias, input_formula, same_padding
 from pmt.formats.tflite.flatbuffer import TfliteFile
 from pmt.net.graph import Graph, Op, Tensor, check_graph
 
-__all__ = ["tflite_model"]
+__all__ = ["Band", "bands", "tflite_model"]
 
 _SAME, _VALID = 0, 1
 _NONE, _RELU, _RELU_N1_TO_1, _RELU6 = 0, 1, 2, 3

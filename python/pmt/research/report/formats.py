@@ -12,8 +12,11 @@ from pmt.research.report.pivot import Cell, Comparison, Difference, Key, Pivot
 
 __all__ = [
     "FORMATS",
+    "CellText",
     "Figures",
+    "TableText",
     "comparison_text",
+    "name",
     "pivot_text",
     "to_csv",
     "to_markdown",

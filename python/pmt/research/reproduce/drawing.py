@@ -76,6 +76,7 @@ def draw_sheet(
     names: Sequence[str],
     published: Collection[str],
     *,
+    whole: Collection[str] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """Draw accuracies in % as a table, colored from low to high, a line for each entry with any.
@@ -88,6 +89,8 @@ def draw_sheet(
         The columns.
     published : collection of str
         Lines of published figures, whose names stand in blue italics.
+    whole : collection of str
+        Columns that show no decimal place.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; new ones by default.
     """
@@ -99,7 +102,8 @@ def draw_sheet(
     # Light enough for black figures, and from dark to light in gray, too.
     ax.imshow(cells, cmap="YlGnBu_r", vmin=-100, vmax=100, aspect="auto")
     for y, x in np.argwhere(np.isfinite(cells)):
-        ax.text(x, y, f"{cells[y, x]:.1f}", ha="center", va="center", fontsize=SMALL)
+        places = 0 if names[x] in whole else 1
+        ax.text(x, y, f"{cells[y, x]:.{places}f}", ha="center", va="center", fontsize=SMALL)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="left")
     ax.xaxis.tick_top()
     ax.set_yticks(range(len(shown)), list(shown))

@@ -19,6 +19,7 @@ __all__ = [
     "TIME",
     "Context",
     "Forecast",
+    "Interval",
     "Quantity",
     "Row",
     "Scale",

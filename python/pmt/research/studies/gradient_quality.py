@@ -34,7 +34,7 @@ from pmt.research.studies.estimators import (
 from pmt.train.options import TrainingOptions
 from pmt.train.trainer import ZOTrainer
 
-__all__ = ["GradientStudy", "Quality", "study_gradients"]
+__all__ = ["QUERIES", "GradientStudy", "Quality", "study_gradients"]
 
 QUERIES = (4, 16, 64)
 _REMEDY = "remove the file, or choose another folder"
