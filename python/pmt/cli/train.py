@@ -135,7 +135,7 @@ def _describe(run: Adaptation, output: Output) -> None:
             f"choice  {run.held_out:,} of the training images choose the state that is kept "
             f"({run.held_out:,} forwards each); --no-keep-best trains on all"
         )
-    for note in run.trainer.preparation.notes(run.model):
+    for note in run.notes:
         output.text(note)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,29 @@ class Adaptation:
         """Names of the layers that are trained."""
         chosen = self.model.select_layers(self.trainer.options.layers)
         return [layer.name for layer in self.model.layers if layer.index in chosen]
+
+    @property
+    def notes(self) -> list[str]:
+        """Hints before training, a line each: phases left out, held-out images seen before."""
+        notes = self.trainer.preparation.notes(self.model)
+        earlier = self._same_images_before() if self.held_out else None
+        if earlier is not None:
+            notes.append(
+                f"{earlier} was trained on the same images: the start has seen the held-out ones "
+                "and looks too good beside later states; give other images, or --no-keep-best"
+            )
+        return notes
+
+    def _same_images_before(self) -> Path | None:
+        """Return the run folder that the model is from, if its run had these training images."""
+        model = Path(self.source["model"])
+        folder = RunFolder(model if model.is_dir() else model.parent)
+        if not folder.exists():
+            return None
+        with suppress(ValueError):
+            _, source = folder.read_config()
+            return folder.path if source.get("data_crc32") == self.source["data_crc32"] else None
+        return None
 
     def fit(self, progress: Progress = True) -> AdaptationResult:
         """Train to the end; errors as in :func:`adapt`."""
