@@ -43,7 +43,6 @@ def clothing(split, count):
 train, test = clothing("train", 500), clothing("test", 500)
 print("knows:", ", ".join(model.class_names))
 print("new:", ", ".join(train.class_names))
-print(f"accuracy as it is: {model.evaluate(test).accuracy:.1%}")
 
 # %% [markdown]
 # ## The head alone

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,8 +26,12 @@ struct Memory {
 };
 
 Memory read_file(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream content;
+  if (!(content << std::ifstream(path, std::ios::binary).rdbuf())) {
+    std::fprintf(stderr, "cannot read %s: it is missing or empty\n", path);
+    std::exit(1);
+  }
+  const std::string text = content.str();
   Memory memory(text.size());
   std::memcpy(memory.data(), text.data(), text.size());
   return memory;
@@ -52,6 +56,17 @@ struct Samples {
     return true;
   }
 };
+
+// The number of samples in a file. One that is cut off would be read past the file's end.
+int32_t count_samples(const char* path, size_t bytes, const pmt::Model& model) {
+  const size_t sample = static_cast<size_t>(pmt::element_count(model.input())) + 1;
+  if (bytes % sample != 0) {
+    std::fprintf(stderr, "%s has %zu bytes: must be samples of %zu bytes, a label and the model's input\n", path, bytes,
+                 sample);
+    std::exit(1);
+  }
+  return static_cast<int32_t>(bytes / sample);
+}
 
 // Prints the logits of the first sample.
 void run_forward(const pmt::Model& model, const Samples& samples) {
@@ -97,18 +112,22 @@ int main(int count, char** arguments) {
     std::fputs("usage: train_step MODEL.pmt LAYER SAMPLES TRAINED.pmt\n", stderr);
     return 2;
   }
-  Memory image = read_file(arguments[1]), data = read_file(arguments[3]);
+  Memory image = read_file(arguments[1]);
   pmt::Model model;
   check(model.open(image.data(), image.bytes));
   const int32_t layer = std::atoi(arguments[2]);
   if (layer < 0 || layer >= model.op_count() || !pmt::has_weights(model.op(layer)))
     check({pmt::Code::layer_not_trainable, layer});
+  Memory data = read_file(arguments[3]);
+  const int32_t sample_count = count_samples(arguments[3], data.bytes, model);
   const Samples samples = {data.data(), static_cast<size_t>(pmt::element_count(model.input()))};
   run_forward(model, samples);
-  run_step(model, layer, samples, static_cast<int32_t>(data.bytes / (samples.input + 1)));
+  run_step(model, layer, samples, sample_count);
   const uint32_t checksum = pmt::crc32(image.data() + 16, image.bytes - 16);
   std::memcpy(image.data() + offsetof(pmt::ImageHeader, crc32), &checksum, sizeof checksum);
-  std::ofstream(arguments[4], std::ios::binary)
-      .write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.bytes));
-  return 0;
+  std::ofstream trained(arguments[4], std::ios::binary);
+  trained.write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.bytes));
+  if (trained.flush()) return 0;
+  std::fprintf(stderr, "cannot write %s\n", arguments[4]);
+  return 1;
 }

@@ -292,6 +292,19 @@ BAD_INPUT = {
     "target": ("export {model} --data {data} --target toaster --out {out}",
                f"target='toaster' is unknown; choose one of {', '.join(targets())}, or give the "
                "path of a TOML file that describes a board"),
+    "no target file": (
+        "export {model} --data {data} --target nofile.toml --out {out}",
+        f"target='nofile.toml': no such file; check the path, or choose one of "
+        f"{', '.join(targets())}",
+    ),
+    "one candidate": (
+        "select {model} --data {data} --blocks B1",
+        "--blocks='B1': a choice needs two or more different names",
+    ),
+    "one candidate of the board": (
+        "export {model} --data {data} --target generic --out {out} --select B1",
+        "--select='B1': a choice needs two or more different names",
+    ),
     "export without data": (
         "export {model} --target qemu-mps2-an500 --out {out}",
         "--data is missing: the firmware needs images; see `pmt export --help`",
@@ -336,6 +349,8 @@ def test_an_unknown_command_is_named(capsys):
         ("eval m --dat bundled", "--dat is unknown; did you mean --data?"),
         ("eval m --colour 3", "--colour is unknown; see `pmt eval --help`"),
         ("select m --colour 3", "--colour is unknown; see `pmt select --help-all`"),
+        ("train m --lr 1", "--lr is unknown; did you mean --learning-rate?"),
+        ("align m --limit 9", "--limit is unknown; see `pmt align --help`"),
         ("--verison", "--verison is unknown; did you mean --version?"),
         ("info m -x", "unrecognized arguments: -x; see `pmt info --help`"),
         ("select m --keep-best", "--keep-best is unknown; see `pmt select --help-all`"),

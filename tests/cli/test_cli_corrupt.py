@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from cifar_files import write_binary_100
 from cli_files import check_golden, program, write_data, write_model
+from frost_overlays import write_overlays
 from networks import residual_network
 
 from pmt import corruptions
@@ -78,7 +79,7 @@ def test_the_layout_is_that_of_cifar_10_c(data, tmp_path, capsys):
     assert [made["name"] for made in figures.pop("made")] == list(NAMES)
     assert figures == {
         "out": str(out), "n": 7, "split": "test", "seed": 4, "constants": "cifar10",
-        "already_there": [],
+        "already_there": [], "left_out": {},
         "bytes": 2 * 35 * 8 * 8 * 3,
     }  # fmt: skip
     lines = capsys.readouterr().out.splitlines()
@@ -216,6 +217,46 @@ def test_what_a_corruption_lacks_is_told_before_the_work(data, tmp_path, capsys,
     assert run(data, tmp_path / "out") == 2
     assert capsys.readouterr().err == "pmt: error: no photons; buy some\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_all_leaves_out_frost_without_its_photographs(data, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("PMT_DATA", raising=False)
+    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    command = ["corrupt", str(data), "--limit", "1", "--out", str(out), "--json", str(figures)]
+    why = (
+        "frost needs the photographs frost1.png, frost2.png, frost3.png, frost4.jpg, frost5.jpg: "
+        "get them from https://github.com/hendrycks/robustness/tree/master/ImageNet-C/create_c, "
+        "put them into a folder frost and set PMT_DATA to the folder that it is in"
+    )
+    assert main([*command, "--name", "all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        f"1 test image 8x8x3 of {data}, 5 severities, seed 0",
+        f"left out: {why}",
+    ]
+    assert lines[-1] == f"18 arrays and labels.npy, 0.0 MB, in {out}"
+    assert json.loads(figures.read_text())["left_out"] == {"frost": why}
+    made = {path.stem for path in out.glob("*.npy")}
+    assert made == {*names(), "labels"} - {"frost"}
+    assert main([*command, "--name", "fog,frost"]) == 2
+    assert capsys.readouterr().err == f"pmt: error: {why}\n"
+
+    write_overlays(tmp_path / "frost")
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
+    assert main([*command, "--name", "all"]) == 0
+    assert "left out" not in capsys.readouterr().out
+    assert (out / "frost.npy").is_file()
+    monkeypatch.delenv("PMT_DATA")
+    assert main([*command, "--name", "all"]) == 0  # it is there already
+    assert capsys.readouterr().out.splitlines()[-1].startswith("19 arrays and labels.npy, ")
+
+
+def test_one_is_singular(data, tmp_path, capsys):
+    out = tmp_path / "out"
+    command = ["corrupt", str(data), "--name", "contrast", "--limit", "1", "--out", str(out)]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"1 array and labels.npy, 0.0 MB, in {out}"
 
 
 def test_a_full_disk_is_told_before_the_work(data, tmp_path, capsys, monkeypatch):

@@ -185,6 +185,35 @@ def test_paths_are_checked_before_the_work(tmp_path, reader, capsys, model, out,
     assert reader.calls == []
 
 
+def test_a_model_that_is_there_is_replaced_only_with_force(tmp_path, reader, capsys):
+    data = write_images(tmp_path, reader.graph)
+    out = tmp_path / "net.pmt"
+    out.write_bytes(b"kept")
+    assert run(tmp_path, data) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: --out {out} exists; choose another name, or add --force\n"
+    )
+    assert (out.read_bytes(), reader.calls) == (b"kept", [])
+    assert run(tmp_path, data, "--force") == 0
+    assert pmt.load(out).class_names == NAMES
+
+
+def test_each_thing_that_is_not_supported_is_a_line(tmp_path, capsys):
+    onnx_networks = pytest.importorskip("onnx_networks")
+    network = onnx_networks.Network(3)
+    x = network.add("HardSwish", [network.conv("x", 3, 8)])
+    x = network.add("Concat", [x, x], axis=1)
+    path = network.save(tmp_path / "bad.onnx", x)
+    arguments = ["quantize", str(path), "--calibrate", "bundled", "--out", str(tmp_path / "n.pmt")]
+    assert main(arguments) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" (")[2] for line in lines] == [
+        "HardSwish): this operator is not supported: train the network with ReLU or ReLU6 instead",
+        "Concat): this operator is not supported: use Add to join branches",
+    ]
+    assert all(line.startswith("pmt: error: bad.onnx: node ") for line in lines)
+
+
 def test_all_that_is_wrong_with_graph_and_images_is_said_at_once(tmp_path, reader, capsys):
     data = write_images(tmp_path, reader.graph, train=1)
     reader.graph.ops[0].weights[0, 0, 0, 0] = np.nan

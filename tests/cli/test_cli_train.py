@@ -63,6 +63,15 @@ def wait_for_steps(process, run, count: int) -> None:
         time.sleep(0.01)
 
 
+def test_one_is_singular(files, tmp_path, capsys):
+    model, data = map(str, files)
+    sizes = ("--epochs", "1", "--batch", "60")
+    arguments = ["--layers", "B2", *sizes, "--queries", "2", "--no-keep-best"]
+    assert main(["train", model, "--data", data, *arguments, "--out", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == "steps   1 epoch of 1 step of 60 images, 2 queries for each image and layer"
+
+
 def test_train_reports_every_epoch_and_leaves_a_run(files, tmp_path, capsys):
     run = tmp_path / "run"
     assert main(command(files, run)) == 0

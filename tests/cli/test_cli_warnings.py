@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,31 @@ def test_classes_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "folders 1, 2, 3, ...; packed: the class folder holds no image, but cars.npz; where these "
         "are the classes, give fog itself as the data set; unpack the images, one folder a class\n"
     )
+
+
+def test_other_classes_than_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = tuple(f"animal {number}" for number in range(10))
+    animals = replace(pmt.datasets.bundled("train").take(40), class_names=names, name="animals")
+    save_npz(animals, tmp_path / "animals.npz")
+    both = (
+        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
+        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more)"
+    )
+    same = "give the model's names as class_names where the classes are the same\n"
+    source = ["fashion_mnist_dscnn", "--data", str(tmp_path / "animals.npz")]
+    assert main(["eval", *source]) == 0
+    assert capsys.readouterr().err == (
+        f"pmt: warning: {both}: accuracy on them says nothing; train the model's head for them, "
+        f"or {same}"
+    )
+    short = ["--epochs", "1", "--batch", "20"]
+    assert main(["train", *source, "--layers", "B1", *short, "--out", str(tmp_path / "B1")]) == 0
+    assert capsys.readouterr().err == (
+        f"pmt: warning: {both}, and layers='B1' leaves its head as it is; add the last layer, or "
+        f"{same}"
+    )
+    assert main(["train", *source, "--layers", "head", *short, "--out", str(tmp_path / "h")]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    note = f"{both}: where its trained head is kept, the model takes their names"
+    assert note in printed.out.splitlines()

@@ -107,6 +107,12 @@ def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
         ("fog", np.zeros((14, 32, 32, 3), np.uint8), r"not uint8 of shape \(5 N, H, W, C\)"),
         ("fog", np.zeros(15, np.uint8), r"not uint8 of shape"),
         ("fog", np.zeros((15, 0, 32, 3), np.uint8), "fog.npy: .*"),
+        (
+            "fog",
+            np.zeros((15, 3, 32, 32), np.uint8),
+            r"fog.npy: has shape \(15, 3, 32, 32\), channels first; put the channels last: "
+            r"images\.transpose\(0, 2, 3, 1\)$",
+        ),
         ("fog", np.array([{}]), "fog.npy: truncated or not a whole .npy array"),
         ("labels", np.zeros(14, np.uint8), r"labels.npy: is uint8 of shape \(14,\), not integers"),
         ("labels", np.zeros(15), "labels.npy: is float64"),

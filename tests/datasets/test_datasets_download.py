@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -176,6 +177,27 @@ def test_offline_the_error_says_what_to_put_where(
         download("made")
     assert str(caught.value).startswith(f"{place}: could not be fetched (")
     assert str(caught.value).endswith(f"1 bytes, SHA-256 {closed.sha256}; a mirror has it")
+
+
+def test_a_download_that_did_not_end_is_no_unknown_layout(
+    monkeypatch: pytest.MonkeyPatch, server: DataServer, data: Path
+) -> None:
+    offer(monkeypatch, server, {"made.tar.gz": cifar_archive()})
+    server.files = {}
+    other = data / "other root"
+    for root, option in ((data, ""), (other, f" --root '{other}'")):
+        with pytest.raises(OSError, match="could not be fetched"):
+            download("made", root)
+        (root / "made" / ".made.tar.gz.part").touch()
+        message = (
+            f"{root / 'made'}: the download is not complete; `pmt download made{option}` goes on "
+            "with it"
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            load(root / "made")
+    (other / "made" / "notes.txt").touch()  # a folder of the user's own that has such a name
+    with pytest.raises(ValueError, match=r"made: .*no data set found in this folder"):
+        load(other / "made")
 
 
 def test_no_space(monkeypatch: pytest.MonkeyPatch, server: DataServer) -> None:

@@ -134,6 +134,11 @@ def test_npz_folder_with_splits_and_gray_images(tmp_path: Path) -> None:
             r"images has shape \(2, 3, 8, 8\), channels first; put the channels last: "
             r"images\.transpose\(0, 2, 3, 1\)$",
         ),
+        (
+            {"images": np.zeros((2, 1, 28, 28), np.uint8), "labels": [0, 1]},
+            r"images has shape \(2, 1, 28, 28\), channels first; put the channels last: "
+            r"images\.transpose\(0, 2, 3, 1\)$",
+        ),
         ({"images": GRAY / 1.0, "labels": [0, 1]}, "images is float64, not uint8"),
         ({"images": GRAY[0], "labels": [0, 1]}, r"images has shape \(3, 4\)"),
         ({"images": GRAY, "labels": [0.0, 1.0]}, "labels is float64, not integer"),
@@ -227,6 +232,10 @@ def test_size_applies_to_every_layout(tmp_path: Path) -> None:
             load(tmp_path, size=wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"size=1.5 must be an integer"):
         load(tmp_path, size=1.5)  # type: ignore[arg-type]
+    np.savez(tmp_path / "many.npz", images=np.zeros((1, 9, 9, 5), np.uint8), labels=[0])
+    message = "data set 'many' has 5 channels: images of at most 4 are resized; resample the arrays"
+    with pytest.raises(ValueError, match=f"^{message} before$"):
+        load(tmp_path / "many.npz", size=8)
 
 
 def test_damaged_image_folders(tmp_path: Path) -> None:

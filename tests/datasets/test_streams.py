@@ -114,6 +114,46 @@ def test_a_stream_shorter_than_the_folder_leaves_it_open(tmp_path: Path) -> None
     assert_holds(from_stream(samples(), tmp_path / "c", limit=8), range(8))
 
 
+def test_a_stream_that_has_ended_is_read_on_at_a_larger_limit(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    assert_holds(from_stream(itertools.islice(samples(), 5), folder, limit=10), range(5))
+    assert_holds(from_stream([], folder), range(5))  # without a limit it is whole
+    assert_holds(from_stream([], folder, limit=5), range(5))
+    message = (
+        "stream ends after 3 samples, and the folder holds 5: give the same stream from its "
+        "beginning, or remove the folder"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        from_stream(itertools.islice(samples(), 3), folder, limit=10)
+    assert_holds(from_stream([], folder), range(5))
+    taken: Taken = []
+    assert_holds(from_stream(samples(taken), folder, limit=10), range(10))
+    assert taken == list(range(10))
+    from_stream(samples(), tmp_path / "whole", limit=10)
+    both = [(path / "images.bin").read_bytes() for path in (folder, tmp_path / "whole")]
+    assert both[0] == both[1]
+
+
+def test_an_error_after_the_end_leaves_the_folder_open(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    from_stream(itertools.islice(samples(), 5), folder)
+    with pytest.raises(OSError, match=r"^the camera is gone$"):
+        from_stream(samples(fails_at=7), folder, limit=10)
+    assert_holds(from_stream(itertools.islice(samples(), 9), folder), range(9))
+
+
+def test_a_camera_that_was_off_goes_on(tmp_path: Path) -> None:
+    begun = []
+
+    def camera(first: int) -> Iterator[Any]:
+        begun.append(first)
+        return itertools.islice(samples(), first, first + 4)
+
+    for count in (4, 8, 10, 10):
+        assert_holds(from_stream(camera, tmp_path / "c", limit=10), range(count))
+    assert begun == [0, 4, 8]
+
+
 def test_a_stream_that_gave_nothing_may_give_something_later(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^stream gives nothing: "):
         from_stream([], tmp_path / "c")

@@ -165,6 +165,21 @@ def test_a_card_without_checkpoints_is_no_trained_model(tmp_path: Path, exported
         pmt.load(path)
 
 
+def test_the_only_checkpoint_is_damaged(
+    tmp_path: Path, exported: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = bytearray(with_checkpoint(exported, 0, 1, 3))
+    block = CardHeader.unpack(card).first_slot + 1
+    card[block * BLOCK + 40 : block * BLOCK + 48] = b"damaged!"
+    path = written(tmp_path / "card.img", bytes(card))
+    for command in (["convert", str(path), str(tmp_path / "model.pmt")], ["info", str(path)]):
+        assert main(command) == 2
+        assert capsys.readouterr().err == (
+            f"pmt: error: {path}: the card holds no whole checkpoint (slot 0: block {block} is "
+            "damaged: its checksum differs); write card.img to it again, and train\n"
+        )
+
+
 def test_convert_reads_the_trained_model(
     tmp_path: Path, exported: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -192,13 +192,12 @@ def test_the_lock_knows_every_option(change: dict[str, object]) -> None:
     [
         (
             "",
-            "is not JSON that can be read: Expecting value: line 1 column 1 (char 0); "
+            "is not valid JSON: Expecting value: line 1 column 1 (char 0); "
             "give a pmt.lock of `pmt export`",
         ),
         (
             "[" * 100_000,
-            "is not JSON that can be read: it is nested more than 64 deep; "
-            "give a pmt.lock of `pmt export`",
+            "is not valid JSON: it is nested more than 64 deep; give a pmt.lock of `pmt export`",
         ),
         (
             '{"version": 1, "pmt": "0.1.0", "arguments": [1], "inputs": {}, "files": {}}',

@@ -38,6 +38,15 @@ def test_it_trains_what_the_host_trains(folder: Path) -> None:
     assert run.stdout.splitlines()[-1] == "verify: ok (3 steps, 6 layers, 16 activations)"
 
 
+def test_without_an_earlier_run_nothing_resumes(folder: Path) -> None:
+    (folder / "build" / "card.img").unlink(missing_ok=True)
+    run = make(folder, "resume")
+    assert run.returncode != 0
+    assert run.stdout.splitlines()[0] == (
+        "no card of an earlier run (build/card.img): make run first"
+    )
+
+
 def test_it_needs_the_functions_of_the_board_and_no_others(folder: Path) -> None:
     """The library leaves undefined the functions of a board, and those any C++ compiler calls."""
 

@@ -117,6 +117,13 @@ def test_two_damaged_checkpoints_stop_training(project: Path, card: Path) -> Non
     assert card.read_bytes() == before
 
 
+def test_without_an_earlier_run_nothing_resumes(project: Path, card: Path) -> None:
+    card.unlink()
+    ok, log = resume(project)
+    assert not ok
+    assert log == ["no card of an earlier run (build/card.img): make qemu first"]
+
+
 def test_a_killed_run_goes_on_where_it_was(project: Path, card: Path) -> None:
     trained = pmt.load(card).image()
     run = subprocess.Popen(

@@ -111,6 +111,17 @@ def test_buffers_that_do_not_fit(changes: dict[str, object], message: str, tmp_p
     assert message in str(caught.value)
 
 
+def test_a_file_that_is_cut_off_is_refused_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(one_layer().bytes([0], [1])[:200])
+    with pytest.raises(ValueError, match="flatbuffer") as caught:
+        tflite.read(path)
+    assert str(caught.value) == (
+        "net.tflite: is damaged or truncated: its 200 bytes are not a whole flatbuffer; copy or "
+        "convert it again"
+    )
+
+
 @pytest.mark.parametrize("index", [3, -2, 2**31 - 1])
 def test_tensors_that_do_not_exist(tmp_path: Path, index: int) -> None:
     b = one_layer()

@@ -12,18 +12,17 @@ from pmt.net.image import build_image, read_graph
 DAMAGED_METADATA = {
     "nested": (
         b"[" * 100_000,
-        "image: metadata: is not JSON that can be read: it is nested more than 64 deep; "
+        "image: metadata: is not valid JSON: it is nested more than 64 deep; "
         "import the model again",
     ),
     "cut": (
         b'{"name": ',
-        "image: metadata: is not JSON that can be read: Expecting value: line 1 column 10 "
+        "image: metadata: is not valid JSON: Expecting value: line 1 column 10 "
         "(char 9); import the model again",
     ),
     "infinite": (
         b'{"accuracy": 1e999}',
-        "image: metadata: is not JSON that can be read: inf is not a finite number; "
-        "import the model again",
+        "image: metadata: is not valid JSON: inf is not a finite number; import the model again",
     ),
     "list": (
         b"[1, 2]",

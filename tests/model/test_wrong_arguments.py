@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,37 @@ def test_images_of_a_wrong_kind(images: Any, message: str) -> None:
 
 
 def test_gray_images_without_their_axis() -> None:
-    gray = np.zeros((2, 28, 28), np.uint8)
-    with pytest.raises(ValueError, match="gray images need a last axis") as caught:
-        pmt.load("fashion_mnist_dscnn").prepare(gray)
-    assert str(caught.value) == (
-        "images must have shape (N, 28, 28, 1) for this model; got (2, 28, 28); gray images need a "
-        "last axis: images[..., None]"
-    )
+    model = pmt.load("fashion_mnist_dscnn")
+    images = pmt.datasets.bundled("test").images[:3]
+    gray = images[..., 0]
+    np.testing.assert_array_equal(model.prepare(gray), model.prepare(images))
+    np.testing.assert_array_equal(model.logits(gray), model.logits(images))
+    np.testing.assert_array_equal(model.predict(gray), model.predict(images))
+    np.testing.assert_array_equal(model.outputs(gray), model.outputs(images))
+    assert model.logits(gray[:0]).shape == model.logits(images[:0]).shape == (0, 10)
+    assert model.predict(gray[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "message"),
+    [
+        (
+            "fashion_mnist_dscnn",
+            (28, 28),
+            "images must have shape (N, 28, 28, 1) for this model; got (28, 28); one image needs "
+            "an axis before its own: images[None]",
+        ),
+        (
+            "cifar10_small",
+            (2, 32, 32),
+            "images must have shape (N, 32, 32, 3) for this model; got (2, 32, 32); the model "
+            "takes 3 channels, and gray images have one: images[..., None].repeat(3, axis=3)",
+        ),
+    ],
+)
+def test_gray_images_of_another_shape(model: str, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pmt.load(model).predict(np.zeros(shape, np.uint8))
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,30 @@ def test_the_example_names_the_cores_error(train_step, tmp_path):
     assert usage.stderr == "usage: train_step MODEL.pmt LAYER SAMPLES TRAINED.pmt\n"
 
 
+def test_the_example_refuses_files_that_it_cannot_read(train_step, tmp_path):
+    model = residual_network()
+    model.save(tmp_path / "model.pmt")
+    (tmp_path / "empty").touch()
+    (tmp_path / "cut").write_bytes(bytes(300))
+    for files, message in (
+        (("none.pmt", "cut"), "cannot read none.pmt: it is missing or empty\n"),
+        (("model.pmt", "none"), "cannot read none: it is missing or empty\n"),
+        (("model.pmt", "empty"), "cannot read empty: it is missing or empty\n"),
+        (
+            ("model.pmt", "cut"),
+            "cut has 300 bytes: must be samples of 193 bytes, a label and the model's input\n",
+        ),
+    ):
+        done = subprocess.run(
+            [train_step, files[0], "0", files[1], "trained.pmt"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+    assert not (tmp_path / "trained.pmt").exists()
+
+
 def test_the_core_is_installed_without_python(tmp_path):
     need_tools("cmake", "c++", packages="g++ cmake")
     run("cmake", "-S", ROOT, "-B", tmp_path / "build", "-DPMT_PYTHON=OFF")

@@ -8,7 +8,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from pages import code_blocks, run_block
 
+import pmt
 from pmt.cli import main
 from pmt.methods import plugins, registry
 
@@ -36,6 +38,16 @@ def test_an_example_is_30_lines_at_most_and_stands_on_the_page(name):
     text = (ROOT / "examples" / f"{name}.py").read_text()
     assert len(text.splitlines()) <= 30
     assert f"```python\n{text}```" in PAGE
+
+
+def test_the_engine_and_the_samples_of_the_core_are_written_as_shown():
+    programs = [text for kind, text in code_blocks("guides/extending.md") if kind == "python"]
+    names = {}
+    run_block("python", programs[0], names)
+    assert names["losses"].shape == (100, 10)
+    run_block("python", programs[-1], {})
+    assert Path("samples.bin").stat().st_size == 25 * (1 + 28 * 28)
+    assert pmt.load("model.pmt").image() == pmt.load("fashion_mnist_dscnn").image()
 
 
 def test_the_loss_becomes_what_the_page_says(capsys):

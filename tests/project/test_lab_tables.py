@@ -100,6 +100,6 @@ def test_blocks_that_are_not_closed(page: str, error: str) -> None:
 
 
 def test_what_the_report_refuses() -> None:
-    message = r"^table: sweeps/none\.json: pmt: error: .* is not a folder"
+    message = r"^table: sweeps/none\.json: pmt: error: .*: no such folder or file"
     with pytest.raises(ValueError, match=message):
         SCRIPT["filled"](f"<!-- table: sweeps/none.json -->\n{END}\n")

@@ -26,10 +26,9 @@ def test_the_page_runs_and_the_network_adapts(
     for package in ("torch", "onnx", "tflite", "ai_edge_litert"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
     outputs = []
     for kind, text in BLOCKS:
-        run(kind, text, names)
+        run(kind, text, {})  # each program is a file of its own
         outputs.append(capsys.readouterr().out)
     assert [kind for kind, _ in BLOCKS] == ["python", "", "", "", "", "", "python"]
     _, quantized, measured, trained, judged, converted, compared = outputs

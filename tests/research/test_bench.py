@@ -75,6 +75,13 @@ def test_tables():
     check_golden("bench.txt", "\n\n".join(texts) + "\n")
 
 
+def test_where_all_outputs_are_equal_there_are_no_others():
+    lines = bench.agreement_lines([Agreement("Other 1.0, int8", 100, 1.0, 1.0, 0)])
+    assert lines == (
+        "Other 1.0, int8: same best class for 100 % of 100 random images, 100 % of outputs equal"
+    )
+
+
 def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
     path = tmp_path / "figures.json"
     assert main(["bench", str(model), *QUICK, "--json", str(path)]) == 0

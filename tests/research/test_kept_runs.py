@@ -144,7 +144,7 @@ def test_curves_have_twelve_points(out, tmp_path):
 def test_files_that_hold_no_runs(kept, tmp_path, capsys):
     whole = kept.read_text()
     kept.write_text(whole[: len(whole) // 2])
-    assert f"pmt: error: {kept}: is not JSON that can be read: " in refused(capsys, kept)
+    assert f"pmt: error: {kept}: is not valid JSON: " in refused(capsys, kept)
     for text in ("[]", "{}", whole.replace('"starts"', '"ends"')):
         kept.write_text(text)
         assert refused(capsys, kept) == f"pmt: error: {kept}: holds no runs of a sweep; {REMEDY}\n"
@@ -153,7 +153,7 @@ def test_files_that_hold_no_runs(kept, tmp_path, capsys):
     kept.write_text(whole.replace("0123456789abcdef", "").replace('[""]', "[1]"))
     assert refused(capsys, kept) == f"pmt: error: {kept}: unfinished is damaged; {REMEDY}\n"
     missing = tmp_path / "none.json"
-    assert refused(capsys, missing) == f"pmt: error: {missing} is not a folder; {REMEDY}\n"
+    assert refused(capsys, missing) == f"pmt: error: {missing}: no such folder or file; {REMEDY}\n"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,121 @@ def test_runs_that_differ_in_more_than_the_seed_are_not_averaged(out, capsys):
     assert error.startswith("pmt: error: paper, fog: runs differ in queries (")
     assert "choose with --where queries=..., or put queries into --rows or --columns" in error
     assert main(["report", str(out), "--where", "queries=50"]) == 0
-    assert "| paper | **7.5 (2.6..19.9)** |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "| paper | 7.5 (2.6..19.9) |" in printed
+    assert "Bold" not in printed  # a single row has nothing to be better than
+
+
+def write_starts(out):
+    """Write two methods from two starts, and one that has no start and no layers."""
+    out.mkdir()
+    write_result(out, "none", "fog", None, np.arange(IMAGES) < 20)
+    for method in ("paper", "default"):
+        for place, preparation in enumerate(("none", "head")):
+            options = {"layers": "B2,head", "seed": 1, "preparation": preparation}
+            right = np.arange(IMAGES) < 24 + 4 * place
+            write_result(out, method, "fog", 1, right, options=options)
+
+
+def test_axes_that_differ_are_rows_by_themselves(tmp_path, capsys):
+    out = tmp_path / "starts"
+    write_starts(out)
+    assert main(["report", str(out), "--baseline", "none"]) == 0
+    printed = capsys.readouterr().out
+    assert "| method, preparation | fog |" in printed
+    assert [line for line in printed.splitlines() if line.startswith("| paper")] == [
+        "| paper, head | **70.0 (54.6..81.9)** |",
+        "| paper, none | 60.0 (44.6..73.7) |",
+        "| paper, head | **+20.0 (+7.4..+32.6)** | 1 of 1 (1 clearly) |",
+        "| paper, none | **+10.0 (+0.6..+19.4)** | 1 of 1 (1 clearly) |",
+    ]
+    for columns, head in (
+        ("preparation", "| method | head | none | mean |"),
+        ("method", "| corruption, preparation | none | paper | default | mean |"),
+        ("severity", "| method, preparation | 5 |"),
+    ):
+        assert main(["report", str(out), "--columns", columns]) == 0
+        assert head in capsys.readouterr().out
+
+
+def test_rows_that_were_named_stay_as_they_are(tmp_path, capsys):
+    out = tmp_path / "starts"
+    write_starts(out)
+    assert main(["report", str(out), "--rows", "method"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "choose with --where preparation=..., or put preparation into --rows or --columns\n"
+    )
+
+
+def test_a_baseline_of_several_rows_is_refused(tmp_path, capsys):
+    out = tmp_path / "starts"
+    write_starts(out)
+    assert main(["report", str(out), "--baseline", "paper"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --baseline 'paper' is 2 rows; choose 'paper,head' or 'paper,none'\n"
+    )
+    assert main(["report", str(out), "--baseline", "paper,none"]) == 0
+
+
+def test_a_field_that_a_run_lacks_is_a_dash(tmp_path, capsys):
+    out = tmp_path / "starts"
+    write_starts(out)
+    command = ["report", str(out), "--rows", "method,layers", "--where", "preparation=none"]
+    assert main(command) == 0
+    assert "\n| none, - | 50.0 (35.2..64.8) |\n" in capsys.readouterr().out
+
+
+def write_failure(out, method, corruption):
+    """Write what a sweep leaves of a run that failed."""
+    record = {
+        "hash": "f" * 15 + str(len(list(out.glob("*.failed")))),
+        "axes": {"method": method, "corruption": corruption, "severity": 5, "seed": 1},
+        "order": {"method": 0, "corruption": 2},
+        "base": method,
+        "trainer": "zeroth_order",
+        "options": {"seed": 1},
+        "contents": {},
+        "protocol": {},
+        "error": "OSError: the disk is full",
+    }
+    path = out / f"{record['hash']}.failed"
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_failed_runs_are_told(out, tmp_path, capsys):
+    write_failure(out, "paper", "fog")
+    kept = tmp_path / "kept.json"
+    assert main(["report", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith("\n- 1 run failed; the same `pmt sweep` tries it again.\n")
+    write_failure(out, "paper", "frost")
+    write_failure(out, "mine", "frost")
+    assert main(["report", str(out), "--keep", str(kept)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(
+        "\n- 3 runs failed; the same `pmt sweep` tries them again."
+        "\n- No row for mine: runs failed and none is finished."
+        f"\n- No column for frost: runs failed and none is finished.\n13 runs in {kept}\n"
+    )
+    assert main(["report", str(kept)]) == 0
+    assert printed.startswith(capsys.readouterr().out)
+    assert main(["report", str(out), "--where", "method=mine|paper", "--json", "-"]) == 0
+    failed = json.loads(capsys.readouterr().out)["failed"]
+    assert [(run["method"], run["corruption"], run["error"]) for run in failed] == [
+        ("paper", "fog", "OSError: the disk is full"),
+        ("paper", "frost", "OSError: the disk is full"),
+        ("mine", "frost", "OSError: the disk is full"),
+    ]
+
+
+def test_a_damaged_record_of_a_failed_run_is_refused(out, capsys):
+    path = write_failure(out, "paper", "frost")
+    path.write_text("{}")
+    assert main(["report", str(out)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: {path}: is not a failed run of a sweep; remove the file\n"
+    )
 
 
 def test_a_column_without_a_run_is_a_dash(out, capsys):
@@ -141,12 +255,17 @@ def test_folders_that_hold_no_sweep(tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert f"{tmp_path}: holds no finished run of a sweep" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "nowhere")]) == 2
-    assert "is not a folder; give the --out of a `pmt sweep`" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "nowhere: no such folder or file; give the --out of a `pmt sweep`" in error
 
 
 def test_figures_in_their_units():
     assert Figures("test_accuracy").value(0.6666) == "66.7"
-    assert Figures("test_loss").value(-0.0001, sign=True) == "+0.000"
+    assert Figures("test_loss").value(-0.0001) == "0.000"
+    assert Figures("test_loss").value(-0.0001, sign=True) == "-0.000"
+    assert Figures("test_loss").value(-1e-17, sign=True) == "+0.000"
+    ends = (-0.236, -0.00048)  # bold, as it excludes 0
+    assert Figures("test_accuracy").interval(ends, sign=True) == "(-23.6..-0.0)"
     assert Figures("macs").value(7_857_900_000_000) == "7,858"
     assert Figures("macs").title == "macs in GMAC"
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cifar_files import write_binary_100, write_published
 from cli_files import check_golden, write_data
+from frost_overlays import write_overlays
 from install_hints import install_hint
 from PIL import Image
 
@@ -161,7 +162,7 @@ def test_show_of_a_data_set(tmp_path, capsys):
     assert main(["show", str(data), "--images", "3", "--out", str(out), "--json", "-"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {
-        "out": str(out), "rows": ["ant", "bee", "cat", "dog"], "columns": 3,
+        "out": str(out), "rows": ["ant", "bee", "cat", "dog"], "columns": 3, "left_out": {},
     }  # fmt: skip
     assert printed.err == (f"random: 20 test images, 8x8x3\n4 rows of 3 images, in {out}\n")
     with Image.open(out) as image:
@@ -200,6 +201,8 @@ def test_show_of_corruptions(tmp_path, capsys, drawn):
 
 
 def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkeypatch):
+    write_overlays(tmp_path / "frost")
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
     monkeypatch.setattr(
         "pmt.research.sheets.sheet_job.corruptions.corrupt",
         lambda images, *arguments, **options: images,
@@ -212,6 +215,23 @@ def test_without_names_all_corruptions_are_shown(tmp_path, capsys, drawn, monkey
         "original", "severity 1", "severity 2", "severity 3", "severity 4", "severity 5",
     )  # fmt: skip
     assert sheet.title.startswith("random, test image 0 (")
+
+
+def test_frost_is_left_out_of_all_without_its_photographs(tmp_path, capsys, drawn, monkeypatch):
+    monkeypatch.delenv("PMT_DATA", raising=False)
+    command = ["show", str(write_data(tmp_path)), "--out", str(tmp_path / "s.png")]
+    assert main([*command, "--corruptions", "--severities", "1"]) == 0
+    (sheet,) = drawn
+    assert [row.label for row in sheet.rows] == [name for name in names() if name != "frost"]
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"18 rows of 2 images, in {tmp_path / 's.png'}",
+        "left out: frost needs the photographs frost1.png, frost2.png, frost3.png, frost4.jpg, "
+        "frost5.jpg: get them from "
+        "https://github.com/hendrycks/robustness/tree/master/ImageNet-C/create_c, put them into a "
+        "folder frost and set PMT_DATA to the folder that it is in",
+    ]
+    assert main([*command, "--corruptions", "frost"]) == 2
+    assert capsys.readouterr().err.startswith("pmt: error: frost needs the photographs ")
 
 
 def test_stored_arrays_are_shown_as_they_are(tmp_path, drawn):

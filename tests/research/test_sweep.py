@@ -223,7 +223,16 @@ def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     assert f"6 of {RUNS} runs are finished" in printed.out
     assert printed.err == "pmt: error: 4 runs failed, see above\n"
     monkeypatch.undo()
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.endswith(
+        "\n- 4 runs failed; the same `pmt sweep` tries them again."
+        "\n- No row for paper: runs failed and none is finished.\n"
+    )
     assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    assert list((tmp_path / "out").glob("*.failed")) == []
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert "failed" not in capsys.readouterr().out
 
 
 def test_a_damaged_result_is_named(grid, tmp_path, capsys):

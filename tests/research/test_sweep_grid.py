@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_files import write_data, write_model
+from frost_overlays import write_overlays
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -219,13 +220,37 @@ def test_all_errors_come_at_once_and_nothing_starts(tmp_path, files, capsys):
         "[axes] corruptions: 'fogg' is unknown; did you mean 'fog'?",
         "[axes] severities: 6 must be 1..5",
         "[axes] layers: layers='B7': 'B7' is neither a block",
-        "[axes] seeds = [1, '2'] must list a whole number one or more times, each once",
+        "[axes] seeds = [1, '2'] must be a list of distinct whole numbers",
         "[options] seeds is not an option of any method; did you mean 'seed'?",
         "[method.other] is not among [axes] methods",
         "epochs=0 must be 1..1000000",
     ):
         assert wanted in text, wanted
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (('corruptions = ["none", ', 'corruptions = ["frost", '), "[axes] corruptions"),
+        (("[options]", '[tuning]\ncorruption = "frost"\n[options]'), "[tuning] corruption"),
+    ],
+)
+def test_what_a_corruption_lacks_is_told_before_the_first_run(
+    tmp_path, files, monkeypatch, change, place
+):
+    monkeypatch.delenv("PMT_DATA", raising=False)
+    with pytest.raises(GridError) as caught:
+        planned(tmp_path, files, change)
+    assert caught.value.problems == (
+        f"{place}: frost needs the photographs frost1.png, frost2.png, frost3.png, frost4.jpg, "
+        "frost5.jpg: get them from "
+        "https://github.com/hendrycks/robustness/tree/master/ImageNet-C/create_c, put them into a "
+        "folder frost and set PMT_DATA to the folder that it is in",
+    )
+    write_overlays(tmp_path / "frost")
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
+    assert len(planned(tmp_path, files, change).runs) > 0
 
 
 def test_methods_with_the_same_options_are_refused(tmp_path, files):
@@ -243,14 +268,14 @@ def test_methods_with_the_same_options_are_refused(tmp_path, files):
         ("queries = 4", "queries = true", "[options] queries = True must be a whole number"),
         ("rule =", "seed = 3\nrule =", "[method.nodes] seed: give [axes] seeds instead"),
         ("rule =", "epochs = 3\nrule =", "[method.nodes] epochs: [budget] macs says how long"),
-        ("rule =", "lr = 3\nrule =", "[method.nodes] lr is unknown; choose one of layers, "),
+        ("rule =", "lr = 3\nrule =", "[method.nodes] lr is unknown; did you mean 'learning_rate'?"),
         ("macs = 2e8", "macs = 1e3", "method 'default': macs=1000 is less than the "),
         ("macs = 2e8", "macs = 1.5", "[budget] macs = 1.5 must be 1..1e18"),
         ("images = 40", "images = 70", "[protocol] images=70 must be 1 to 60"),
         ("held_out = 8", "held_out = 0", "[protocol] held_out = 0 must be 1 or more"),
         ("images = 40", 'name = "paper"', "[protocol] held_out: the paper's protocol has its own"),
         ("batch = 8", "batch = 80", "batch=80 is larger than the training set of 32 samples"),
-        ("[data]", "[data", "is not TOML that can be read: "),
+        ("[data]", "[data", "is not valid TOML: "),
         ('path = "', 'path = "nowhere', "[model] "),
     ],
 )

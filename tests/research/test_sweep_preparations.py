@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+from pathlib import Path
 
 import pytest
+from pages import DOCS
 from sweep_files import FAIR_RUNS, left_by, write_fair_grid, write_grid
 
 import pmt
@@ -174,12 +179,53 @@ def test_a_report_has_columns_for_every_start(swept, capsys):
 
 def test_starts_are_not_averaged(swept, capsys):
     _, out = swept
-    assert main(["report", str(out)]) == 2
+    assert main(["report", str(out), "--rows", "method"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("pmt: error: default, gaussian_noise: runs differ in preparation (")
     assert error.endswith(
         "; choose with --where preparation=..., or put preparation into --rows or --columns\n"
     )
+
+
+PAGE = (DOCS / "guides" / "sweeps.md").read_text()
+
+
+def write_grid_of_the_page(folder):
+    """Write the grid that the page shows, for small data, fewer steps and two corruptions."""
+    write_fair_grid(folder)
+    (text,) = re.findall(r"^```toml\n(\[model\].*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for old, new in (
+        (r"cifar10_mcunet", str(folder / "aligned.pmt")),
+        (r"cifar-10-batches-bin", str(folder / "data")),
+        (r"images = 1500\nheld_out = 500\ntest_images = 1000", "images = 40\nheld_out = 8"),
+        (r"2\.4e12", "2.5e7"),
+        (r"corruptions = \[.*?\]", 'corruptions = ["gaussian_noise", "fog"]'),
+        (r"seeds = \[1, 2, 3\]", "seeds = [1, 2]"),
+    ):
+        text, count = re.subn(old, new, text, flags=re.DOTALL)
+        assert count == 1, old
+    small = "[options]\nbatch = 8\nqueries = 4\nhead_epochs = 2\n"
+    (folder / "grid.toml").write_text(text + small)
+
+
+def test_the_commands_of_the_page_run_on_its_grid(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    write_grid_of_the_page(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^pmt (?:sweep grid\.toml --out|report) .*$", PAGE, re.MULTILINE)
+    assert len(commands) == 8
+    for command in commands:
+        arguments = shlex.split(command, comments=True)[1:]
+        if arguments[0] == "sweep":
+            arguments += ["--jobs", "1"]
+        if "runs/shard1" in arguments:
+            for place, folder in enumerate(sorted(Path("runs/table").iterdir())):
+                shutil.copytree(folder, Path(f"runs/shard{1 + place % 2}") / folder.name)
+        assert main(arguments) == 0, command
+    printed = capsys.readouterr().out
+    assert "| method, preparation | gaussian_noise | fog | better than it in |" in printed
+    assert "difference to no_adaptation, none, in points**" in printed
+    assert all(Path(name).is_file() for name in ("curves.png", "clean.tex", "table.json"))
 
 
 @pytest.mark.parametrize(
@@ -188,9 +234,9 @@ def test_starts_are_not_averaged(swept, capsys):
         (AXIS, 'preparations = ["none", "alignn"]',
          "[axes] preparations: 'alignn' is unknown; did you mean 'align'?"),
         (AXIS, "preparations = []",
-         "[axes] preparations = [] must list text one or more times, each once"),
+         "[axes] preparations = [] must be a list of distinct names, at least one"),
         (AXIS, "preparations = [1]",
-         "[axes] preparations = [1] must list text one or more times, each once"),
+         "[axes] preparations = [1] must be a list of distinct names"),
         (AXIS, 'preparations = "none"', "[axes] preparations = 'none' must be a list"),
         (AXIS, 'preparations = ["none"]',
          "[axes] preparations: 'preparation_only' needs one other than none; add one, or leave out "

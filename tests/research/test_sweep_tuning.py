@@ -503,7 +503,7 @@ def test_a_loss_that_was_not_finite_and_a_factor_not_tried(swept, tmp_path):
 
 
 NOTHING = 'methods = ["no_adaptation", "preparation_only"]'
-FACTORS = "must list two or more numbers > 0, each once, for example [0.1, 0.3, 1.0, 3.0]"
+FACTORS = "must be a list of two or more distinct numbers > 0, for example [0.1, 0.3, 1.0, 3.0]"
 
 
 @pytest.mark.parametrize(

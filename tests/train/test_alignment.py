@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -216,6 +217,18 @@ def test_windows_are_those_of_spatial_layers(reference):
         assert np.all(np.abs(reference.windows[name].covariances[live]).max(axis=1) == 1.0)
 
 
+def test_no_image_at_all_is_refused(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    images = contrast(4).images[:0]
+    message = "images has shape (0, 28, 28, 1): must hold at least one image; give some hundred"
+    for measure in (
+        lambda: align(model, images, reference),
+        lambda: measure_statistics(model, images),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            measure()
+
+
 def test_what_does_not_fit_is_refused(reference):
     model = pmt.load("fashion_mnist_dscnn")
     first = model.layers[0].name
@@ -281,8 +294,28 @@ def test_the_commands_store_statistics_and_align(tmp_path, capsys):
     assert model.evaluate(contrast(200, "test", seed=1)).accuracy > 0.7
     options[options.index("contrast")] = "impulse_noise"
     for more, forwards in (([], 3 * 64), (["--no-reliability"], 64)):
-        assert main(["align", str(stored), *options, *more, "--out", str(aligned)]) == 0
+        assert main(["align", str(stored), *options, *more, "--out", str(aligned), "--force"]) == 0
         assert json.loads(capsys.readouterr().out)["forwards"] == forwards
+
+
+@pytest.mark.parametrize("command", ["statistics", "align"])
+def test_the_commands_replace_their_own_model_alone(command, tmp_path, capsys):
+    stored, other = tmp_path / "stored.pmt", tmp_path / "other.pmt"
+    options = ["--data", "bundled", "--images", "16"]
+    bundled = ["statistics", "fashion_mnist_dscnn", *options]
+    assert main([*bundled, "--out", str(stored)]) == 0
+    before = stored.read_bytes()
+    other.write_bytes(b"kept")
+    capsys.readouterr()
+    command = [command, str(stored), *options, "--split", "test"]
+    assert main([*command, "--out", str(other)]) == 2
+    assert capsys.readouterr().err == (
+        f"pmt: error: --out {other} exists; choose another name, or add --force\n"
+    )
+    assert other.read_bytes() == b"kept"
+    assert main([*command, "--out", str(other), "--force"]) == 0
+    assert main([*command, "--out", str(stored)]) == 0
+    assert stored.read_bytes() == other.read_bytes() != before
 
 
 def test_alignment_before_training_is_part_of_the_run(reference, tmp_path):

@@ -331,6 +331,11 @@ def test_a_state_without_its_way_back_is_refused():
 @pytest.mark.parametrize(
     ("gradients", "text"),
     [
+        (None, "the estimator must return a dict of gradients by layer; got None"),
+        (
+            np.zeros((4, 8), np.int8),
+            "the estimator must return a dict of gradients by layer; got an array of int8",
+        ),
         (
             {"down": 0},
             "the estimator returned a gradient of 'down', which is none of engine.layers (stem, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 from toy_trainer import Stop, stop_at
 
 import pmt
-from pmt.train.learned_classes import learned_classes
+from pmt.model.class_checks import has_unlike_classes
+from pmt.train.learned_classes import learned_classes, note_on_classes
 
 ANIMALS = tuple(f"animal {i}" for i in range(10))
 SHORT = {"layers": "head", "epochs": 1, "queries": 2, "batch": 10}
@@ -63,8 +66,70 @@ def test_a_model_that_is_kept_as_it_was_keeps_its_names():
 def test_without_the_head_the_names_stay():
     model = clothes()
     short = {**SHORT, "layers": "B1", "keep_best": False}
-    pmt.ZOTrainer(**short).fit(model, animals(), progress=False)
+    message = (
+        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
+        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more), and layers='B1' leaves "
+        "its head as it is; add the last layer, or give the model's names as class_names where the "
+        "classes are the same"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        pmt.ZOTrainer(**short).fit(model, animals(), progress=False)
+    assert caught[0].filename == __file__
     assert model.class_names == clothes().class_names
+
+
+def test_accuracy_on_other_classes_is_warned_of():
+    model = clothes()
+    message = (
+        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
+        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more): accuracy on them says "
+        "nothing; train the model's head for them, or give the model's names as class_names where "
+        "the classes are the same"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
+        model.evaluate(animals())
+    assert caught[0].filename == __file__
+    # A head that has learned them brings no warning.
+    pmt.ZOTrainer(**SHORT, keep_best=False).fit(model, animals(), progress=False)
+    model.evaluate(animals())
+
+
+@pytest.mark.parametrize(
+    ("names", "unlike"),
+    [
+        (ANIMALS, True),
+        (("T-SHIRT_top", "trouser", "pull-over", "dress", "COAT", *ANIMALS[5:]), False),
+        (("T-shirt/top", "Trouser", "Pullover", "Dress", *ANIMALS[4:]), True),
+        (("new", "T-shirt/top", "Trouser", "Pullover", "Dress", *ANIMALS[5:]), True),
+        ((*ANIMALS, "one more"), True),
+        (tuple(map(str, range(10))), False),
+        (clothes().class_names, False),
+        (clothes().class_names[::-1], False),  # a warning of its own, as the next one
+        (tuple(pmt.corruptions.names()[:10]), False),
+    ],
+)
+def test_other_classes_are_those_of_which_most_have_other_names(names, unlike):
+    assert has_unlike_classes(animals(names=names), clothes().class_names) is unlike
+    assert not has_unlike_classes(animals(names=names), None)
+    assert not has_unlike_classes(animals(names=names), tuple(map(str, range(10))))
+
+
+def test_numbers_instead_of_names_bring_no_warning():
+    data = animals()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clothes().evaluate((data.images, data.labels))
+
+
+def test_a_run_says_that_the_model_gets_other_classes():
+    model, options = clothes(), pmt.ZOTrainer(**SHORT).options
+    assert note_on_classes(model, animals(), options) == [
+        "data set 'animals' has other classes (animal 0, animal 1, animal 2, animal 3 and 6 more) "
+        "than the model (T-shirt/top, Trouser, Pullover, Dress and 6 more): where its trained head "
+        "is kept, the model takes their names"
+    ]
+    assert note_on_classes(model, animals(), options.replace(layers="B1")) == []
+    assert note_on_classes(model, pmt.datasets.bundled("train"), options) == []
 
 
 def test_names_are_taken_where_there_is_one_for_each_class():

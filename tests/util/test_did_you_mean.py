@@ -20,11 +20,34 @@ KNOWN = ("fog", "gaussian_noise", "B2", "bench", "node")
         ("b2", "; did you mean 'B2'?"),
         ("gaussian", "; did you mean 'gaussian_noise'?"),
         ("teach", "; choose one of fog, gaussian_noise, B2, bench, node"),
+        ("gn", "; did you mean 'gaussian_noise'?"),
         ("", "; choose one of fog, gaussian_noise, B2, bench, node"),
     ],
 )
 def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:
     assert did_you_mean(name, KNOWN) == remedy
+
+
+@pytest.mark.parametrize(
+    ("flag", "near"),
+    [
+        ("--lr", "--learning-rate"),
+        ("--hlr", "--head-learning-rate"),
+        ("--limit", None),
+        ("--labels", None),
+        ("--model", None),
+        ("--quiet", None),
+        ("--output", "--out"),
+        ("--layer", "--layers"),
+        ("--optim", "--optimizer"),
+        ("--epcohs", "--epochs"),
+        ("--sp", None),
+    ],
+)
+def test_flags_are_alike_by_their_letters_alone(flag: str, near: str | None) -> None:
+    known = ["--layers", "--list", "--learning-rate", "--head-learning-rate", "--split", "--out"]
+    known += ["--queries", "--mu-node", "--optimizer", "--epochs", "--split-part", "--save-plot"]
+    assert nearest(flag, known) == near
 
 
 def test_nothing_is_near_where_nothing_is_known() -> None:

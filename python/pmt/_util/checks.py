@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "SPLITS",
+    "FileProblems",
     "OptionError",
     "OptionWarning",
+    "checked_candidates",
     "checked_integer",
     "checked_limit",
     "checked_seed",
@@ -94,3 +96,39 @@ class OptionError(_OptionMessage, ValueError):
 
 class OptionWarning(_OptionMessage, UserWarning):
     """An option that was given and does nothing."""
+
+
+class FileProblems(ValueError):
+    """All that is wrong with a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, as the message names it.
+    problems : iterable of str
+        Each names the place, the value, the rule and the remedy. The command line prints an error
+        for each.
+    message : str, optional
+        The whole message; by default the problems, each after the file, joined by semicolons.
+    """
+
+    def __init__(self, path: str, problems: Iterable[str], message: str = "") -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        self.message = message or "; ".join(self.lines())
+        super().__init__(path, self.problems, self.message)  # all of it, for pickle
+
+    def __str__(self) -> str:
+        return self.message
+
+    def lines(self) -> list[str]:
+        """Return each problem as a message of its own."""
+        return [f"{self.path}: {problem}" for problem in self.problems]
+
+
+def checked_candidates(names: Sequence[str], argument: str = "candidates") -> tuple[str, ...]:
+    """Return the names to choose from, or raise an OptionError unless they are two or more."""
+    if len(set(names)) != len(names) or len(names) < 2:
+        shown = ",".join(names)
+        raise OptionError(argument, f"={shown!r}: a choice needs two or more different names")
+    return tuple(names)

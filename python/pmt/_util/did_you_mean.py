@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "nearest"]
 
-# Typing errors seldom touch the first letter; "model" is not meant to be "node".
-_LIKENESS, _LIKENESS_OF_OTHER_LETTER = 0.65, 0.75
+# Typing errors seldom touch the first letter; "model" is not meant to be "node", "limit" not to be
+# "list". Less is enough for swapped letters, and for the beginning of a name or one that goes on.
+_LIKENESS, _LIKENESS_OF_OTHER_LETTER, _LIKENESS_OF_SAME_LETTERS = 0.7, 0.75, 0.65
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is spelled most alike, upper and lower case aside, or None."""
-    wanted = str(name).lower()
-    spelled = {str(k).lower(): str(k) for k in known}
-    same_letter = [k for k in spelled if k[:1] == wanted[:1]]
-    near = difflib.get_close_matches(
-        wanted, spelled, n=1, cutoff=_LIKENESS_OF_OTHER_LETTER
-    ) or difflib.get_close_matches(wanted, same_letter, n=1, cutoff=_LIKENESS)
-    return spelled[near[0]] if near else None
+    """Return the known name that is spelled most alike, or None.
+
+    Upper and lower case do not count, nor the dashes before a flag, which make all flags alike.
+    Initials are as good as the name: ``lr`` is ``learning_rate``.
+    """
+    wanted = _plain(name)
+    spelled = {_plain(k): str(k) for k in known}
+    abbreviated = [k for k in spelled if _initials(k) == wanted]
+    if len(abbreviated) == 1:
+        return spelled[abbreviated[0]]
+    for names, likeness in (
+        (list(spelled), _LIKENESS_OF_OTHER_LETTER),
+        ([k for k in spelled if k[:1] == wanted[:1]], _LIKENESS),
+        ([k for k in spelled if _same_letters(k, wanted)], _LIKENESS_OF_SAME_LETTERS),
+    ):
+        near = difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)
+        if near:
+            return spelled[near[0]]
+    return None
+
+
+def _plain(name: object) -> str:
+    return str(name).lower().lstrip("-")
+
+
+def _same_letters(one: str, other: str) -> bool:
+    """Whether letters are only swapped, or left out at the end."""
+    return sorted(one) == sorted(other) or one.startswith(other) or other.startswith(one)
+
+
+def _initials(name: str) -> str | None:
+    """Return the first letters of a name of several words."""
+    words = [word for word in re.split("[-_]", name) if word]
+    return "".join(word[0] for word in words) if len(words) > 1 else None
 
 
 def did_you_mean(name: str, known: Iterable[str], choose: str = "choose one of") -> str:

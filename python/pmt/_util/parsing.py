@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml"]
 
-REMEDY = "correct it, or write it again"
+REMEDY = "correct it"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
@@ -74,9 +74,9 @@ def _parsed(
     except UnicodeError:
         problem = "is not UTF-8 text"
     except RecursionError:
-        problem = f"is not {form} that can be read: {_TOO_DEEP}"
+        problem = f"is not valid {form}: {_TOO_DEEP}"
     except ValueError as error:
-        problem = f"is not {form} that can be read: {error}"
+        problem = f"is not valid {form}: {error}"
     else:
         return value
     raise ValueError(f"{what}: {problem}; {remedy}")

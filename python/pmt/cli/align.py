@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from pmt._util.counted import counted
 from pmt.cli.arguments import (
     add_data,
     add_json,
@@ -54,14 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    path = checked_model_out(arguments.out)
+    path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     job = job_of(AlignJob, arguments, data=data, model=model)
     with layer_line(job.model, "aligning") as progress:
         done = align_model(job, progress=progress)
     job.model.save(path)
     output.text(
-        f"{done.layers} layers aligned to {done.images:,} {job.split} images of "
+        f"{counted(done.layers, 'layer')} aligned to "
+        f"{counted(done.images, f'{job.split} image')} of "
         f"{job.data.description(job.split)}"
     )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")

@@ -6,11 +6,11 @@ import argparse
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pmt
 from pmt import corruptions, methods
-from pmt._util.checks import OptionError
+from pmt._util.checks import OptionError, checked_candidates
 from pmt._util.did_you_mean import did_you_mean
 from pmt.corruptions import CONSTANTS
 from pmt.datasets.image_layouts import official_titles
@@ -95,6 +95,11 @@ def parts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
+def candidates(argument: str, text: str) -> tuple[str, ...]:
+    """Return the blocks or layers of an argument that names what to choose from."""
+    return checked_candidates(tuple(filter(None, parts(text))), argument)
+
+
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     """Return an argument type: whole numbers from ``low`` to ``high`` (or without end)."""
     rule = f"{low} or more" if high is None else f"{low}..{high}"
@@ -159,6 +164,9 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
 def add_model_out(parser: argparse.ArgumentParser) -> None:
     """Add the model to write; :func:`pmt.cli.output.checked_model_out` checks it."""
     parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
+    parser.add_argument(
+        "--force", action="store_true", help="replace PATH if it exists and is not the input itself"
+    )
 
 
 def importer_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -306,10 +314,10 @@ def checked_constants(arguments: argparse.Namespace) -> str:
     return chosen or "cifar10"
 
 
-def chosen_corruptions(option: str, text: str) -> tuple[str, ...]:
-    """Return the corruptions of ``all`` or ``fog,contrast``, each once, in the order given."""
+def chosen_corruptions(option: str, text: str) -> tuple[str, ...] | Literal["all"]:
+    """Return ``all``, or the corruptions of ``fog,contrast``, each once, in the order given."""
     if text == "all":
-        return corruptions.names()
+        return "all"
     chosen = tuple(dict.fromkeys(parts(text)))
     unknown = [name for name in chosen if name not in corruptions.names()]
     if unknown:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pmt._util.counted import counted
 from pmt._util.did_you_mean import did_you_mean
 from pmt.cli.arguments import (
     add_integer,
@@ -140,8 +141,9 @@ def _start(result: BenchResult) -> str:
 def _steps(result: BenchResult) -> str:
     options = result.job.options
     return (
-        f"\ntraining of {options.layers}: {options.batch} images, {options.queries} queries for "
-        f"each image and layer\n{step_table(result.steps)}"
+        f"\ntraining of {options.layers}: {counted(options.batch, 'image')}, "
+        f"{counted(options.queries, 'query', 'queries')} for each image and layer\n"
+        f"{step_table(result.steps)}"
     )
 
 
@@ -159,11 +161,12 @@ _TEXTS: dict[str, Callable[[BenchResult], str]] = {
 def machine_text(machine: Machine) -> str:
     """Say what ran where."""
     peaks = ", ".join(
-        f"{gmacs:.1f} GMAC/s with {_threads(count)}" for count, gmacs in machine.peak_gmacs.items()
+        f"{gmacs:.1f} GMAC/s with {counted(count, 'thread')}"
+        for count, gmacs in machine.peak_gmacs.items()
     )
     return (
         f"pmt {machine.pmt}, kernels {machine.kernels}, {machine.processor}, "
-        f"{_threads(machine.threads)}\n"
+        f"{counted(machine.threads, 'thread')}\n"
         f"peak of {machine.peak_instruction} in registers: {peaks}"
     )
 
@@ -257,7 +260,8 @@ def agreement_lines(found: Sequence[Agreement]) -> str:
     for a in found:
         line = f"{a.engine}: same best class for {_percent(a.top1)} of {a.images} random images"
         if a.equal is not None:
-            line += f", {_percent(a.equal)} of outputs equal, others at most {a.largest} off"
+            line += f", {_percent(a.equal)} of outputs equal"
+            line += f", others at most {a.largest} off" if a.largest else ""
         lines.append(line)
     return "\n".join(lines)
 
@@ -276,10 +280,6 @@ def step_comparison_table(times: Sequence[StepComparison]) -> str:
     ]
     titles = ["step", "threads", "seconds", "forwards", "us/forward"]
     return table(titles, rows, left=("step",))
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread" + ("s" if count != 1 else "")
 
 
 def _percent(share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._util.counted import counted
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
     add_coarse_labels,
@@ -39,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         metavar="NAMES",
         required=True,
-        help=f"all, or names separated by commas: {', '.join(names())}",
+        help="all, of which frost is left out where its photographs are missing, or names "
+        f"separated by commas: {', '.join(names())}",
     )
     parser.add_argument(
         "--out",
@@ -74,9 +76,12 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     copies = open_copies(job)
     height, width, channels = copies.data.images.shape[1:]
     output.text(
-        f"{len(copies.data):,} {job.split} images {height}x{width}x{channels} of {job.data}, "
+        f"{counted(len(copies.data), f'{job.split} image')} {height}x{width}x{channels} of "
+        f"{job.data}, "
         f"{len(SEVERITIES)} severities, seed {job.seed}"
     )
+    for reason in copies.left_out.values():
+        output.text(f"left out: {reason}")
     if copies.already_there:
         output.text(f"already there: {', '.join(copies.already_there)}")
     line = ProgressLine(max(1, len(copies.missing) * copies.images), unit="image")
@@ -90,7 +95,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     finally:
         line.clear()
     output.text(
-        f"{len(job.names)} arrays and labels.npy, {copies.bytes / 1e6:,.1f} MB, in {job.out}"
+        f"{counted(len(copies.names), 'array')} and labels.npy, {copies.bytes / 1e6:,.1f} MB, in "
+        f"{job.out}"
     )
     output.figures(copies.to_json())
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import pmt
+from pmt._util.counted import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     )
     found = evaluate_model(job)
     result = found.evaluation
-    output.text(f"{result.n:,} {split} images of {job.source.description(split)}")
+    output.text(f"{counted(result.n, f'{split} image')} of {job.source.description(split)}")
     output.text(f"accuracy {result.accuracy:.4f}  loss {result.loss:.4f}")
     if found.comparison is not None:
         output.text(f"\n{found.comparison}")

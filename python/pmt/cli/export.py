@@ -11,11 +11,11 @@ from pmt.cli.arguments import (
     add_layers,
     add_model,
     add_training_options,
+    candidates,
     data_source,
     given_options,
     importer_options,
     job_of,
-    parts,
 )
 from pmt.cli.output import Output
 from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
@@ -183,7 +183,7 @@ def _job(arguments: argparse.Namespace, lock: Lock | None) -> ExportJob:
         data=None if arguments.data is None else data_source(arguments),
         limit=arguments.limit or 0,
         options=given,
-        select=None if arguments.select is None else parts(arguments.select),
+        select=None if arguments.select is None else candidates("select", arguments.select),
         arguments={k: v for k, v in vars(arguments).items() if k not in _NOT_LOCKED},
         lock=lock,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pmt._util.counted import counted
 from pmt.cli.arguments import (
     add_json,
     add_layers,
@@ -15,6 +16,7 @@ from pmt.cli.arguments import (
     training_options,
 )
 from pmt.cli.output import Output, table
+from pmt.formats.layers import input_formula
 from pmt.model import Model
 from pmt.research.model_info import ModelInfo, describe_model
 from pmt.train.options import preset
@@ -103,27 +105,21 @@ def _summary(found: ModelInfo) -> str:
     model, options, memory = found.model, found.options, found.memory
     layers = model.layers
     height, width, channels = model.input_shape
-    tensor = model.core.tensors()[model.core.input_tensor]
-    sign = "-" if tensor["zero_point"] < 0 else "+"
     trained = "all layers" if len(found.layers) == len(layers) else f"layers {options.layers}"
     lines = [
-        f"{len(layers)} layers, {sum(layer.weights for layer in layers):,} int8 weights, "
+        f"{counted(len(layers), 'layer')}, "
+        f"{sum(layer.weights for layer in layers):,} int8 weights, "
         f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
         f"{model.output_text}",
-        f"input     {height}x{width}x{channels}: int8 = (pixel - {_list(model.core.input_mean)}) / "
-        f"{_list(model.core.input_std)} / {tensor['scale']:.6g} {sign} {abs(tensor['zero_point'])}",
+        f"input     {height}x{width}x{channels}: {input_formula(model.to_graph())}",
         f"image     {len(model.image()):,} bytes as .pmt",
         f"inference {memory.inference_activations:,} bytes of activations alive at once",
         f"training  {memory.training_activations:,} bytes of activations, "
         f"{memory.training_arena:,} bytes in all, beside the model "
-        f"({trained}; batch {options.batch}, {options.queries} queries, on a device)",
+        f"({trained}; batch {options.batch}, {counted(options.queries, 'query', 'queries')}, on a "
+        "device)",
     ]
     return "\n".join(lines)
-
-
-def _list(values: tuple[float, ...]) -> str:
-    distinct = values if len(set(values)) > 1 else values[:1]
-    return ", ".join(f"{value:g}" for value in distinct)
 
 
 def _plan_table(plan: list[dict[str, Any]]) -> str:

@@ -112,11 +112,18 @@ def check_file(argument: str, path: str) -> Path:
     return check_folder(argument, path)
 
 
-def checked_model_out(out: str) -> Path:
-    """Find out before the work whether ``--out`` can be a model's file."""
+def checked_model_out(out: str, model: str, *, replace: bool) -> Path:
+    """Find out before the work whether ``--out`` can be a model's file.
+
+    A file that is there stays, unless it is the model's own or `replace` is given.
+    """
     if Path(out).suffix != ".pmt":
         raise ValueError(f"--out {out}: a model is written as .pmt; change the suffix")
-    return check_folder("--out", out)
+    path = check_file("--out", out)
+    in_place = Path(model).exists() and path.exists() and path.samefile(model)
+    if path.exists() and not (in_place or replace):
+        raise FileExistsError(f"--out {out} exists; choose another name, or add --force")
+    return path
 
 
 def check_plot(path: str | None, argument: str = "--plot") -> None:

@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
             name = argument.partition("=")[0]
             if not name.startswith("--") or " " in name or name in known:
                 continue
-            near = nearest(name, known)
+            near = nearest(name, (flag for flag in known if flag.startswith("--")))
             everything = "--help" if self._basic is None else "--help-all"
             remedy = f"did you mean {near}?" if near else f"see `{self.prog} {everything}`"
             self._refuse(f"{name} is unknown; {remedy}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pmt import _core
+from pmt._util.counted import counted
 from pmt.baselines.backprop.cost import inference_moments
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
@@ -231,13 +232,15 @@ def summary(model: Model, profiles: Sequence[Profile]) -> str:
     arena = max(moment.total for moment in inference_moments(model))
     first = profiles[0]
     weights = sum(layer.weights for layer in model.layers)
-    queries = f", {first.queries} queries for each image and layer" if first.queries else ""
+    queries = ""
+    if first.queries:
+        queries = f", {counted(first.queries, 'query', 'queries')} for each image and layer"
     return "\n".join(
         [
             f"model   {weights:,} weights, {model.macs:,} MACs an image, "
             f"{arena:,} bytes of activations alive at once in inference",
             f"method  {first.method}: {first.weights:,} weights and {first.biases:,} biases of "
-            f"{len(first.layers)} layers, batch {first.batch}{queries}",
+            f"{counted(len(first.layers), 'layer')}, batch {first.batch}{queries}",
         ]
     )
 

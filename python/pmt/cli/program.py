@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from pmt import __version__
-from pmt._util.checks import OptionError, OptionWarning
+from pmt._util.checks import FileProblems, OptionError, OptionWarning
 from pmt.cli import (
     align,
     bench,
@@ -133,7 +133,8 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("PMT_TRACEBACK") == "1":
             raise
-        complain(f"error: {describe(error, vars(arguments))}")
+        for line in _lines(error, arguments):
+            complain(f"error: {line}")
         return EXIT_BAD_INPUT
 
 
@@ -152,6 +153,13 @@ def _warnings_as_lines() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+def _lines(error: BaseException, arguments: argparse.Namespace) -> list[str]:
+    """Return an error as lines of text: several where a file has several problems."""
+    if isinstance(error, FileProblems):
+        return [" ".join(line.split()) for line in error.lines()]
+    return [describe(error, vars(arguments))]
 
 
 def describe(error: BaseException, arguments: Container[str] = ()) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pmt._util.counted import counted
 from pmt.cli.arguments import add_integer, add_json, add_model_out, add_threads, job_of, parts
 from pmt.cli.output import Output, checked_model_out, stage, table
 from pmt.quantization import (
@@ -119,7 +120,7 @@ def _numbers(text: str) -> float | tuple[float, ...]:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    out = checked_model_out(arguments.out)
+    out = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     result = quantize_model(_job(arguments), stages=stage)
     result.model.save(out)
     output.text(_report(result, out))
@@ -175,7 +176,7 @@ def _method(result: QuantizedModel) -> str:
     if result.equalized is not None:
         found = result.equalized
         held = f" ({found.held:,} held by a bounded activation)" if found.held else ""
-        parts.append(f"{found.channels:,} channels equalized{held}")
+        parts.append(f"{counted(found.channels, 'channel')} equalized{held}")
     if result.job.bias_correction:
         parts.append("biases corrected")
     return ", ".join(parts)
@@ -183,7 +184,7 @@ def _method(result: QuantizedModel) -> str:
 
 def _accuracy_line(role: str, found: Accuracies) -> str:
     same = f"{found.agreement:.4f} the same class"
-    images = f"{found.n:,} {role} images"
+    images = counted(found.n, f"{role} image")
     if found.float_top1 is None or found.int8_top1 is None:
         return f"{images}: {same}; the labels are of other classes, so there is no accuracy"
     note = " (seen by the quantizer: not a test)" if role == "calibration" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pmt._util import atomic_file
+from pmt._util.counted import counted
 from pmt.cli.arguments import add_json, add_plot, job_of, parts
 from pmt.cli.output import Output, check_file, check_plot
 from pmt.research.plots import plot_report, save_plot
@@ -36,9 +37,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--rows",
         metavar="FIELDS",
         type=_names,
-        default=["method"],
         help="what the rows are: method, preparation, corruption, severity, layers or any option "
-        "of the trainers, several separated by commas (default: method)",
+        "of the trainers, several separated by commas (default: method, and each other axis in "
+        "which runs of one cell would differ)",
     )
     parser.add_argument(
         "--columns",
@@ -75,7 +76,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="ROW",
         help="add the differences of all rows to this one, with intervals, paired by seed and "
-        "image, and in how many columns a row is better",
+        "image, and in how many columns a row is better; where rows have several fields all of "
+        "them, separated by commas, or the first ones that tell it from the others",
     )
 
 
@@ -119,7 +121,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         job_of(
             ReportJob,
             arguments,
-            rows=tuple(arguments.rows),
+            rows=None if arguments.rows is None else tuple(arguments.rows),
             columns=tuple(arguments.columns),
             where=dict(arguments.where),
         )
@@ -133,7 +135,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"{len(table.rows)} x {len(table.columns)} cells in {arguments.out}")
     if arguments.keep is not None:
         report.keep(arguments.keep)
-        output.text(f"{len(report.runs)} runs in {arguments.keep}")
+        output.text(f"{counted(len(report.runs), 'run')} in {arguments.keep}")
     if arguments.plot is not None:
         save_plot(plot_report(report.table), arguments.plot)
         output.text(f"curves in {arguments.plot}")

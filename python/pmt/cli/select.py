@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 
+from pmt._util.counted import counted
 from pmt.cli.arguments import (
     add_data,
     add_integer,
@@ -15,10 +16,10 @@ from pmt.cli.arguments import (
     add_protocol,
     add_threads,
     add_training_options,
+    candidates,
     data_source,
     job_of,
     load_model,
-    parts,
     split_choice,
     training_options,
 )
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         model=load_model(arguments),
         split=split_choice(arguments),
         options=options,
-        candidates=None if blocks is None else tuple(filter(None, parts(blocks))),
+        candidates=None if blocks is None else candidates("blocks", blocks),
     )
     try:
         result = select_block(job, opened=lambda images: _describe(job, images, output))
@@ -115,8 +116,8 @@ def _describe(job: SelectJob, images: Split, output: Output) -> None:
         f"data    {job.data.description('train')}: {train:,} training, {held_out:,} held out"
     )
     output.text(
-        f"trial   {options.epochs} epoch{'s' if options.epochs > 1 else ''}, batches of "
-        f"{options.batch}, {options.queries} queries for each image and layer"
+        f"trial   {counted(options.epochs, 'epoch')}, batches of {options.batch}, "
+        f"{counted(options.queries, 'query', 'queries')} for each image and layer"
     )
 
 

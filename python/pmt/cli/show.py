@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pmt._util import atomic_file
+from pmt._util.counted import counted
 from pmt._util.printable import printable
 from pmt._util.progress import ProgressLine
 from pmt.cli.arguments import (
@@ -45,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         nargs="?",
         const="all",
-        help="show corruptions: all (also without NAMES), or names separated by commas; `pmt "
-        "corrupt --help` lists them",
+        help="show corruptions: all (also without NAMES), of which frost is left out where its "
+        "photographs are missing, or names separated by commas; `pmt corrupt --help` lists them",
     )
     parser.add_argument(
         "--severities",
@@ -81,11 +82,17 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     path = check_folder("--out", arguments.out)
     sheet = _made(_job(arguments))
     atomic_file.write_bytes(path, png(sheet))
-    output.text(
-        f"{printable(sheet.title)}\n{len(sheet.rows)} rows of {sheet.columns} images, in {path}"
-    )
+    rows, images = counted(len(sheet.rows), "row"), counted(sheet.columns, "image")
+    output.text(f"{printable(sheet.title)}\n{rows} of {images}, in {path}")
+    for reason in sheet.left_out.values():
+        output.text(f"left out: {reason}")
     output.figures(
-        {"out": str(path), "rows": [row.label for row in sheet.rows], "columns": sheet.columns}
+        {
+            "out": str(path),
+            "rows": [row.label for row in sheet.rows],
+            "columns": sheet.columns,
+            "left_out": dict(sheet.left_out),
+        }
     )
     return 0
 
@@ -95,7 +102,7 @@ def _job(arguments: argparse.Namespace) -> SheetJob:
     for option in ("severities", "index", "constants"):
         if chosen is None and getattr(arguments, option) is not None:
             raise ValueError(f"--{option} needs --corruptions")
-    if chosen is not None and chosen != "all":
+    if chosen is not None:
         chosen = chosen_corruptions("--corruptions", chosen)
     index = arguments.index
     return job_of(

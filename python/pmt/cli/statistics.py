@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._util.counted import counted
 from pmt.cli.arguments import (
     add_data,
     add_json,
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
-    path = checked_model_out(arguments.out)
+    path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
     job = job_of(StatisticsJob, arguments, data=data, model=model)
     with layer_line(job.model, "measuring") as progress:
@@ -48,8 +49,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     measured.model.save(path)
     found = measured.statistics
     output.text(
-        f"{measured.channels:,} channels of {len(found.channels)} layers and the windows of "
-        f"{len(found.windows)} on {measured.images:,} {job.split} images of "
+        f"{counted(measured.channels, 'channel')} of {counted(len(found.channels), 'layer')} and "
+        f"the windows of {len(found.windows)} on "
+        f"{counted(measured.images, f'{job.split} image')} of "
         f"{job.data.description(job.split)}"
     )
     output.text(f"the model is {path}")

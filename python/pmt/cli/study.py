@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pmt._util.counted import counted
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.extras import load_pyplot
 from pmt.cli.arguments import (
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     )
     result = run_gradient_study(
         job,
-        opened=lambda data: output.text(f"model   {job.model.name}, {len(data)} images"),
+        opened=lambda data: output.text(f"model   {job.model.name}, {counted(len(data), 'image')}"),
         studied=lambda study: output.text(_tables(study)),
     )
     if job.scopes:

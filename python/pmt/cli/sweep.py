@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from pmt._util.counted import counted
 from pmt._util.progress import duration
 from pmt.cli.arguments import add_json, add_plugin
-from pmt.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
+from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, complain
 from pmt.cli.sweep_arguments import add_workers, check_workers
-from pmt.research.sweep import GridError, SweepForecast, SweepJob, open_sweep
+from pmt.research.sweep import SweepForecast, SweepJob, open_sweep
 
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
@@ -42,17 +43,14 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     check_workers(arguments)
     job = SweepJob(arguments.grid, arguments.out, arguments.jobs, arguments.shard, arguments.dask)
-    try:
-        sweep = open_sweep(job)
-    except GridError as error:
-        for problem in error.problems:
-            complain(f"error: {error.path}: {problem}")
-        return EXIT_BAD_INPUT
+    sweep = open_sweep(job)
     runs, trials = len(sweep.all_runs), len(sweep.plan.trials)
-    which = f"{runs} runs, {trials} of them trials" if trials else f"{runs} runs"
+    which = counted(runs, "run") + (f", {trials} of them trials" if trials else "")
     output.text(f"{which}, {len(sweep.results)} finished, {len(sweep.left)} left")
     if sweep.awaiting:
-        output.text(f"learning rates of {len(sweep.awaiting)} runs: to be tuned by the trials")
+        output.text(
+            f"learning rates of {counted(len(sweep.awaiting), 'run')}: to be tuned by the trials"
+        )
     if arguments.dry_run:
         _report_left(sweep.forecast(), output)
         return 0
@@ -67,18 +65,18 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.figures(result.to_json())
     if result.summary.failed:
         awaiting = len(result.sweep.awaiting)
-        more = f"; {awaiting} runs await the learning rates of failed trials" if awaiting else ""
-        complain(f"error: {len(result.summary.failed)} runs failed, see above{more}")
+        runs_await = "1 run awaits" if awaiting == 1 else f"{awaiting:,} runs await"
+        more = f"; {runs_await} the learning rates of failed trials" if awaiting else ""
+        complain(f"error: {counted(len(result.summary.failed), 'run')} failed, see above{more}")
         return EXIT_FAILED
     return 0
 
 
 def _report_left(forecast: SweepForecast, output: Output) -> None:
     expected = forecast.expected
-    processes = "process" if expected.jobs == 1 else "processes"
     output.text(
         f"{expected.macs / 1e9:,.0f} GMAC, {duration(expected.hours * 3600)} with "
-        f"{expected.jobs} {processes} of this machine "
+        f"{counted(expected.jobs, 'process', 'processes')} of this machine "
         f"({expected.macs_per_second / 1e9:.1f} GMAC/s each in the forward)"
     )
     output.figures(forecast.to_json())

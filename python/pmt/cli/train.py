@@ -6,6 +6,7 @@ import argparse
 import shlex
 
 from pmt import methods
+from pmt._util.counted import counted
 from pmt._util.printable import printable
 from pmt._util.progress import duration
 from pmt.cli.arguments import (
@@ -116,20 +117,21 @@ def _check_resumed(arguments: argparse.Namespace) -> None:
 
 def _describe(run: Adaptation, output: Output) -> None:
     where, options, schedule = run.data_source, run.trainer.options, run.schedule
-    held_out = f"{len(run.valid):,} test images" if run.valid else "no separate test images"
+    held_out = counted(len(run.valid), "test image") if run.valid else "no separate test images"
     output.text(f"model   {run.source['model']}")
     output.text(f"data    {where.description('train')}: {len(run.data):,} training, {held_out}")
     if run.valid and where.description("test") != where.description("train"):
         output.text(f"test    {where.description('test')}")
     output.text(f"layers  {options.layers}: {printable(', '.join(run.layers))}")
-    steps = f"{options.epochs} epochs of {schedule.steps_per_epoch} steps"
+    of_epoch = counted(schedule.steps_per_epoch, "step")
+    steps = f"{counted(options.epochs, 'epoch')} of {of_epoch}"
     if options.macs > 0:
-        steps = f"{schedule.steps} steps within a budget of {options.macs:,} MACs"
+        steps = f"{counted(schedule.steps, 'step')} within a budget of {options.macs:,} MACs"
     own = run.trainer.extensions.get("estimator")
     queries = f", gradients by {printable(own)}" if own else ""
     if not own and isinstance(options, TrainingOptions):
-        queries = f", {options.queries} queries for each image and layer"
-    output.text(f"steps   {steps} of {options.batch} images{queries}")
+        queries = f", {counted(options.queries, 'query', 'queries')} for each image and layer"
+    output.text(f"steps   {steps} of {counted(options.batch, 'image')}{queries}")
     if run.held_out:
         output.text(
             f"choice  {run.held_out:,} of the training images choose the state that is kept "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import overload
 
@@ -21,7 +21,7 @@ from pmt.corruptions.catalog import (
     checked_constants,
     names,
 )
-from pmt.corruptions.weather import map_size, read_overlays
+from pmt.corruptions.weather import find_overlays, map_size, read_overlays
 from pmt.datasets.corrupted_arrays import checked_severity
 from pmt.datasets.dataset import DataLike, Dataset
 
@@ -148,6 +148,18 @@ def corrupt(
         function = functools.partial(function, overlays=read_overlays(overlays))
     streams = _Streams(name, level, seed) if corruption.is_random else None
     return _corrupt_chunks(images, function, constant, streams, positions)
+
+
+def unavailable(names: Iterable[str]) -> dict[str, str]:
+    """Return those of the corruptions whose photographs are not there, each with the remedy."""
+    found = {}
+    for name in names:
+        if CATALOG[name].needs_overlays:
+            try:
+                find_overlays()
+            except FileNotFoundError as error:
+                found[name] = str(error)
+    return found
 
 
 def split_seed(seed: int, split: str) -> int:

@@ -93,13 +93,7 @@ def read_overlays(folder: str | os.PathLike[str] | None = None) -> Overlays:
     The error names all files that are missing (FileNotFoundError) or do not decode (ValueError),
     and says where to get them.
     """
-    where = _folder(folder)
-    missing = [name for name in FILES if not (where / name).is_file()]
-    if missing:
-        raise FileNotFoundError(
-            f"frost needs {', '.join(missing)}, not found in {where}: get them from {ORIGIN} "
-            f"and put them there, or into ${VARIABLE}/{FOLDER}"
-        )
+    where = find_overlays(folder)
     overlays, damaged = [], []
     for name in FILES:
         path = where / name
@@ -113,6 +107,18 @@ def read_overlays(folder: str | os.PathLike[str] | None = None) -> Overlays:
             f"frost cannot decode {', '.join(damaged)} in {where}: get them again from {ORIGIN}"
         )
     return tuple(overlays)
+
+
+def find_overlays(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of the five overlays, or raise FileNotFoundError as `read_overlays`."""
+    where = _folder(folder)
+    missing = [name for name in FILES if not (where / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"frost needs {', '.join(missing)}, not found in {where}: get them from {ORIGIN} "
+            f"and put them there, or into ${VARIABLE}/{FOLDER}"
+        )
+    return where
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path:

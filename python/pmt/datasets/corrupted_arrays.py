@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pmt._util import atomic_file
 from pmt._util.checks import checked_integer, checked_split
 from pmt._util.parsing import parse_json
+from pmt.datasets.array_checks import has_channels_first, with_four_axes
 from pmt.datasets.cifar import varieties
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -32,7 +33,7 @@ from pmt.datasets.class_names import (
 )
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, missing, read_bytes
-from pmt.datasets.npz import map_npy
+from pmt.datasets.npz import channels_first, map_npy
 
 LABELS = "labels.npy"
 SEVERITIES = 5
@@ -246,7 +247,10 @@ def _images(folder: Path, name: str) -> npt.NDArray[np.uint8]:
             f"is {images.dtype} of shape {images.shape}, not uint8 of shape (5 N, H, W, C)",
             REMEDY,
         )
-    return images if images.ndim == 4 else images[..., None]
+    images = with_four_axes(images)
+    if has_channels_first(images):
+        raise channels_first(path, f"has shape {images.shape}")
+    return images
 
 
 def _labels(folder: Path, count: int) -> npt.NDArray[Any]:

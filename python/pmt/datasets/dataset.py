@@ -341,12 +341,7 @@ class Dataset:
                 f"data set {self.name!r} holds {self.images.dtype} inputs: only images of uint8 "
                 "pixels are resized; resample the arrays before"
             )
-        if self.images.shape[3] > 4:
-            raise ValueError(
-                f"data set {self.name!r} has {self.images.shape[3]} channels: images of at most 4 "
-                "are resized; resample the arrays before"
-            )
-        return replace(self, images=resized(self.images, Fit(size)))
+        return replace(self, images=resized(self.images, Fit(size), f"data set {self.name!r}"))
 
     def subset(self, indices: npt.ArrayLike) -> Dataset:
         """Return the images at `indices`, in that order.

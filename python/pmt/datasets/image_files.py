@@ -102,8 +102,8 @@ class ImageFiles:
         """
         if boxes and self.boxes is None:
             raise ValueError(
-                f"boxes = True: {self.folder} has no bounding boxes; Stanford Cars and "
-                "CUB-200-2011 have"
+                f"boxes=True: {self.folder} has no bounding boxes; only the official layouts of "
+                "Stanford Cars and CUB-200-2011 have them; leave the option out"
             )
         images = decode_files(
             self.folder, self.paths, Fit(size, crop), self.boxes if boxes else None, threads

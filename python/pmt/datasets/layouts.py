@@ -21,7 +21,7 @@ from pmt.datasets.image_files import ImageFiles
 from pmt.datasets.image_layouts import find_image_files, official_titles
 from pmt.datasets.npz import read_npz
 from pmt.datasets.picture import Fit, resized
-from pmt.datasets.storage import located
+from pmt.datasets.storage import located, refuse_unfinished
 
 LABELS = ("fine", "coarse")
 LAYOUTS = (
@@ -136,7 +136,7 @@ def load_for_input(
         files = found if len(chosen) == len(found) else found.subset(chosen)
         return files.read(size=fit.size, crop=fit.crop, boxes=boxes, threads=threads)
     if boxes:
-        raise ValueError(f"boxes = True: {path} has no bounding boxes; leave the option out")
+        raise ValueError(f"boxes=True: {path} has no bounding boxes; leave the option out")
     return fitted(found if len(chosen) == len(found) else found.subset(chosen), fit)
 
 
@@ -147,7 +147,7 @@ def fitted(data: Dataset, fit: Fit) -> Dataset:
     """
     if not data.has_pixels:
         return data
-    images = resized(data.images, fit)
+    images = resized(data.images, fit, f"data set {data.name!r}")
     return data if images is data.images else replace(data, images=images)
 
 
@@ -237,6 +237,7 @@ def _find(
         return _read_npz_split(path, split, class_names)
     files = find_image_files(path, split, class_names)
     if files is None:
+        refuse_unfinished(path)
         raise damaged(path, "no data set found in this folder", f"give one of: {LAYOUTS}")
     return files
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pmt._util import atomic_file
 from pmt._util.npz import write_npz
-from pmt.datasets.array_checks import FEATURES, PIXELS, with_four_axes
+from pmt.datasets.array_checks import FEATURES, PIXELS, has_channels_first, with_four_axes
 from pmt.datasets.class_names import names_for
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.files import damaged, largest_unpacked, reading
@@ -208,9 +208,8 @@ def _checked(
     if images.ndim != 4 or 0 in images.shape:
         problem = f"images has shape {images.shape}, not (N, H, W, C) or (N, H, W)"
         raise damaged(label, problem, REMEDY)
-    if images.shape[1] == 3 < images.shape[2] == images.shape[3]:
-        remedy = "put the channels last: images.transpose(0, 2, 3, 1)"
-        raise damaged(label, f"images has shape {images.shape}, channels first", remedy)
+    if has_channels_first(images):
+        raise channels_first(label, f"images has shape {images.shape}")
     if labels.dtype.kind not in "iu":
         raise damaged(label, f"labels is {labels.dtype}, not integer", "store class numbers")
     if labels.shape != images.shape[:1]:
@@ -220,6 +219,12 @@ def _checked(
         raise damaged(label, "images holds a value that is not finite", "remove or replace it")
     images.flags.writeable = False
     return images, labels
+
+
+def channels_first(label: str | Path, problem: str) -> ValueError:
+    """Make the error for images of shape (N, C, H, W)."""
+    remedy = "put the channels last: images.transpose(0, 2, 3, 1)"
+    return damaged(label, f"{problem}, channels first", remedy)
 
 
 def _listed_names(label: str, arrays: dict[str, npt.NDArray[Any]]) -> list[str] | None:

@@ -16,6 +16,7 @@ from pmt._util.extras import import_extra
 Pixels = npt.NDArray[np.uint8]
 GRAY_MODES = ("1", "L", "LA", "La")
 WIDE_MODES = ("I", "F")
+MOST_CHANNELS = 4  # of an array that Pillow resizes
 ORIENTATION = 0x0112
 # EXIF orientations 5 to 8 are turned by a quarter: height and width change places.
 QUARTER_TURNS = range(5, 9)
@@ -132,13 +133,20 @@ def upright_size(path: Path) -> tuple[int, int] | None:
         return None
 
 
-def resized(images: npt.NDArray[np.uint8], fit: Fit) -> npt.NDArray[np.uint8]:
+def resized(
+    images: npt.NDArray[np.uint8], fit: Fit, source: str = "the array"
+) -> npt.NDArray[np.uint8]:
     """Crop and resize images in memory as :func:`decoded` does.
 
-    They are uint8 of shape (N, H, W, C), C = 1 or 3; the result is read-only.
+    They are uint8 of shape (N, H, W, C); the result is read-only. `source` names them in errors.
     """
     if fit.size is None or (images.shape[1:3] == fit.size and fit.crop in (None, 1.0)):
         return images
+    if images.shape[3] > MOST_CHANNELS:
+        raise ValueError(
+            f"{source} has {images.shape[3]} channels: images of at most {MOST_CHANNELS} are "
+            "resized; resample the arrays before"
+        )
     module = pillow()
     result = np.empty((len(images), *fit.size, images.shape[3]), np.uint8)
     for target, image in zip(result, images, strict=True):

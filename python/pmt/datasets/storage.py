@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,7 @@ from pmt._util.did_you_mean import nearest
 from pmt.datasets.catalog import CATALOG
 from pmt.datasets.class_names import FASHION_MNIST_CLASSES
 from pmt.datasets.dataset import Dataset
-from pmt.datasets.files import missing
+from pmt.datasets.files import damaged, missing
 from pmt.datasets.npz import read_npz_stream
 
 VARIABLE = "PMT_DATA"
@@ -57,6 +58,22 @@ def located(path: str | os.PathLike[str]) -> Path:
     near = nearest(place.name, ("bundled", *CATALOG))
     remedy = f"did you mean {near!r}?" if near else "check the path"
     raise missing(place, "no such file or folder", remedy)
+
+
+def refuse_unfinished(folder: Path) -> None:
+    """Raise a ValueError for the folder of a download that has not brought a data set yet."""
+    is_ours = folder.parent == data_folder()
+    # What a download keeps for itself has a name with a dot.
+    if folder.name not in CATALOG or not (is_ours or _holds_only_hidden(folder)):
+        return
+    command = f"pmt download {folder.name}" + (
+        "" if is_ours else f" --root {shlex.quote(str(folder.parent))}"
+    )
+    raise damaged(folder, "the download is not complete", f"`{command}` goes on with it")
+
+
+def _holds_only_hidden(folder: Path) -> bool:
+    return all(entry.name.startswith(".") for entry in folder.iterdir())
 
 
 def bundled(split: str = "train") -> Dataset:

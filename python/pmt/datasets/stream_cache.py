@@ -46,7 +46,7 @@ class StreamState:
     samples : int
         Whole samples in the files.
     ended : bool
-        Whether the stream has no more of them.
+        Whether the stream had no more of them when it was read last.
     images, labels : tuple of str and tuple of int, or None
         Dtype and shape of a sample's input and of its label; None before the first.
     """
@@ -61,7 +61,7 @@ class StreamState:
         """Return the state with more samples."""
         images, labels = map(_kind, block)
         count = self.samples + len(block[0])
-        return dataclasses.replace(self, samples=count, images=images, labels=labels)
+        return dataclasses.replace(self, samples=count, ended=False, images=images, labels=labels)
 
     def sample_text(self) -> str:
         """Return dtype and shape of a sample and of its label, for errors."""
@@ -178,7 +178,7 @@ class StreamCache:
         return state
 
     def end(self, state: StreamState) -> StreamState:
-        """Note that the stream has no more samples."""
+        """Note that the stream has no more samples for now."""
         state = dataclasses.replace(state, ended=True)
         self._commit(state, ())
         return state

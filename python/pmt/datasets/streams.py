@@ -46,8 +46,9 @@ def from_stream(
     """Write the samples of a stream into a folder in one pass, and give them as a data set.
 
     The data set reads the folder as it is used, so that memory holds some hundred samples, however
-    many there are. An interrupted pass goes on where it stopped, in another process, too; a
-    finished one is not repeated, and no more is read of the stream than is missing.
+    many there are. An interrupted pass goes on where it stopped, in another process, too; no more
+    is read of the stream than is missing, and nothing where the folder holds `limit` samples, or
+    where the stream has ended and there is no limit.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ def from_stream(
         many of float32.
     limit : int
         End after so many samples; 0 goes on to the end of the stream, and one without an end needs
-        a limit. A folder that holds more gives the first; with a larger limit it goes on.
+        a limit. A folder that holds more gives the first; with a larger limit it goes on, also
+        where the stream had ended.
     key : str
         Says which stream it is, for example its version: a folder of another key is refused.
     features, channels_first, size : bool, int or tuple of int, optional
@@ -106,7 +108,8 @@ def from_stream(
 
 
 def _holds(state: StreamState, limit: int) -> bool:
-    return state.samples > 0 and (state.ended or 0 < limit <= state.samples)
+    # A stream that has ended may have more to give by now, as a camera that is on again.
+    return state.samples > 0 and (limit <= state.samples if limit else state.ended)
 
 
 def _filled(

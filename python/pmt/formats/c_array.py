@@ -7,6 +7,7 @@ import zlib
 from pathlib import PurePath
 
 from pmt import _core
+from pmt._util.counted import counted
 from pmt.formats.layers import input_formula
 from pmt.net.graph import Graph, is_layer
 from pmt.net.image import ALIGNMENT, build_image
@@ -102,7 +103,8 @@ def _comment(graph: Graph, image: bytes, file_name: str, use: str) -> list[str]:
             if graph.metadata.get(key)
         ),
         f"Image: {len(image)} bytes, CRC-32 {zlib.crc32(image):08x}, aligned to {ALIGNMENT} bytes.",
-        f"Network: {len(layers)} layers, {weights} int8 weights, {output.elements} outputs.",
+        f"Network: {counted(len(layers), 'layer')}, {weights} int8 weights, "
+        f"{output.elements} outputs.",
         f"Input: {tensor.height} x {tensor.width} x {tensor.channels}, {input_formula(graph)}.",
         f"Use: {use}.",
     ]

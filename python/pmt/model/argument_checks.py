@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt.datasets import Dataset
 
-__all__ = ["array_remedy", "check_shape", "kind_of"]
+__all__ = ["array_remedy", "images_in_shape", "kind_of"]
 
 
 def kind_of(value: object) -> str:
@@ -20,10 +21,18 @@ def kind_of(value: object) -> str:
     return repr(value) if short else type(value).__name__
 
 
-def check_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> None:
-    """Raise ValueError if images have another shape than a model's (height, width, channels)."""
+def images_in_shape(images: npt.NDArray[Any], expected: tuple[int, int, int]) -> npt.NDArray[Any]:
+    """Return images of a model's (height, width, channels); gray ones may lack the last axis.
+
+    Raises
+    ------
+    ValueError
+        If they have another shape.
+    """
     if images.ndim == 4 and images.shape[1:] == expected:
-        return
+        return images
+    if images.ndim == 3 and (*images.shape[1:], 1) == expected:
+        return images[..., None]
     rule = f"images must have shape (N, {', '.join(map(str, expected))}) for this model"
     remedy = _shape_remedy(images.shape, expected)
     raise ValueError(f"{rule}; got {images.shape}{'; ' if remedy else ''}{remedy}")
@@ -49,18 +58,19 @@ def array_remedy(images: object) -> str:
 
 def _shape_remedy(found: tuple[int, ...], expected: tuple[int, int, int]) -> str:
     height, width, channels = expected
-    if found == expected:
+    if found == expected or (*found, 1) == expected:
         return "one image needs an axis before its own: images[None]"
-    if channels == 1 and len(found) == 3 and found[1:] == (height, width):
-        return "gray images need a last axis: images[..., None]"
     if found == (channels, height, width):
         return "channels come last, and one image needs an axis: images.transpose(1, 2, 0)[None]"
+    if len(found) == 3 and found[1:] == (height, width):
+        repeated = f"images[..., None].repeat({channels}, axis=3)"
+        return f"the model takes {channels} channels, and gray images have one: {repeated}"
     if len(found) != 4:
         return ""
     if found[1] == channels != found[3]:
         return "channels come last: images.transpose(0, 2, 3, 1)"
     if found[3] != channels:
-        has = "1 channel" if channels == 1 else f"{channels} channels"
+        has = counted(channels, "channel")
         return f"the model takes {has}, these have {found[3]}: use other images or another model"
     size = height if height == width else (height, width)
     return f"pmt.datasets.load(..., size={size}) resizes"

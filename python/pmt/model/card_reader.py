@@ -188,8 +188,13 @@ def _set_parameters(model: Model, layers: list[int], payload: bytes) -> None:
 
 
 def newest_model(path: str | Path) -> Model:
-    """Return the model of a card's newest checkpoint; ValueError is raised if there is none yet."""
+    """Return the model of a card's newest checkpoint; ValueError is raised if there is none."""
     contents = read_card(path)
+    if contents.damage and not contents.checkpoints:
+        raise ValueError(
+            f"{path}: the card holds no whole checkpoint ({'; '.join(contents.damage)}); write "
+            "card.img to it again, and train"
+        )
     if not contents.checkpoints:
         raise ValueError(
             f"{path}: the card holds no checkpoint; the board writes them while it trains"

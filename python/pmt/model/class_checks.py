@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pmt import corruptions
 from pmt.datasets import Dataset
 
-__all__ = ["check_labels", "is_named", "listed", "warn_of_other_classes"]
+__all__ = [
+    "check_labels",
+    "has_unlike_classes",
+    "is_named",
+    "listed",
+    "unlike_classes",
+    "warn_of_other_classes",
+    "warn_of_unlike_classes",
+]
 
 _LISTED = 4
 
@@ -39,7 +47,7 @@ def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stackle
     if not is_named(data):
         return
     own = data.class_names
-    if set(own) <= set(corruptions.names()):
+    if _are_corruptions(own):
         warnings.warn(
             f"the classes of data set {data.name!r} are names of corruptions ({listed(own)}): "
             "corrupted copies are read with --corruption NAME, in Python with "
@@ -67,9 +75,60 @@ def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stackle
             return
 
 
+def warn_of_unlike_classes(data: Dataset, names: Sequence[str] | None, *, stacklevel: int) -> None:
+    """Warn where accuracy says nothing, because most classes of a model have other names."""
+    if has_unlike_classes(data, names):
+        warnings.warn(
+            f"{unlike_classes(data, names)}: accuracy on them says nothing; train the model's head "
+            "for them, or give the model's names as class_names where the classes are the same",
+            stacklevel=stacklevel,
+        )
+
+
+def has_unlike_classes(data: Dataset, names: Sequence[str] | None) -> bool:
+    """Whether a data set names fewer than half of a model's classes as the model does.
+
+    Not where either has numbers for names, or there are warnings of :func:`warn_of_other_classes`.
+    Case and what is neither a letter nor a digit do not matter.
+    """
+    own = data.class_names
+    if names is None or not _are_names(own) or not _are_names(names) or len(own) < len(names):
+        return False
+    if sorted(own) == sorted(names) or _are_corruptions(own):
+        return False
+    return 2 * _agreeing(own, names) < len(names)
+
+
+def unlike_classes(data: Dataset, names: Sequence[str] | None) -> str:
+    """Return a data set's class names and a model's, for a message."""
+    return (
+        f"data set {data.name!r} has other classes ({listed(data.class_names)}) than the model "
+        f"({listed(names or ())})"
+    )
+
+
+def _are_corruptions(names: Sequence[str]) -> bool:
+    return set(names) <= set(corruptions.names())
+
+
+def _agreeing(names: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many classes have the same name in both."""
+    pairs = zip(map(_plain, names), map(_plain, others), strict=False)
+    return sum(one == other for one, other in pairs)
+
+
+def _plain(name: str) -> str:
+    # A name of symbols alone stays as it is, or any two of them were the same.
+    return "".join(filter(str.isalnum, name.casefold())) or name
+
+
 def is_named(data: Dataset) -> bool:
     """Whether the classes have names, and not only numbers."""
-    return not all(name == str(label) for label, name in enumerate(data.class_names))
+    return _are_names(data.class_names)
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    return not all(name == str(label) for label, name in enumerate(names))
 
 
 def listed(names: Sequence[object]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import one_axes
 from pmt._util.tables import html_table, table
 from pmt.datasets import Dataset
@@ -129,7 +130,7 @@ class Confusion:
         shown = "rows: class, columns: predicted class"
         if len(self.class_names) > _SHOWN_CLASSES:
             shown = f"the most frequent errors among {len(self.class_names)} classes"
-        return f"{self.images.sum():,} images, accuracy {self.accuracy:.4f}; {shown}"
+        return f"{counted(int(self.images.sum()), 'image')}, accuracy {self.accuracy:.4f}; {shown}"
 
     def __str__(self) -> str:
         titles, rows = self._rows()

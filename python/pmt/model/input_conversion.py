@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt import _core
 from pmt.datasets import Dataset
-from pmt.model.argument_checks import array_remedy, check_shape, kind_of
+from pmt.model.argument_checks import array_remedy, images_in_shape, kind_of
 
 __all__ = ["check_range", "inputs_in_shape", "prepared_inputs"]
 
@@ -38,7 +38,7 @@ def prepared_inputs(core: _core.Model, images: npt.NDArray[Any]) -> npt.NDArray[
 
 def _from_pixels(core: _core.Model, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
     shape = core.input_shape
-    check_shape(images, shape)
+    images = images_in_shape(images, shape)
     if shape[2] > _PIXEL_CHANNELS:
         raise TypeError(
             f"images are uint8 pixels, but the model's input has {shape[2]} channels, more than "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.counted import counted
 from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
 from pmt._util.processes import thread_count
@@ -21,7 +22,11 @@ from pmt._util.tables import html_table, shortened, table
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model.argument_checks import kind_of
-from pmt.model.class_checks import check_labels, warn_of_other_classes
+from pmt.model.class_checks import (
+    check_labels,
+    warn_of_other_classes,
+    warn_of_unlike_classes,
+)
 from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
 from pmt.model.features import (
@@ -54,7 +59,7 @@ class Evaluation:
     n: int
 
     def __str__(self) -> str:
-        return f"accuracy {self.accuracy:.3f}, loss {self.loss:.4f}, {self.n:,} images"
+        return f"accuracy {self.accuracy:.3f}, loss {self.loss:.4f}, {counted(self.n, 'image')}"
 
 
 @dataclass(frozen=True)
@@ -388,10 +393,11 @@ class Model(Classifier, LayerArrays):
         Parameters
         ----------
         images : ndarray of uint8, float32 or int8, shape (N, height, width, channels)
-            uint8: pixels 0..255, of the model's input size. float32: inputs that are not pixels,
-            in the real numbers that the network was trained on. int8: the network's own input,
-            which stays as it is. Axes of length 1 of inputs that are not pixels may be left out:
-            (N, 49, 10) is read by a model of (49, 10, 1).
+            uint8: pixels 0..255, of the model's input size; gray ones may lack the last axis where
+            the model takes one channel. float32: inputs that are not pixels, in the real numbers
+            that the network was trained on. int8: the network's own input, which stays as it is.
+            Axes of length 1 of inputs that are not pixels may be left out: (N, 49, 10) is read by
+            a model of (49, 10, 1).
 
         Returns
         -------
@@ -484,8 +490,8 @@ class Model(Classifier, LayerArrays):
     def evaluate(self, dataset: DataLike, *, threads: int = 0) -> Evaluation:
         """Measure accuracy and mean loss on a data set, or a tuple of arrays ``(x, y)``.
 
-        Warns where the data set has fewer classes than the model, or in another order, and where
-        float inputs do not fit the range of the model's input.
+        Warns where the data set has fewer classes than the model, other ones, or the same in
+        another order, and where float inputs do not fit the range of the model's input.
 
         Parameters
         ----------
@@ -514,6 +520,7 @@ class Model(Classifier, LayerArrays):
         """
         dataset = Dataset.of(dataset, "dataset")
         self.check_classes(dataset)
+        warn_of_unlike_classes(dataset, self.class_names, stacklevel=3)
         check_range(self.core, dataset)
         return self.score_images(dataset, threads=threads).evaluation
 
@@ -574,7 +581,7 @@ class Model(Classifier, LayerArrays):
         weights = sum(layer.weights for layer in self.layers)
         return (
             f"<pmt.Model {self.name}: {height}x{width}x{channels} -> {self.output_text}, "
-            f"{len(self.layers)} layers, {weights:,} weights, {self.macs:,} MACs>"
+            f"{counted(len(self.layers), 'layer')}, {weights:,} weights, {self.macs:,} MACs>"
         )
 
     def __str__(self) -> str:
@@ -597,7 +604,9 @@ class Model(Classifier, LayerArrays):
             return html_table(repr(self)[1:-1], titles, rows)
         layers = html_table("", titles, rows)
         blocks = html_table(repr(self)[1:-1], *self._block_rows())
-        return f"{blocks}<details><summary>{len(rows)} layers</summary>{layers}</details>"
+        return (
+            f"{blocks}<details><summary>{counted(len(rows), 'layer')}</summary>{layers}</details>"
+        )
 
     def _layer_rows(self) -> tuple[list[str], list[list[str]]]:
         in_blocks = self.blocks.items()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt.net.graph import (
     LAYER_KINDS,
     BaseGraph,
@@ -94,9 +95,8 @@ def check_calibration(graph: FloatGraph, images: npt.NDArray[Any]) -> None:
         problems.append(str(error))
     else:
         if len(images) < FEWEST_IMAGES:
-            plural = "" if len(images) == 1 else "s"
             problems.append(
-                f"the calibration set has {len(images)} image{plural}, but must have at least "
+                f"the calibration set has {counted(len(images), 'image')}, but must have at least "
                 f"{FEWEST_IMAGES}, because the range of an activation over so few says little "
                 "about other images, which then saturate: give some hundred typical images"
             )

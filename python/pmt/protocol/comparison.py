@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.counted import counted
 from pmt._util.tables import html_table, table
 from pmt.datasets import Dataset
 from pmt.model import Evaluation, ImageScores, Model, load
@@ -98,7 +99,8 @@ class Comparison:
     @property
     def _caption(self) -> str:
         return (
-            f"{self.a.n:,} images: a alone is right on {self.only_a:,}, b alone on {self.only_b:,}"
+            f"{counted(self.a.n, 'image')}: a alone is right on {self.only_a:,}, "
+            f"b alone on {self.only_b:,}"
         )
 
     def __str__(self) -> str:

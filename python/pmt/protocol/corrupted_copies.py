@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pmt.corruptions import ArrayWriter
 from pmt.corruptions import names as known_names
+from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
 from pmt.datasets.layouts import chosen_indices
 from pmt.protocol.data_source import load_clean
@@ -27,8 +28,8 @@ class CorruptJob:
         Data set in any layout of :func:`pmt.datasets.load`, or ``"bundled"``.
     out : str or pathlib.Path
         Folder to write: new, empty, or an earlier one of the same images and seed.
-    names : tuple of str
-        Corruptions; by default all.
+    names : tuple of str or "all"
+        Corruptions; by default all, but ``frost`` only where its photographs are.
     split : {"train", "test"}
         Part of the data set.
     seed : int
@@ -45,7 +46,7 @@ class CorruptJob:
 
     data: str
     out: str | Path
-    names: tuple[str, ...] = field(default_factory=known_names)
+    names: tuple[str, ...] | Literal["all"] = "all"
     split: str = "test"
     seed: int = 0
     limit: int = 0
@@ -61,6 +62,10 @@ class CorruptedCopies:
     ----------
     data : Dataset
         The clean images.
+    names : tuple of str
+        Corruptions of the job, without those that are left out.
+    left_out : dict of str to str
+        Corruptions of ``"all"`` that cannot be made here, each with what it needs.
     already_there : list of str
         Corruptions whose arrays are there, whole.
     missing : list of str
@@ -73,8 +78,12 @@ class CorruptedCopies:
         self.job = job
         self.data = data
         self._writer = writer
-        self.already_there = [name for name in job.names if writer.is_whole(name)]
-        self.missing = [name for name in job.names if name not in self.already_there]
+        wanted = known_names() if job.names == "all" else job.names
+        self.already_there = [name for name in wanted if writer.is_whole(name)]
+        missing = [name for name in wanted if name not in self.already_there]
+        self.left_out = unavailable(missing) if job.names == "all" else {}
+        self.missing = [name for name in missing if name not in self.left_out]
+        self.names = tuple(name for name in wanted if name not in self.left_out)
         self.made: list[dict[str, Any]] = []
 
     @property
@@ -85,7 +94,7 @@ class CorruptedCopies:
     @property
     def bytes(self) -> int:
         """Bytes of all arrays."""
-        return len(self.job.names) * self._writer.size
+        return len(self.names) * self._writer.size
 
     def make(self, name: str, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Make one array, calling ``progress(images)``; return its record of ``made``."""
@@ -109,6 +118,7 @@ class CorruptedCopies:
             "seed": self.job.seed,
             "constants": self.job.constants,
             "already_there": self.already_there,
+            "left_out": self.left_out,
             "made": self.made,
             "bytes": self.bytes,
         }

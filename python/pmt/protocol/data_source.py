@@ -9,6 +9,7 @@ from typing import Any
 
 from pmt import corruptions, datasets
 from pmt._util.checks import checked_size
+from pmt._util.counted import counted
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted
@@ -142,9 +143,8 @@ class DataSource:
             return
         channels = data.images.shape[3]
         if channels != model.input_shape[2]:
-            counted = f"{channels} channel{'s' if channels > 1 else ''}"
             raise ValueError(
-                f"{self.data}: images have {counted}, the model takes "
+                f"{self.data}: images have {counted(channels, 'channel')}, the model takes "
                 f"{model.input_shape[2]}; convert the images or use another model"
             )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt.model import Confusion, Evaluation, Model
+from pmt.model.class_checks import warn_of_unlike_classes
 from pmt.protocol.comparison import Comparison
 from pmt.protocol.data_source import DataSource
 
@@ -81,6 +82,7 @@ def evaluate_model(job: EvaluateJob) -> EvaluationReport:
     model, other = job.model, job.against
     data = job.source.load(job.split, model, limit=job.limit)
     model.check_classes(data)
+    warn_of_unlike_classes(data, model.class_names, stacklevel=2)
     scores = model.score_images(data, threads=job.threads)
     comparison = None
     if other is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pmt import _core
+from pmt._util.counted import counted
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.tables import html_table
 from pmt.baselines.backprop.cost import (
@@ -107,7 +108,9 @@ class Profile:
         return html_table(rows[0][1], ["", ""], rows[1:])
 
     def _rows(self) -> list[tuple[str, str]]:
-        queries = f", {self.queries} queries for each image and layer" if self.queries else ""
+        queries = ""
+        if self.queries:
+            queries = f", {counted(self.queries, 'query', 'queries')} for each image and layer"
         forwards = self.batch * self.work.forwards
         queried = f", {forwards:,} perturbed forwards" if forwards else ""
         parts = [f"{getattr(self.memory, part):,} {name}" for part, name in PARTS.items()]
@@ -116,7 +119,8 @@ class Profile:
             ("method", f"{self.method}: batch {self.batch}{queries}"),
             (
                 "trained",
-                f"{self.weights:,} weights and {self.biases:,} biases of {len(self.layers)} layers",
+                f"{self.weights:,} weights and {self.biases:,} biases of "
+                f"{counted(len(self.layers), 'layer')}",
             ),
             ("a step", f"{self.step_macs:,} MACs{queried}"),
             ("SRAM", f"{self.memory.sram:,} bytes: {there}"),

@@ -36,6 +36,7 @@ from pmt.model import Model
 from pmt.train.clean_statistics import (
     CleanStatistics,
     aligned_layers,
+    prepared_images,
     stored_statistics,
     window_layers,
 )
@@ -110,7 +111,7 @@ def align(
     Raises
     ------
     ValueError
-        If no reference is given or stored, or one does not fit the model.
+        If no reference is given or stored, one does not fit the model, or there is no image.
     """
     layers = aligned_layers(model)
     known = stored_statistics(model) if reference is None else reference
@@ -122,7 +123,7 @@ def align(
     missing = [name for name in layers.values() if name not in known.channels]
     if missing:
         raise ValueError(f"reference has no statistics of layer {missing[0]!r} of the model")
-    inputs = model.prepare(images)
+    inputs = prepared_images(model, images)
     core = _core.Statistics(model.core, inputs, thread_count(threads))
     noise = _Noise(model, inputs, thread_count(threads)) if reliability else None
     for done, (index, name) in enumerate(layers.items()):

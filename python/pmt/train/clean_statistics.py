@@ -25,6 +25,7 @@ __all__ = [
     "WindowStatistics",
     "aligned_layers",
     "measure_statistics",
+    "prepared_images",
     "stored_statistics",
     "window_layers",
     "with_statistics",
@@ -96,8 +97,13 @@ def measure_statistics(
     -------
     CleanStatistics
         Those of every layer but the last.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no image, or as :meth:`pmt.Model.prepare`.
     """
-    core = _core.Statistics(model.core, model.prepare(images), thread_count(threads))
+    core = _core.Statistics(model.core, prepared_images(model, images), thread_count(threads))
     layers = aligned_layers(model)
     windowed = window_layers(model)
     channels, windows = {}, {}
@@ -109,6 +115,16 @@ def measure_statistics(
         if progress is not None:
             progress(done + 1, len(layers))
     return CleanStatistics(len(images), channels, windows)
+
+
+def prepared_images(model: Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+    """Return a model's int8 input of images to measure, of which there must be one."""
+    inputs = model.prepare(images)
+    if not len(inputs):
+        raise ValueError(
+            f"images has shape {images.shape}: must hold at least one image; give some hundred"
+        )
+    return inputs
 
 
 def with_statistics(model: Model, statistics: CleanStatistics) -> Model:

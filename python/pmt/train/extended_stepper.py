@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt.model.argument_checks import kind_of
 from pmt.net.image_limits import LARGEST_WEIGHT
 from pmt.train.costs.work import zeroth_order_work
 from pmt.train.engine import Engine
@@ -121,6 +122,10 @@ class ExtendedStepper(Stepper):
                     engine.set_weights(layer, weights)
                 if not np.array_equal(engine.bias(layer), bias):
                     engine.set_bias(layer, bias)
+        if not isinstance(found, Mapping):
+            raise ValueError(
+                f"the estimator must return a dict of gradients by layer; got {kind_of(found)}"
+            )
         shapes = {layer: weights.shape for layer, (weights, _) in before.items()}
         shapes |= {layer + BIAS: bias.shape for layer, (_, bias) in before.items()}
         return {name: _checked_gradient(name, one, shapes) for name, one in found.items()}

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.model.class_checks import is_named
+from pmt.model.class_checks import has_unlike_classes, is_named, unlike_classes
 
-__all__ = ["learned_classes", "with_classes"]
+__all__ = [
+    "learned_classes",
+    "learns_classes",
+    "note_on_classes",
+    "warning_of_classes",
+    "with_classes",
+]
 
 
 def learned_classes(model: Model, data: Dataset) -> tuple[str, ...] | None:
@@ -19,6 +27,37 @@ def learned_classes(model: Model, data: Dataset) -> tuple[str, ...] | None:
     if not data.has_class_labels or not is_named(data) or len(names) != model.classes:
         return None
     return None if set(names) == set(model.class_names or ()) else names
+
+
+def learns_classes(model: Model, options: Any) -> bool:
+    """Whether a run of such options trains the model's last layer."""
+    layers = getattr(options, "layers", None)
+    return layers is not None and model.layers[-1].index in model.select_layers(layers)
+
+
+def note_on_classes(model: Model, data: Dataset, options: Any) -> list[str]:
+    """Return, as one line or none, that training gives the model other classes."""
+    is_new = has_unlike_classes(data, model.class_names) and learned_classes(model, data)
+    if not is_new or not learns_classes(model, options):
+        return []
+    return [
+        f"{unlike_classes(data, model.class_names)}: where its trained head is kept, the model "
+        "takes their names"
+    ]
+
+
+def warning_of_classes(model: Model, data: Dataset, options: Any) -> str | None:
+    """Return a warning where a run teaches other classes to the layers below a head that stays."""
+    layers = getattr(options, "layers", None)
+    if layers is None or learns_classes(model, options):
+        return None
+    if not data.has_class_labels or not has_unlike_classes(data, model.class_names):
+        return None
+    return (
+        f"{unlike_classes(data, model.class_names)}, and layers={layers!r} leaves its head as it "
+        "is; add the last layer, or give the model's names as class_names where the classes are "
+        "the same"
+    )
 
 
 def with_classes(model: Model, names: tuple[str, ...]) -> Model:

@@ -25,7 +25,7 @@ from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
 from pmt.train.head_start import HeadStart
 from pmt.train.keep_best import EPOCH_ERRORS, FEW, PHASE_ERRORS, RATE_CUT, BestState
-from pmt.train.learned_classes import learned_classes, with_classes
+from pmt.train.learned_classes import learned_classes, learns_classes, with_classes
 from pmt.train.preparation import Phase, PhaseWork
 from pmt.train.result import RunResult
 from pmt.train.run_config import RunConfig
@@ -157,15 +157,13 @@ class Run:
 
     def _learned_classes(self) -> tuple[str, ...] | None:
         """Return the class names that the model takes from the data, if its head has learned."""
-        layers, model = getattr(self.trainer.options, "layers", None), self.model
         state = self.history.best or self.history.last_state or {}
         prepared = any(phase.get("phase") == "head" for phase in self.history.phases)
         stepped = state.get("epoch", 0) > 0 or ("epoch" in state and prepared)
-        if layers is None or not (stepped or state.get("phase") == "head"):
+        learned = stepped or state.get("phase") == "head"
+        if not learned or not learns_classes(self.model, self.trainer.options):
             return None
-        if model.layers[-1].index not in model.select_layers(layers):
-            return None
-        return learned_classes(model, self.images.data)
+        return learned_classes(self.model, self.images.data)
 
     def _notes_on_choice(self) -> list[str]:
         wanted = bool(getattr(self.trainer.options, "keep_best", False))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.checks import checked_candidates, checked_integer
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
@@ -244,10 +244,7 @@ def _plans(
     seeds: int,
     threads: int,
 ) -> list[_Plan]:
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise ValueError(
-            f"candidates={','.join(names)!r}: a choice needs two or more different names"
-        )
+    checked_candidates(names)
     if checked_integer("seeds", seeds) < 1:
         raise ValueError(f"seeds={seeds} must be 1 or more")
     made = []

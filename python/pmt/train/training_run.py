@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pmt.model.model import check_model
 from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
 from pmt.train.keep_best import held_out_count
+from pmt.train.learned_classes import warning_of_classes
 from pmt.train.losses import reads_labels
 from pmt.train.parameters import Parameters
 from pmt.train.preparation import Preparation
@@ -202,13 +204,17 @@ class Trainer(Parameters, ABC):
         -----
         UserWarning
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
-            lower accuracy, and a loss higher by more than one standard error.
+            lower accuracy, and a loss higher by more than one standard error. If the data have
+            other classes than the model, and its head is not trained.
         """
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
         data, valid = checked_training_data(
             model, data, valid, self.check_data, warns_of_missing=unseen
         )
+        message = warning_of_classes(model, data, self.options)
+        if message is not None:
+            warnings.warn(message, stacklevel=2)
         if held_out is not None:
             held_out = measured_images(model, held_out, "held_out")
         folder = RunFolder.of(out) if out is not None else None

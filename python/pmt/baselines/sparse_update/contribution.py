@@ -250,7 +250,7 @@ def _accuracy(
     from pmt.baselines.sparse_update.trainer import MCUTrainTrainer
 
     if scheme is None:
-        return model.evaluate(valid, threads=threads).accuracy
+        return model.score_images(valid, threads=threads).evaluation.accuracy
     fields = {**dataclasses.asdict(options), "layers": "all", "scheme": scheme.text(model)}
     trainer = MCUTrainTrainer(MCUTrainOptions(**fields), threads=threads)
     result = trainer.fit(model.copy(), data, valid=valid, progress=False)

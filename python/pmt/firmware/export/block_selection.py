@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.checks import checked_candidates
 from pmt.datasets import Dataset
 from pmt.firmware.export.task import Task
 
@@ -120,10 +121,7 @@ def select_blocks(
         raise ValueError(f"layers={layers!r}: the candidates say which layers to train")
     if build_system == "arduino":
         raise ValueError("format='arduino' has its own application; take another to select")
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise ValueError(
-            f"candidates={','.join(names)!r}: a choice needs two or more different names"
-        )
+    checked_candidates(names)
     if task.steps[0].step != 0:
         raise ValueError("candidates: a run that has begun has its layers; select from its model")
     layers = tuple(task.model.select_layers(name.replace("+", ",")) for name in names)

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pmt._util.counted import counted
+
 __all__ = ["ExportReport"]
 
 _LONG_RUN = 300.0  # seconds
@@ -130,8 +132,9 @@ class ExportReport:
 
     def __str__(self) -> str:
         head = (
-            f"{self.path}: {self.target}, {self.steps} steps of {self.batch} samples, "
-            f"{self.queries} queries, {len(self.layers)} layers"
+            f"{self.path}: {self.target}, {counted(self.steps, 'step')} of "
+            f"{counted(self.batch, 'sample')}, {counted(self.queries, 'query', 'queries')}, "
+            f"{counted(len(self.layers), 'layer')}"
         )
         work = (
             f"work: {self.macs / 1e6:,.0f} million multiply-accumulates, about "

@@ -164,12 +164,19 @@ def find_target(target: str) -> Target:
     ------
     ValueError
         If there is no such target, or its file is wrong.
+    FileNotFoundError
+        If the TOML file does not exist.
     """
     boards = firmware_folder() / "boards"
     if target in targets():
         return read_target(boards / target / "target.toml", boards)
     path = Path(target)
-    if path.suffix == ".toml" and path.is_file():
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"target={target!r}: no such file; check the path, or choose one of "
+                f"{', '.join(targets())}"
+            )
         return read_target(path.resolve(), boards)
     remedy = did_you_mean(str(target), targets())
     if not remedy.endswith("?"):

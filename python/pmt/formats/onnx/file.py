@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import FileProblems
 from pmt._util.extras import import_extra
 from pmt.formats.reading import require_file
 
@@ -60,12 +61,13 @@ class Problems:
         """Note a problem of the node ``node`` of op ``kind``, or of the file as a whole."""
         self._nodes.setdefault((kind, str(problem)), []).append(node)
 
-    def message(self, source: str) -> str:
-        """Return the one message about the file ``source``."""
+    def error(self, source: str) -> FileProblems:
+        """Return the one error about the file ``source``."""
         count = len(self._nodes)
         things = "1 thing is" if count == 1 else f"{count} things are"
-        lines = [f"- {_place(kind, nodes)}{text}" for (kind, text), nodes in self._nodes.items()]
-        return f"{source}: {things} not supported:\n" + "\n".join(lines)
+        found = [f"{_place(kind, nodes)}{text}" for (kind, text), nodes in self._nodes.items()]
+        lines = [f"{source}: {things} not supported:", *(f"- {problem}" for problem in found)]
+        return FileProblems(source, found, "\n".join(lines))
 
 
 def _place(kind: str, nodes: list[str]) -> str:

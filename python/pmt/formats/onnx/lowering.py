@@ -128,7 +128,7 @@ def read_draft(path: Path, *, quantized: bool) -> tuple[FileModel, Draft, int]:
         model.problems.add(problem)
         output = None
     if output is None or model.problems:
-        raise ValueError(model.problems.message(path.name))
+        raise model.problems.error(path.name)
     return model, lowering.draft, clean(lowering.draft, output)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.checks import FileProblems
 from pmt._util.extras import import_extra
 from pmt.formats.reading import require_file
 
@@ -62,6 +63,10 @@ class Unsupported(Exception):
         super().__init__(f"{reason} ({remedy})")
 
 
+class _Damaged(Exception):
+    """The damage of a file, in words for the user."""
+
+
 class Problems:
     """Problems and the operators that have them; equal problems are named once."""
 
@@ -77,13 +82,12 @@ class Problems:
         if number >= 0:
             operators.append((number, kind))
 
-    def message(self, source: str) -> str:
-        """Return the one message about the file ``source``."""
+    def error(self, source: str) -> FileProblems:
+        """Return the one error about the file ``source``."""
         count = len(self._operators)
         things = "1 thing is" if count == 1 else f"{count} things are"
-        return f"{source}: {things} not supported: " + "; ".join(
-            f"{_place(operators)}{text}" for text, operators in self._operators.items()
-        )
+        found = [f"{_place(operators)}{text}" for text, operators in self._operators.items()]
+        return FileProblems(source, found, f"{source}: {things} not supported: {'; '.join(found)}")
 
 
 def _place(operators: list[tuple[int, str]]) -> str:
@@ -167,14 +171,19 @@ def read_file(path: Path) -> FileModel:
         raise ValueError(f"{path.name}: is not a .tflite file, it has no {_IDENTIFIER.decode()!r}")
     try:
         return _copy_model(tflite, data)
-    except Exception as error:  # a wild offset raises nearly anything
+    except _Damaged as error:
         raise ValueError(f"{path.name}: is damaged or truncated: {error}") from None
+    except Exception as error:  # a wild offset raises nearly anything
+        raise ValueError(
+            f"{path.name}: is damaged or truncated: its {len(data):,} bytes are not a whole "
+            "flatbuffer; copy or convert it again"
+        ) from error
 
 
 def _copy_model(tflite: Any, data: bytes) -> FileModel:
     model = tflite.Model.GetRootAs(data, 0)
     if model.SubgraphsLength() < 1:
-        raise ValueError("it has no subgraph")
+        raise _Damaged("it has no subgraph")
     graph = model.Subgraphs(0)
     budget = _Budget(len(data))
     kinds = [
@@ -194,7 +203,7 @@ def _copy_model(tflite: Any, data: bytes) -> FileModel:
     outputs = _indices(graph, "Outputs", _MAX_OPERANDS)
     for index in (*inputs, *outputs, *(i for op in ops for i in (*op.inputs, *op.outputs))):
         if not -1 <= index < len(tensors):
-            raise ValueError(f"tensor {index} does not exist")
+            raise _Damaged(f"tensor {index} does not exist")
     return FileModel(tensors, ops, inputs, outputs, model.SubgraphsLength(), len(data))
 
 
@@ -207,7 +216,7 @@ class _Budget:
     def take(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise ValueError("its names and scales claim more bytes than the file has")
+            raise _Damaged("its names and scales claim more bytes than the file has")
 
 
 class _Buffers:
@@ -229,13 +238,13 @@ class _Buffers:
 
     def _buffer(self, index: int) -> Any:
         if index >= self._count:
-            raise ValueError(f"buffer {index} does not exist")
+            raise _Damaged(f"buffer {index} does not exist")
         return self._model.Buffers(index)
 
 
 def _bounded(count: int, what: str, limit: int = _MAX_RECORDS) -> int:
     if count > limit:
-        raise ValueError(f"{count} {what} are more than the limit of {limit}")
+        raise _Damaged(f"{count} {what} are more than the limit of {limit}")
     return count
 
 
@@ -304,13 +313,13 @@ def _values(
     item = np.dtype(_ITEM_TYPES[dtype])
     expected = math.prod(shape) * item.itemsize
     if any(size < 0 for size in shape) or raw.size != expected:
-        raise ValueError(f"a {dtype} tensor of shape {shape} has {raw.size} bytes, not {expected}")
+        raise _Damaged(f"a {dtype} tensor of shape {shape} has {raw.size} bytes, not {expected}")
     return raw.view(item).reshape(shape), ""
 
 
 def _copy_op(tflite: Any, kinds: list[str], op: Any) -> FileOp:
     if op.OpcodeIndex() >= len(kinds):
-        raise ValueError(f"operator code {op.OpcodeIndex()} does not exist")
+        raise _Damaged(f"operator code {op.OpcodeIndex()} does not exist")
     kind = kinds[op.OpcodeIndex()]
     inputs, outputs = (_indices(op, name, _MAX_OPERANDS) for name in ("Inputs", "Outputs"))
     return FileOp(kind, inputs, outputs, _copy_options(tflite, kind, op))
@@ -323,10 +332,10 @@ def _copy_options(tflite: Any, kind: str, op: Any) -> dict[str, int]:
     stored = op.BuiltinOptions()
     if stored is None:
         if kind in _NEEDS_OPTIONS:
-            raise ValueError(f"{kind} has no {table}")
+            raise _Damaged(f"{kind} has no {table}")
         return {}
     if _enum_name(tflite.BuiltinOptions, op.BuiltinOptionsType()) != table:
-        raise ValueError(f"{kind} does not carry {table}")
+        raise _Damaged(f"{kind} does not carry {table}")
     reader = getattr(tflite, table)()
     reader.Init(stored.Bytes, stored.Pos)
     return {field: int(getattr(reader, field)()) for field in fields}

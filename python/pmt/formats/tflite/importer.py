@@ -184,7 +184,7 @@ class _Lowering:
         return self._assemble(network, parts)
 
     def _refuse(self) -> None:
-        raise ValueError(self._problems.message(self._source))
+        raise self._problems.error(self._source)
 
     def _check_file(self) -> None:
         """Note what can be said before any operator is lowered."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import COLORS, SMALL, panels
 from pmt.train.selection import Candidate, Selection
 
@@ -60,7 +61,7 @@ def plot_selection(
         _draw_candidates(each, selection, key)
     _add_legend(axes, beside=ax is None)
     if ax is None:
-        images = f"{selection.held_out:,} held-out images"
+        images = counted(selection.held_out, "held-out image")
         seeds = f", {selection.seeds} seeds" if selection.seeds > 1 else ""
         axes[0].figure.suptitle(
             f"after the trial run, {images}{seeds}; chosen: {selection.best.name}"

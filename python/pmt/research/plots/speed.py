@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import SMALL, bar_style, line_style, panels
 from pmt.model import Model
 from pmt.research.benchmark.forward import OpTimes
@@ -73,7 +74,7 @@ def _draw_bars(ax: Any, layers: list[tuple[int, OpTimes]], counts: list[int]) ->
     for k, count in enumerate(counts):
         places = [row + (k - (len(counts) - 1) / 2) * height for row in rows]
         speeds = [op.gmacs(count) for _, op in layers]
-        ax.barh(places, speeds, height, label=_images(count), **bar_style(k))
+        ax.barh(places, speeds, height, label=counted(count, "image"), **bar_style(k))
     ax.set_yticks(rows, [f"{op.name} {op.window}".strip() for _, op in layers], fontsize=7)
     ax.invert_yaxis()
     ax.set_xlabel("GMAC/s")
@@ -91,12 +92,8 @@ def _draw_roofline(
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("MACs a byte of weights, input and output")
-    ax.set_ylabel(f"GMAC/s, {_images(count)}")
+    ax.set_ylabel(f"GMAC/s, {counted(count, 'image')}")
     ax.legend(fontsize=SMALL)
-
-
-def _images(count: int) -> str:
-    return "1 image" if count == 1 else f"{count} images"
 
 
 def _intensities(model: Model) -> dict[int, float]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pmt.research.sweep.result import unpack
 from pmt.train.run_folder import RunFolder
 
-__all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better"]
+__all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "matching"]
 
 _IMAGES = ("test", "clean", "held_out")
 # Measured with the chosen checkpoint; with before_ in front, with the untrained model.
@@ -37,7 +37,8 @@ def higher_is_better(metric: str) -> bool:
 class FinishedRun:
     """A run folder with its ``result.json``, or the record of a run that was kept.
 
-    A record has the curve of the loss in it, and its folder is only the name of the run.
+    A record has the curve of the loss in it, and its folder is only the name of the run. That of a
+    failed run has its error and no measurements.
     """
 
     folder: Path
@@ -133,13 +134,20 @@ def chosen(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> l
     for name, wanted in where.items():
         _check_field(name, runs)
         have = {_shown(run, name) for run in left}
-        left = [run for run in left if _shown(run, name) in wanted]
+        left = matching(left, {name: wanted})
         if not left:
             raise ValueError(
                 f"--where {name}={'|'.join(wanted)} leaves no run; there are "
                 f"{', '.join(sorted(have))}"
             )
     return left
+
+
+def matching(runs: Sequence[FinishedRun], where: Mapping[str, Sequence[str]]) -> list[FinishedRun]:
+    """Return the runs whose fields have one of the given values, compared as text; maybe none."""
+    return [
+        run for run in runs if all(_shown(run, name) in wanted for name, wanted in where.items())
+    ]
 
 
 def _shown(run: FinishedRun, name: str) -> str:

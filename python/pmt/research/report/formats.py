@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pmt._util.counted import counted
 from pmt._util.printable import printable
 from pmt.research.report.pivot import Cell, Comparison, Difference, Key, Pivot
 
@@ -24,6 +25,8 @@ __all__ = [
 ]
 
 FORMATS = ("md", "tex", "csv")
+# Differences that should be 0 may miss it by their rounding.
+_LEAST = 1e-12
 _TEX = {
     "\\": r"\textbackslash{}",
     "±": r"$\pm$",
@@ -58,9 +61,12 @@ class Figures:
     def value(self, value: float, *, sign: bool = False) -> str:
         """Write one value."""
         text = f"{value * self._scale:{'+' if sign else ''},.{self._digits}f}"
-        if text.startswith("-") and float(text.replace(",", "")) == 0.0:
-            return text.replace("-", "+" if sign else "", 1)
-        return text
+        if not text.startswith("-") or float(text.replace(",", "")) != 0.0:
+            return text
+        # The end of an interval that excludes 0 keeps its side of it, however small it is.
+        if sign and value < -_LEAST:
+            return text
+        return text.replace("-", "+" if sign else "", 1)
 
     def interval(self, ends: tuple[float, float] | None, *, sign: bool = False) -> str:
         """Write an interval; nothing without one."""
@@ -108,7 +114,10 @@ class TableText:
 
 
 def pivot_text(table: Pivot, figures: Figures, *, transpose: bool = False) -> TableText:
-    """Write the means; the best of each column is bold, and stays so where it becomes a row."""
+    """Write the means; the best of each column is bold, and stays so where it becomes a row.
+
+    A mean that has none beside it is not bold.
+    """
     best = {column: table.best(column) for column in table.columns}
     averages = {row: table.average(row) for row in table.rows}
     rows = []
@@ -125,7 +134,9 @@ def pivot_text(table: Pivot, figures: Figures, *, transpose: bool = False) -> Ta
     head = (name(table.row_fields), *(name(column) for column in table.columns))
     if len(table.columns) > 1:
         head = (*head, "mean")
-    notes = (*_notes(table, figures), *_notes_of_best(table, "row" if transpose else "column"))
+    across = "row" if transpose else "column"
+    bold = (f"Bold: best of its {across}.",) if any(best.values()) else ()
+    notes = (*_notes(table, figures), *bold, *_notes_of_missing(table))
     text = TableText(figures.title, head, tuple(rows), notes)
     return _transposed(text, name(table.column_fields)) if transpose else text
 
@@ -171,8 +182,8 @@ def _transposed(table: TableText, corner: str) -> TableText:
 
 
 def name(key: Key | Sequence[str]) -> str:
-    """Return the name of a row, a column or their fields."""
-    return printable(", ".join(str(part) for part in key))
+    """Return the name of a row, a column or their fields; a field that a run lacks is ``-``."""
+    return printable(", ".join(str(part) or "-" for part in key))
 
 
 def _cell(cell: Cell, figures: Figures) -> str:
@@ -211,14 +222,23 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes_of_best(table: Pivot, across: str) -> tuple[str, ...]:
-    """Say what is bold, in a row or a column, and what is missing."""
-    notes = [f"Bold: best of its {across}."]
+def _notes_of_missing(table: Pivot) -> tuple[str, ...]:
+    """Say what is missing, and which rows and columns have failed as a whole."""
+    notes = []
     if table.missing or table.unfinished:
         begun = f"; {table.unfinished} begun and not finished" if table.unfinished else ""
         notes.append(
             f"{table.missing} of {table.expected} runs are missing (-, or [those there]){begun}."
         )
+    if table.failed:
+        again = "it" if table.failed == 1 else "them"
+        notes.append(
+            f"{counted(table.failed, 'run')} failed; the same `pmt sweep` tries {again} again."
+        )
+    for what, keys in (("row", table.absent_rows), ("column", table.absent_columns)):
+        if keys:
+            names = "; ".join(name(key) for key in keys)
+            notes.append(f"No {what} for {names}: runs failed and none is finished.")
     return tuple(notes)
 
 

@@ -18,6 +18,7 @@ from pmt._util.parsing import parse_json
 from pmt._util.spread_json import spread_json
 from pmt.research.report.finished_runs import FinishedRun
 from pmt.research.report.run_record import finished_run, whole_record
+from pmt.research.sweep.failure import is_failure
 from pmt.research.sweep.result import is_result
 
 __all__ = ["keep_runs", "read_kept"]
@@ -33,7 +34,10 @@ _SPREAD = 2
 
 
 def keep_runs(
-    runs: Sequence[FinishedRun], path: str | Path, unfinished: Iterable[str] = ()
+    runs: Sequence[FinishedRun],
+    path: str | Path,
+    unfinished: Iterable[str] = (),
+    failed: Iterable[FinishedRun] = (),
 ) -> None:
     """Write runs into a JSON file, which is whole or as it was.
 
@@ -45,6 +49,8 @@ def keep_runs(
         The file. Its tables are those of the runs; of their curves 12 points are kept.
     unfinished : iterable of str
         Hashes of runs that were begun and have no result.
+    failed : iterable of FinishedRun
+        Runs that ended with an error.
     """
     records = {run.folder.name: whole_record(run) for run in sorted(runs, key=_place)}
     by_base: dict[str, list[Record]] = {}
@@ -59,6 +65,7 @@ def keep_runs(
     kept = {
         **origin(),
         "unfinished": sorted(unfinished),
+        **({"failed": errors} if (errors := [dict(run.result) for run in failed]) else {}),
         "shared": shared,
         "starts": list(starts.values()),
         "runs": [
@@ -70,8 +77,8 @@ def keep_runs(
     atomic_file.write_text(path, spread_json(kept, _SPREAD, allow_nan=True) + "\n")
 
 
-def read_kept(path: Path) -> tuple[list[FinishedRun], list[str]]:
-    """Return the runs of a file, and the hashes of unfinished ones.
+def read_kept(path: Path) -> tuple[list[FinishedRun], list[str], list[FinishedRun]]:
+    """Return the runs of a file, the hashes of unfinished ones, and the failed ones.
 
     Raises
     ------
@@ -86,7 +93,15 @@ def read_kept(path: Path) -> tuple[list[FinishedRun], list[str]]:
     if not all(isinstance(name, str) for name in kept["unfinished"]):
         raise ValueError(f"{path}: unfinished is damaged; {_REMEDY}")
     runs = [_restored(path, place, kept) for place in range(len(kept["runs"]))]
-    return runs, kept["unfinished"]
+    return runs, kept["unfinished"], _failed(path, kept.get("failed", []))
+
+
+def _failed(path: Path, records: Any) -> list[FinishedRun]:
+    if not isinstance(records, list) or not all(
+        is_failure(one) and isinstance(one.get("hash"), str) for one in records
+    ):
+        raise ValueError(f"{path}: failed is damaged; {_REMEDY}")
+    return [FinishedRun(path / one["hash"], one) for one in records]
 
 
 def _short(record: Record, shared: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from pmt.protocol import wilson_of_share
 from pmt.research.report.finished_runs import METRICS, FinishedRun, higher_is_better
 from pmt.research.report.intervals import accuracy_interval, difference_interval
 
-__all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "pivot"]
+__all__ = ["Cell", "Comparison", "Difference", "Key", "Pivot", "compare", "default_rows", "pivot"]
 
 Key = tuple[Any, ...]
 
 # Not every method goes with every one of these: a cell of a pair that no run has lacks none.
 _OF_A_METHOD = ("method", "preparation", "layers")
+_AXES = (*_OF_A_METHOD, "corruption", "severity")
+_FIRST_ROWS = ("method", "corruption", "severity")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class Pivot:
         Fields of the axes that are the same in all runs.
     unfinished : int
         Runs that were begun and have no result.
+    failed : int
+        Runs that ended with an error.
+    absent_rows, absent_columns : tuple of tuple
+        Values that only failed runs have, and so no row or column.
     """
 
     metric: str
@@ -89,12 +95,15 @@ class Pivot:
     seeds: tuple[int, ...]
     common: dict[str, Any] = field(default_factory=dict)
     unfinished: int = 0
+    failed: int = 0
+    absent_rows: tuple[Key, ...] = ()
+    absent_columns: tuple[Key, ...] = ()
 
     def best(self, column: Key) -> list[Key]:
-        """Return the rows with the column's best mean."""
+        """Return the rows with the column's best mean; none where fewer than two have a mean."""
         means = {row: self.cells[row, column].mean for row in self.rows}
         known = [mean for mean in means.values() if mean is not None]
-        if not known:
+        if len(known) < 2:
             return []
         best = max(known) if higher_is_better(self.metric) else min(known)
         # Means of other numbers of seeds may differ in the last bit where they are equal.
@@ -154,6 +163,7 @@ def pivot(
     columns: Sequence[str] = ("corruption",),
     metric: str = "test_accuracy",
     unfinished: int = 0,
+    failed: Sequence[FinishedRun] = (),
 ) -> Pivot:
     """Arrange runs in a table.
 
@@ -167,6 +177,9 @@ def pivot(
         One of :data:`pmt.research.report.METRICS`.
     unfinished : int
         Number of unfinished runs, see :func:`pmt.research.report.read_runs`.
+    failed : sequence of FinishedRun
+        Runs that ended with an error, without measurements: the table says how many there are, and
+        which rows and columns it lacks because of them.
 
     Returns
     -------
@@ -214,6 +227,9 @@ def pivot(
         tuple(seeds),
         _common(runs, (*rows, *columns)),
         unfinished,
+        len(failed),
+        _absent(failed, rows, row_keys),
+        _absent(failed, columns, column_keys),
     )
 
 
@@ -225,7 +241,8 @@ def compare(table: Pivot, baseline: str) -> Comparison:
     table : Pivot
         The table.
     baseline : str
-        A row: its values, separated by commas where a row has several fields.
+        A row: its values, separated by commas where a row has several fields. The first ones are
+        enough if only one row has them.
 
     Returns
     -------
@@ -235,12 +252,9 @@ def compare(table: Pivot, baseline: str) -> Comparison:
     Raises
     ------
     ValueError
-        If there is no such row.
+        If there is no such row, or more than one.
     """
-    by_name = {",".join(map(str, row)): row for row in table.rows}
-    if baseline not in by_name:
-        raise ValueError(f"--baseline {baseline!r} is not a row{did_you_mean(baseline, by_name)}")
-    base = by_name[baseline]
+    base = _row(table, baseline)
     differences = {
         (row, column): _difference(
             table.cells[row, column], table.cells[base, column], table.metric
@@ -250,6 +264,19 @@ def compare(table: Pivot, baseline: str) -> Comparison:
         for column in table.columns
     }
     return Comparison(table, base, differences)
+
+
+def _row(table: Pivot, baseline: str) -> Key:
+    by_name = {",".join(map(str, row)): row for row in table.rows}
+    if baseline in by_name:
+        return by_name[baseline]
+    names = [name for name in by_name if name.startswith(f"{baseline},")]
+    if not names:
+        raise ValueError(f"--baseline {baseline!r} is not a row{did_you_mean(baseline, by_name)}")
+    if len(names) > 1:
+        listed = " or ".join(map(repr, names))
+        raise ValueError(f"--baseline {baseline!r} is {len(names)} rows; choose {listed}")
+    return by_name[names[0]]
 
 
 def _key(run: FinishedRun, fields: Sequence[str]) -> Key:
@@ -267,6 +294,12 @@ def _ordered(runs: Sequence[FinishedRun], fields: Sequence[str]) -> list[Key]:
         )
         places[key] = min(places.get(key, place), place)
     return sorted(places, key=lambda key: places[key])
+
+
+def _absent(
+    failed: Sequence[FinishedRun], fields: Sequence[str], there: Sequence[Key]
+) -> tuple[Key, ...]:
+    return tuple(key for key in _ordered(failed, fields) if key not in there)
 
 
 def _sortable(value: Any) -> tuple[float, str]:
@@ -296,6 +329,22 @@ def _interval(runs: Sequence[FinishedRun], metric: str) -> tuple[float, float] |
         return accuracy_interval(rights)
     share = float(np.mean([run.value(metric) for run in runs]))
     return wilson_of_share(share, min(run.images(metric) for run in runs))
+
+
+def default_rows(runs: Sequence[FinishedRun], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the rows of a table for which none are named.
+
+    They are the method, or where that is in the columns the corruption or severity, and each other
+    axis in which runs of one cell would differ.
+    """
+    rows = [next((name for name in _FIRST_ROWS if name not in columns), "method")]
+    for name in _AXES:
+        if name not in (*rows, *columns):
+            cells: dict[Key, Any] = {}
+            places = [(_key(run, (*rows, *columns)), run.fields.get(name, "")) for run in runs]
+            if any(cells.setdefault(key, value) != value for key, value in places):
+                rows.append(name)
+    return tuple(rows)
 
 
 def _check_alike(runs: list[FinishedRun], row: Key, column: Key) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pmt.research.report.finished_runs import FinishedRun, chosen
+from pmt.research.report.finished_runs import FinishedRun, chosen, matching
 from pmt.research.report.formats import (
     Figures,
     comparison_text,
@@ -17,7 +17,7 @@ from pmt.research.report.formats import (
     to_tex,
 )
 from pmt.research.report.kept_runs import keep_runs
-from pmt.research.report.pivot import Comparison, Pivot, compare, pivot
+from pmt.research.report.pivot import Comparison, Pivot, compare, default_rows, pivot
 from pmt.research.report.rates import ChosenRate, chosen_rates, rates_text
 from pmt.research.report.run_sources import gather_runs
 
@@ -32,18 +32,22 @@ class ReportJob:
     ----------
     folders : sequence of str or pathlib.Path
         Folders of sweeps, and files that :meth:`Report.keep` wrote.
-    rows, columns : tuple of str
-        Fields that the rows and the columns are.
+    rows : tuple of str, optional
+        Fields that the rows are; by default the method, and each other axis of the grid in which
+        runs of one cell would differ, such as the preparation.
+    columns : tuple of str
+        Fields that the columns are.
     where : dict of str to list of str
         Only runs whose field has one of these values.
     metric : str
         Content of the cells, one of :data:`pmt.research.report.METRICS`.
     baseline : str, optional
-        Row that all others are compared with, paired by seed and image.
+        Row that all others are compared with, paired by seed and image; its first values are
+        enough if only one row has them.
     """
 
     folders: Sequence[str | Path]
-    rows: tuple[str, ...] = ("method",)
+    rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] = ("corruption",)
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     metric: str = "test_accuracy"
@@ -54,7 +58,8 @@ class ReportJob:
 class Report:
     """A table of sweeps, its comparison with a baseline, if one was named, and tuned rates.
 
-    ``runs`` are those of the table, ``unfinished`` the hashes of those that were only begun.
+    ``runs`` are those of the table, ``unfinished`` the hashes of those that were only begun, and
+    ``failed`` those of the table that ended with an error.
     """
 
     table: Pivot
@@ -62,13 +67,14 @@ class Report:
     rates: Sequence[ChosenRate] = ()
     runs: Sequence[FinishedRun] = ()
     unfinished: Sequence[str] = ()
+    failed: Sequence[FinishedRun] = ()
 
     def keep(self, path: str | Path) -> None:
         """Write the runs without weights into a JSON file, which :class:`ReportJob` takes again.
 
         The tables from it are the same to the last digit; of curves it has 12 points.
         """
-        keep_runs(self.runs, path, self.unfinished)
+        keep_runs(self.runs, path, self.unfinished, self.failed)
 
     def text(self, form: str = "md", spread: str = "std", *, transpose: bool = False) -> str:
         """Return the tables as text.
@@ -96,6 +102,11 @@ class Report:
         """Return the figures for JSON."""
         table, compared = self.table, self.compared
         figures = {"metric": table.metric, "cells": self._cells(), "missing": table.missing}
+        if self.failed:
+            figures["failed"] = [
+                {"hash": run.folder.name, **run.result["axes"], "error": run.result["error"]}
+                for run in self.failed
+            ]
         if compared is not None:
             figures["better"] = {
                 ",".join(map(str, row)): dict(
@@ -152,15 +163,17 @@ def make_report(job: ReportJob) -> Report:
         If there are no runs, a field, a metric or the baseline is unknown, or runs in one cell
         differ in more than the seed.
     """
-    found, begun = gather_runs(job.folders)
-    runs = chosen(found, job.where)
-    unfinished = [] if job.where else begun
+    found = gather_runs(job.folders)
+    runs = chosen(found.runs, job.where)
+    failed = matching(found.failed, job.where)
+    unfinished = [] if job.where else found.unfinished
     table = pivot(
         runs,
-        rows=job.rows,
+        rows=default_rows(runs, job.columns) if job.rows is None else job.rows,
         columns=job.columns,
         metric=job.metric,
         unfinished=len(unfinished),
+        failed=failed,
     )
     compared = None if job.baseline is None else compare(table, job.baseline)
-    return Report(table, compared, chosen_rates(runs), runs, unfinished)
+    return Report(table, compared, chosen_rates(runs), runs, unfinished, failed)

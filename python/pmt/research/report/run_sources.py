@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pmt.research.report.finished_runs import FinishedRun
 from pmt.research.report.kept_runs import read_kept
+from pmt.research.sweep.failure import read_failures
 from pmt.research.sweep.result import read_result
 
-__all__ = ["gather_runs", "read_runs"]
+__all__ = ["Found", "gather_runs", "read_runs"]
+
+
+@dataclass
+class Found:
+    """What folders and files of sweeps hold.
+
+    Attributes
+    ----------
+    runs : list of FinishedRun
+        Finished runs, in the order of their hashes.
+    unfinished : list of str
+        Hashes of those that were begun.
+    failed : list of FinishedRun
+        Runs that ended with an error, of which only axes, options and the error are known.
+    trials : int
+        Number of finished trials of learning rates.
+    """
+
+    runs: list[FinishedRun] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    failed: list[FinishedRun] = field(default_factory=list)
+    trials: int = 0
 
 
 def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
@@ -35,47 +59,55 @@ def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
     ValueError
         If a result or a file is damaged, or there is none.
     """
-    runs, unfinished = gather_runs(folders)
-    return runs, len(unfinished)
+    found = gather_runs(folders)
+    return found.runs, len(found.unfinished)
 
 
-def gather_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], list[str]]:
-    """As :func:`read_runs`, with the hashes of the unfinished ones."""
+def gather_runs(folders: Iterable[str | Path]) -> Found:
+    """As :func:`read_runs`, with the hashes of the unfinished ones, and the failed ones."""
     found: dict[str, FinishedRun] = {}
+    failed: dict[str, FinishedRun] = {}
     unfinished: set[str] = set()
     trials = 0
     paths = [Path(folder) for folder in folders]
     for path in paths:
         if path.is_file():
-            runs, begun = read_kept(path)
+            here = Found(*read_kept(path))
         elif path.is_dir():
-            runs, begun, tried = _read_folder(path)
-            trials += tried
+            here = _read_folder(path)
         else:
             raise FileNotFoundError(
-                f"{path} is not a folder; give the --out of a `pmt sweep`, or a file that "
+                f"{path}: no such folder or file; give the --out of a `pmt sweep`, or a file that "
                 "`pmt report --keep` wrote"
             )
-        for run in runs:
-            found.setdefault(run.folder.name, run)
-        unfinished.update(begun)
+        for runs, known in ((here.runs, found), (here.failed, failed)):
+            for run in runs:
+                known.setdefault(run.folder.name, run)
+        unfinished.update(here.unfinished)
+        trials += here.trials
     if not found:
         names = ", ".join(map(str, paths))
         what = "only trials of learning rates" if trials else "no finished run of a sweep"
-        remedy = "go on with the same `pmt sweep`" if trials else "start one with `pmt sweep`"
+        begun = trials or failed or unfinished
+        remedy = "go on with the same `pmt sweep`" if begun else "start one with `pmt sweep`"
         raise ValueError(f"{names}: holds {what}; {remedy}")
-    return [found[name] for name in sorted(found)], sorted(unfinished - set(found))
+    return Found(
+        [found[name] for name in sorted(found)],
+        sorted(unfinished - found.keys() - failed.keys()),
+        [failed[name] for name in sorted(failed.keys() - found.keys())],
+        trials,
+    )
 
 
-def _read_folder(path: Path) -> tuple[list[FinishedRun], list[str], int]:
-    """Return the runs of a sweep, the hashes of unfinished ones, and the number of trials."""
-    runs, unfinished, trials = [], [], 0
+def _read_folder(path: Path) -> Found:
+    here = Found()
     for folder in sorted(p for p in path.iterdir() if p.is_dir()):
         result = read_result(folder)
         if result is not None and result.get("trial"):
-            trials += 1
+            here.trials += 1
         elif result is not None:
-            runs.append(FinishedRun(folder, result))
+            here.runs.append(FinishedRun(folder, result))
         elif (folder / "config.toml").is_file():
-            unfinished.append(folder.name)
-    return runs, unfinished, trials
+            here.unfinished.append(folder.name)
+    here.failed = [FinishedRun(path / name, one) for name, one in read_failures(path).items()]
+    return here

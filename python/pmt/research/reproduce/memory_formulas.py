@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import add_legend, bar_style, one_axes
 from pmt.model import Model
 from pmt.research.profile import Profile, profile_method
@@ -128,7 +129,7 @@ def _compare(data: Mapping[str, Any], paper: Mapping[str, Any]) -> list[Row]:
 
 def _row(batch: Mapping[str, Any], name: str) -> Row:
     method = name.split(",")[0]
-    images = "1 image" if batch["images"] == 1 else f"{batch['images']} images"
+    images = counted(batch["images"], "image")
     why = _WHY.get(name, "")
     if name == f"{_WEIGHT}, efficient" and batch["images"] > 1:
         why = "losses of every image are kept, N L Q of them, for each has directions of its own"

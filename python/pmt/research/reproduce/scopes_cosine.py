@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import one_axes, panels
 from pmt.research.reproduce.cosine_plot import draw_cosines
 from pmt.research.reproduce.cosines import (
@@ -99,7 +100,7 @@ def _where_nodes(data: Mapping[str, Any], mixed: str, node: str, weight: str) ->
     if not nodes:
         return "it takes weights in every layer"
     by_node, by_weight = (series(data, name)[0][nodes].mean() for name in (node, weight))
-    layers = "1 layer" if len(nodes) == 1 else f"{len(nodes)} layers"
+    layers = counted(len(nodes), "layer")
     return (
         f"where it takes nodes, in {layers}, these have {by_node:.3f} and weights {by_weight:.3f}"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pmt._util.counted import counted
 from pmt._util.plot_style import add_legend, line_style, one_axes
 from pmt.research.report.intervals import student_t
 from pmt.research.reproduce.gradient_batch import GradientBatch, gradient_batch
@@ -34,7 +35,7 @@ def _measure(scale: Scale, context: Context) -> dict[str, Any]:
     cases = []
     for images, words in _CASES:
         what = f"{images}_{words.replace('+', '_')}"
-        context.tell(f"{images} image{'s' if images > 1 else ''}, {words}")
+        context.tell(f"{counted(images, 'image')}, {words}")
         batch = gradient_batch(scale, context, images)
         of = {**batch.contents, "repeats": _repeats(scale)}
         measure = partial(_case, scale, batch, context.jobs, words)
@@ -130,7 +131,7 @@ def _row(data: Mapping[str, Any], case: Mapping[str, Any], row: Mapping[str, Any
 
 
 def _about(case: Mapping[str, Any]) -> str:
-    images = "1 image" if case["images"] == 1 else f"{case['images']} images"
+    images = counted(case["images"], "image")
     return f"{images}, {_NAMES[case['words']]}"
 
 

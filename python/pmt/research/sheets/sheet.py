@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from pmt._util.checks import checked_integer
+from pmt._util.counted import counted
 from pmt.datasets.dataset import Dataset
 
 Image = npt.NDArray[np.uint8]
@@ -53,11 +54,14 @@ class Sheet:
         At least one, of as many tiles at most as the groups have columns.
     groups
         At least one; their headings, blank or not, say how many columns there are.
+    left_out
+        Corruptions that could not be drawn, each with what it needs.
     """
 
     title: str
     rows: tuple[Row, ...]
     groups: tuple[Group, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> int:
@@ -147,9 +151,8 @@ def dataset_sheet(dataset: Dataset, *, images: int = 10, title: str = "") -> She
     for label, name in enumerate(dataset.class_names):
         members = np.flatnonzero(dataset.labels == label)
         tiles: list[Image] = [dataset.images[index] for index in members[:count]]
-        note = f"{len(members):,} image{'' if len(members) == 1 else 's'}"
-        rows.append(Row(name, tiles, note))
+        rows.append(Row(name, tiles, counted(len(members), "image")))
     columns = max(len(row.tiles) for row in rows)
     height, width, channels = dataset.images.shape[1:]
-    default = f"{dataset.name}: {len(dataset):,} images {height}x{width}x{channels}"
+    default = f"{dataset.name}: {counted(len(dataset), 'image')} {height}x{width}x{channels}"
     return Sheet(title or default, tuple(rows), (Group("", ("",) * columns),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from pmt import corruptions
 from pmt._util.checks import OptionError
+from pmt._util.counted import counted
 from pmt.corruptions import SEVERITIES
+from pmt.corruptions.apply import unavailable
 from pmt.datasets import Dataset
 from pmt.datasets.cifar import has_cifar
 from pmt.datasets.corrupted_arrays import find_corrupted, read_corrupted, stored_names
@@ -32,7 +34,8 @@ class SheetJob:
         Data set in any layout of :func:`pmt.datasets.load`, ``"bundled"``, or a folder of arrays
         as CIFAR-10-C.
     corruptions : tuple of str, "all" or None
-        Corruptions, a row for each; None shows the clean images, a row for each class.
+        Corruptions, a row for each; None shows the clean images, a row for each class. ``"all"``
+        leaves out ``frost`` where its photographs are missing.
     severities : tuple of int
         Severities 1..5, a column for each.
     split : {"train", "test"}
@@ -92,7 +95,8 @@ def make_sheet(job: SheetJob, *, progress: Callable[[int, int, str], None] | Non
         return _corruption_sheet(job, progress)
     data = job.clean()
     height, width, channels = data.images.shape[1:]
-    title = f"{data.name}: {len(data):,} {job.split} images, {height}x{width}x{channels}"
+    images = counted(len(data), f"{job.split} image")
+    title = f"{data.name}: {images}, {height}x{width}x{channels}"
     return dataset_sheet(data, images=job.images or 10, title=title)
 
 
@@ -114,7 +118,7 @@ def _corruption_sheet(job: SheetJob, progress: Callable[[int, int, str], None] |
             name = names[(done - 1) // len(severities)]
             progress(done, len(names) * len(severities), name)
 
-    return corruption_sheet(
+    sheet = corruption_sheet(
         lambda name, severity: source.images(name, severity, indices),
         names,
         severities,
@@ -123,6 +127,7 @@ def _corruption_sheet(job: SheetJob, progress: Callable[[int, int, str], None] |
         title=title,
         progress=after_tile,
     )
+    return replace(sheet, left_out=source.left_out())
 
 
 def _chosen_images(job: SheetJob, count: int) -> list[int]:
@@ -162,10 +167,17 @@ class _Source:
         if self.job.corruptions is not None and self.job.corruptions != "all":
             return self.job.corruptions
         if self.stored is None:
-            return corruptions.names()
+            out = self.left_out()
+            return tuple(name for name in corruptions.names() if name not in out)
         there = stored_names(self.stored)
         known = tuple(name for name in corruptions.names() if name in there)
         return known + tuple(name for name in there if name not in known)
+
+    def left_out(self) -> dict[str, str]:
+        """Corruptions of ``"all"`` that cannot be made here, each with what it needs."""
+        if self.job.corruptions != "all" or self.stored is not None:
+            return {}
+        return unavailable(corruptions.names())
 
     def corrupted(self, name: str, severity: int) -> Dataset:
         assert self.stored is not None

@@ -17,6 +17,7 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.loading import load
 from pmt.protocol import Split
+from pmt.research.sweep.failure import forget_failure, note_failure
 from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
 from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.research.sweep.run_spec import RunSpec
@@ -60,7 +61,10 @@ def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
         finally:
             run.lock.release()
     except Exception as error:
-        return Outcome(spec.hash, "failed", _described(error, folder))
+        text = _described(error, folder)
+        note_failure(spec, Path(out), text)
+        return Outcome(spec.hash, "failed", text)
+    forget_failure(spec, Path(out))
     return Outcome(spec.hash, "finished")
 
 
@@ -88,14 +92,7 @@ def _run(spec: RunSpec, run: RunFolder, threads: int) -> None:
         after = _tested(trainer, result, run, images, parts)
         run.lock.check()
     record = {
-        "hash": spec.hash,
-        "axes": spec.axes,
-        "order": dict(spec.order),
-        "base": spec.base,
-        "trainer": spec.trainer,
-        "options": dict(spec.options),
-        "contents": dict(spec.contents),
-        "protocol": dict(spec.protocol),
+        **spec.definition(),
         "model": spec.model["path"],
         "data": spec.data["path"],
         "images": {"train": len(images.train)},

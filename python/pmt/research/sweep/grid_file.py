@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pmt import corruptions
+from pmt._util.checks import FileProblems
 from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_toml
 from pmt.corruptions import CONSTANTS
@@ -58,8 +59,10 @@ TYPE_NAMES = {
     list: "a list",
 }
 
+_PLURALS = {str: "names", int: "whole numbers"}
 
-class GridError(ValueError):
+
+class GridError(FileProblems):
     """A grid that cannot be run.
 
     Attributes
@@ -69,11 +72,6 @@ class GridError(ValueError):
     problems : tuple of str
         Each names the place, the value, the rule and the remedy.
     """
-
-    def __init__(self, path: str, problems: Iterable[str]) -> None:
-        self.path = path
-        self.problems = tuple(problems)
-        super().__init__("; ".join(f"{path}: {problem}" for problem in self.problems))
 
 
 class Problems:
@@ -320,8 +318,8 @@ def _tuning(table: dict[str, Any], axes: Mapping[str, Any], problems: Problems) 
     good = {float(f) for f in factors if _is_a(f, float) and math.isfinite(f) and f > 0}
     if len(good) < len(factors) or len(good) < 2:
         problems.add(
-            f"[tuning] factors = {factors!r} must list two or more numbers > 0, each once, for "
-            f"example {_FACTORS}"
+            f"[tuning] factors = {factors!r} must be a list of two or more distinct numbers > 0, "
+            f"for example {_FACTORS}"
         )
     return Tuning(tuple(sorted(good)), corruption, 0 if corruption == CLEAN else severity, seed)
 
@@ -343,7 +341,8 @@ def _axis(
     good = tuple(dict.fromkeys(value for value in values if _is_a(value, kind)))
     if len(good) < len(values) or not good:
         problems.add(
-            f"[axes] {name} = {values!r} must list {TYPE_NAMES[kind]} one or more times, each once"
+            f"[axes] {name} = {values!r} must be a list of distinct {_PLURALS[kind]}"
+            f"{'' if values else ', at least one'}"
         )
     return good
 

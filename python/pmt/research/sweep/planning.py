@@ -9,15 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pmt import _core, methods
 from pmt._util import tables
+from pmt._util.counted import counted
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.protocol import Split
+from pmt.protocol import ImagePool, Split
 from pmt.protocol.data_source import data_path, model_path
 from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
 from pmt.research.sweep.methods import check_methods, preparations_of, takes_steps
-from pmt.research.sweep.run_data import checksums, load_split, pools
+from pmt.research.sweep.run_data import checksums, drawn, load_split, pools
 from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 from pmt.research.sweep.tuning import trials_of
 from pmt.train.preparation import PREPARATIONS
@@ -63,10 +66,10 @@ class Plan:
 
     @property
     def _caption(self) -> str:
-        trials = f", {len(self.trials):,} trials before them" if self.trials else ""
+        trials = f", {counted(len(self.trials), 'trial')} before them" if self.trials else ""
         return (
-            f"{len(self.runs):,} runs{trials}; {self.model.name}, {self.held_out:,} held-out and "
-            f"{self.test:,} test images"
+            f"{counted(len(self.runs), 'run')}{trials}; {self.model.name}, {self.held_out:,} "
+            f"held-out and {counted(self.test, 'test image')}"
         )
 
     def _rows(self) -> list[list[str]]:
@@ -201,15 +204,33 @@ def _contents(
         "corruption_seed": grid.data["corruption_seed"],
     }
     found = {}
+    checked: set[str] = set()
     shifts = dict.fromkeys(_shifts(grid))
     if grid.tuning is not None:
         shifts[grid.tuning.corruption, grid.tuning.severity] = None
     for shift in shifts:
         try:
-            found[shift] = {**common, **checksums(pools(grid.data, *shift, model), grid.protocol)}
+            pair = pools(grid.data, *shift, model)
+            found[shift] = {**common, **checksums(pair, grid.protocol)}
         except _BAD_INPUT as error:
             problems.add(f"[data] {_text(error)}")
+            continue
+        if shift[0] not in checked:
+            checked.add(shift[0])
+            _check_corruptible(grid, shift[0], pair, problems)
     return found
+
+
+def _check_corruptible(
+    grid: Grid, corruption: str, pair: tuple[ImagePool, ImagePool], problems: Problems
+) -> None:
+    """Corrupt an image, which tells what the corruption lacks: photographs, a package."""
+    place = "[axes] corruptions" if corruption in grid.corruptions else "[tuning] corruption"
+    for pool in drawn(pair, grid.protocol).values():
+        try:
+            pool.take(np.arange(1))
+        except _BAD_INPUT as error:
+            problems.add(f"{place}: {_text(error)}")
 
 
 def _check_layers(grid: Grid, model: Model, problems: Problems) -> None:

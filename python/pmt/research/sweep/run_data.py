@@ -15,7 +15,7 @@ from pmt.protocol import ImagePool, Split, split
 from pmt.protocol.data_source import DataSource, data_path
 from pmt.research.sweep.grid_file import CLEAN
 
-__all__ = ["at_size", "checksums", "load_split", "pools"]
+__all__ = ["at_size", "checksums", "drawn", "load_split", "pools"]
 
 
 def pools(
@@ -36,13 +36,16 @@ def checksums(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) ->
 
     Corrupted images that are not stored follow from the clean ones, the corruption and its seed.
     """
-    drawn = dict(zip(("train_crc32", "test_crc32"), pair, strict=True))
-    if protocol["name"] == "paper":
-        del drawn["train_crc32"]
     return {
-        name: checksum(pool.images if pool.stored is None else pool.stored)
-        for name, pool in drawn.items()
+        f"{name}_crc32": checksum(pool.images if pool.stored is None else pool.stored)
+        for name, pool in drawn(pair, protocol).items()
     }
+
+
+def drawn(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -> dict[str, ImagePool]:
+    """Return the images that a run draws from, by split."""
+    train, test = pair
+    return {"test": test} if protocol["name"] == "paper" else {"train": train, "test": test}
 
 
 def load_split(pair: tuple[ImagePool, ImagePool], protocol: Mapping[str, Any]) -> Split:

@@ -124,6 +124,19 @@ class RunSpec:
         title = f"{title}, seed {self.options['seed']}"
         return f"trial of rate {self.options['learning_rate']:g}, {title}" if self.trial else title
 
+    def definition(self) -> dict[str, Any]:
+        """Return what ``result.json`` says of the run before it is done."""
+        return {
+            "hash": self.hash,
+            "axes": self.axes,
+            "order": dict(self.order),
+            "base": self.base,
+            "trainer": self.trainer,
+            "options": dict(self.options),
+            "contents": dict(self.contents),
+            "protocol": dict(self.protocol),
+        }
+
     def source(self) -> dict[str, Any]:
         """Return what ``config.toml`` keeps: no paths, so that any machine resumes the run."""
         return {
