@@ -19,7 +19,6 @@ __all__ = [
     "TIME",
     "Context",
     "Forecast",
-    "Interval",
     "Quantity",
     "Row",
     "Scale",
