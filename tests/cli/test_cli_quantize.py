@@ -211,7 +211,7 @@ def test_each_thing_that_is_not_supported_is_a_line(tmp_path, capsys):
         "HardSwish): this operator is not supported: train the network with ReLU or ReLU6 instead",
         "Concat): this operator is not supported: use Add to join branches",
     ]
-    assert all(line.startswith("pmt: error: bad.onnx: node ") for line in lines)
+    assert all(line.startswith("pmt: error: bad.onnx: not supported: node ") for line in lines)
 
 
 def test_all_that_is_wrong_with_graph_and_images_is_said_at_once(tmp_path, reader, capsys):

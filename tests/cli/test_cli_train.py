@@ -299,13 +299,13 @@ def test_a_run_of_python_without_a_source_says_who_can_resume_it(files, tmp_path
 
 def test_training_on_from_a_run_with_its_own_images_says_so(files, tmp_path, capsys):
     first = tmp_path / "first"
-    assert main(command(files, first)) == 0
+    assert main(command(files, first, "--no-keep-best")) == 0
     note = (
         f"{first} was trained on the same images: the start has seen the held-out ones and looks "
         "too good beside later states; give other images, or --no-keep-best"
     )
     assert note not in capsys.readouterr().out
-    for model in (first, first / "best.pmt"):
+    for model in (first, first / "checkpoint.pmt"):
         assert main(command((model, files[1]), tmp_path / f"from-{model.name}")) == 0
         assert note in capsys.readouterr().out.splitlines()
     assert main(command((first, files[1]), tmp_path / "all", "--no-keep-best")) == 0
@@ -313,6 +313,15 @@ def test_training_on_from_a_run_with_its_own_images_says_so(files, tmp_path, cap
     fewer = command((first, files[1]), tmp_path / "fewer", "--limit", "50")
     assert main(fewer) == 0
     assert note not in capsys.readouterr().out
+
+
+def test_images_that_only_chose_a_state_are_not_seen(files, tmp_path, capsys):
+    first = tmp_path / "first"
+    assert main(command(files, first)) == 0
+    assert main(command((first, files[1]), tmp_path / "same")) == 0
+    assert "was trained on the same images" not in capsys.readouterr().out
+    assert main(command((first, files[1]), tmp_path / "other", "--seed", "9")) == 0
+    assert f"{first} was trained on the same images" in capsys.readouterr().out
 
 
 def test_data_without_a_test_split_is_not_watched(files, tmp_path, capsys):

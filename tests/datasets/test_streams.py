@@ -19,6 +19,7 @@ import pytest
 from pmt._util.folder_lock import FolderLock
 from pmt.datasets import Dataset, from_stream
 from pmt.datasets.mapped import is_mapped
+from pmt.datasets.stream_cache import StreamCache
 
 rng = np.random.default_rng(0)
 IMAGES = rng.integers(0, 256, (60, 6, 5, 3)).astype(np.uint8)
@@ -116,7 +117,7 @@ def test_a_stream_shorter_than_the_folder_leaves_it_open(tmp_path: Path) -> None
 
 def test_a_stream_that_has_ended_is_read_on_at_a_larger_limit(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    assert_holds(from_stream(itertools.islice(samples(), 5), folder, limit=10), range(5))
+    assert_holds(from_stream(itertools.islice(samples(), 5), folder, limit=8), range(5))
     assert_holds(from_stream([], folder), range(5))  # without a limit it is whole
     assert_holds(from_stream([], folder, limit=5), range(5))
     message = (
@@ -149,9 +150,41 @@ def test_a_camera_that_was_off_goes_on(tmp_path: Path) -> None:
         begun.append(first)
         return itertools.islice(samples(), first, first + 4)
 
-    for count in (4, 8, 10, 10):
-        assert_holds(from_stream(camera, tmp_path / "c", limit=10), range(count))
+    for limit, count in ((8, 4), (8, 4), (10, 8), (10, 8), (12, 12), (12, 12)):
+        assert_holds(from_stream(camera, tmp_path / "c", limit=limit), range(count))
     assert begun == [0, 4, 8]
+
+
+def test_a_stream_that_has_ended_is_not_read_again_at_the_same_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, taken = tmp_path / "c", Taken()
+    source = itertools.islice(samples(taken), 20)
+    generator = (pair for pair in source)
+    assert_holds(from_stream(generator, folder, limit=50), range(20))
+    assert json.loads((folder / "stream.json").read_text())["ended_limit"] == 50
+
+    def refused(cache: StreamCache) -> None:
+        raise BlockingIOError(f"{cache.path} is locked, or cannot be written")
+
+    monkeypatch.setattr(StreamCache, "locked", refused)
+    for again in (generator, source, [], samples(taken)):
+        for limit in (50, 21, 20, 0):
+            assert_holds(from_stream(again, folder, limit=limit), range(20))
+    assert taken == list(range(20))
+    with pytest.raises(BlockingIOError, match=r"/c is locked, or cannot be written$"):
+        from_stream(samples(), folder, limit=51)
+
+
+def test_the_end_of_a_stream_in_an_older_folder_holds_for_every_limit(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    from_stream(itertools.islice(samples(), 5), folder)
+    described = folder / "stream.json"
+    stored = json.loads(described.read_text())
+    assert stored.pop("ended_limit") == 5
+    described.write_text(json.dumps(stored))
+    for limit in (0, 5, 50):
+        assert_holds(from_stream([], folder, limit=limit), range(5))
 
 
 def test_a_stream_that_gave_nothing_may_give_something_later(tmp_path: Path) -> None:
@@ -320,6 +353,8 @@ def test_folders_that_hold_something_else_are_refused(tmp_path: Path) -> None:
         {"samples": 1e999},
         {"samples": None},
         {"ended": None},
+        {"ended_limit": -1},
+        {"ended_limit": "50"},
         {"key": []},
         {"key": None},
         {"images": None},

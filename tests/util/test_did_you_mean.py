@@ -42,6 +42,9 @@ def test_a_near_name_or_all_of_them(name: str, remedy: str) -> None:
         ("--optim", "--optimizer"),
         ("--epcohs", "--epochs"),
         ("--sp", None),
+        ("--query", "--queries"),
+        ("--mu", None),
+        ("--learningrate", "--learning-rate"),
     ],
 )
 def test_flags_are_alike_by_their_letters_alone(flag: str, near: str | None) -> None:

@@ -110,20 +110,26 @@ class FileProblems(ValueError):
         for each.
     message : str, optional
         The whole message; by default the problems, each after the file, joined by semicolons.
+    rule : str, optional
+        What every problem is, before it: ``"not supported"``.
     """
 
-    def __init__(self, path: str, problems: Iterable[str], message: str = "") -> None:
+    def __init__(
+        self, path: str, problems: Iterable[str], message: str = "", rule: str = ""
+    ) -> None:
         self.path = path
         self.problems = tuple(problems)
+        self.rule = rule
         self.message = message or "; ".join(self.lines())
-        super().__init__(path, self.problems, self.message)  # all of it, for pickle
+        super().__init__(path, self.problems, self.message, rule)  # all of it, for pickle
 
     def __str__(self) -> str:
         return self.message
 
     def lines(self) -> list[str]:
         """Return each problem as a message of its own."""
-        return [f"{self.path}: {problem}" for problem in self.problems]
+        place = f"{self.path}: {self.rule}: " if self.rule else f"{self.path}: "
+        return [f"{place}{problem}" for problem in self.problems]
 
 
 def checked_candidates(names: Sequence[str], argument: str = "candidates") -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 __all__ = ["did_you_mean", "nearest"]
 
 # Typing errors seldom touch the first letter; "model" is not meant to be "node", "limit" not to be
-# "list". Less is enough for swapped letters, and for the beginning of a name or one that goes on.
-_LIKENESS, _LIKENESS_OF_OTHER_LETTER, _LIKENESS_OF_SAME_LETTERS = 0.7, 0.75, 0.65
+# "list". Less is enough for swapped letters, and for names that begin alike.
+_LIKENESS, _LIKENESS_OF_OTHER_LETTER, _LIKENESS_OF_ALIKE = 0.7, 0.75, 0.65
+_SAME_BEGINNING = 4
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -24,12 +25,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     abbreviated = [k for k in spelled if _initials(k) == wanted]
     if len(abbreviated) == 1:
         return spelled[abbreviated[0]]
-    for names, likeness in (
+    for candidates, likeness in (
         (list(spelled), _LIKENESS_OF_OTHER_LETTER),
         ([k for k in spelled if k[:1] == wanted[:1]], _LIKENESS),
-        ([k for k in spelled if _same_letters(k, wanted)], _LIKENESS_OF_SAME_LETTERS),
+        ([k for k in spelled if _are_alike(k, wanted)], _LIKENESS_OF_ALIKE),
     ):
-        near = difflib.get_close_matches(wanted, names, n=1, cutoff=likeness)
+        near = difflib.get_close_matches(wanted, candidates, n=1, cutoff=likeness)
         if near:
             return spelled[near[0]]
     return None
@@ -39,9 +40,10 @@ def _plain(name: object) -> str:
     return str(name).lower().lstrip("-")
 
 
-def _same_letters(one: str, other: str) -> bool:
-    """Whether letters are only swapped, or left out at the end."""
-    return sorted(one) == sorted(other) or one.startswith(other) or other.startswith(one)
+def _are_alike(one: str, other: str) -> bool:
+    """Whether letters are only swapped, or both begin alike."""
+    shorter = min(len(one), len(other), _SAME_BEGINNING)
+    return sorted(one) == sorted(other) or one[:shorter] == other[:shorter]
 
 
 def _initials(name: str) -> str | None:

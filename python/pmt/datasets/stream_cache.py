@@ -49,6 +49,9 @@ class StreamState:
         Whether the stream had no more of them when it was read last.
     images, labels : tuple of str and tuple of int, or None
         Dtype and shape of a sample's input and of its label; None before the first.
+    ended_limit : int or None
+        Limit with which the stream ended, or its number of samples where there was no limit. None
+        in a folder of an earlier version, whose end holds for every limit.
     """
 
     key: dict[str, str]
@@ -56,6 +59,19 @@ class StreamState:
     ended: bool = False
     images: tuple[str, tuple[int, ...]] | None = None
     labels: tuple[str, tuple[int, ...]] | None = None
+    ended_limit: int | None = None
+
+    def holds(self, limit: int) -> bool:
+        """Whether there is nothing to read for so many samples, or for all where it is 0.
+
+        A stream that has ended may have more to give by now, as a camera that is on again, but
+        only a larger limit than the one with which it ended asks for that.
+        """
+        if self.samples == 0:
+            return False
+        if 0 < limit <= self.samples:
+            return True
+        return self.ended and (self.ended_limit is None or limit <= self.ended_limit)
 
     def with_block(self, block: Block) -> StreamState:
         """Return the state with more samples."""
@@ -177,9 +193,9 @@ class StreamCache:
                 self._commit(state, files)
         return state
 
-    def end(self, state: StreamState) -> StreamState:
-        """Note that the stream has no more samples for now."""
-        state = dataclasses.replace(state, ended=True)
+    def end(self, state: StreamState, limit: int) -> StreamState:
+        """Note that the stream has no more samples, up to a limit or, without one, for now."""
+        state = dataclasses.replace(state, ended=True, ended_limit=limit or state.samples)
         self._commit(state, ())
         return state
 
@@ -248,13 +264,17 @@ def _state_of(stored: dict[str, Any]) -> StreamState:
     """Return the state that a file describes, or raise an error where none can be so."""
     samples, ended, key = stored["samples"], stored["ended"], stored["key"]
     images, labels = (_stored_kind(stored[name]) for name in ("images", "labels"))
+    limit = stored.get("ended_limit")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise ValueError(f"ended_limit {limit!r}")
     if type(samples) is not int or samples < 0 or type(ended) is not bool:
         raise ValueError(f"samples {samples!r}, ended {ended!r}")
     if not isinstance(key, dict):
         raise TypeError(f"key {key!r}")
     if (images is None) != (labels is None) or (samples > 0 and images is None):
         raise ValueError(f"{samples} samples of {images} and {labels}")
-    return StreamState({str(k): str(v) for k, v in key.items()}, samples, ended, images, labels)
+    key = {str(k): str(v) for k, v in key.items()}
+    return StreamState(key, samples, ended, images, labels, limit)
 
 
 def _stored_kind(stored: Any) -> tuple[str, tuple[int, ...]] | None:

@@ -48,7 +48,7 @@ def from_stream(
     The data set reads the folder as it is used, so that memory holds some hundred samples, however
     many there are. An interrupted pass goes on where it stopped, in another process, too; no more
     is read of the stream than is missing, and nothing where the folder holds `limit` samples, or
-    where the stream has ended and there is no limit.
+    where the stream has ended with no smaller limit.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def from_stream(
     limit : int
         End after so many samples; 0 goes on to the end of the stream, and one without an end needs
         a limit. A folder that holds more gives the first; with a larger limit it goes on, also
-        where the stream had ended.
+        where the stream had ended with a smaller one.
     key : str
         Says which stream it is, for example its version: a folder of another key is refused.
     features, channels_first, size : bool, int or tuple of int, optional
@@ -98,7 +98,7 @@ def from_stream(
     full_key = {"key": str(key), **{option: str(value) for option, value in options.items()}}
     folder = StreamCache(Path(cache), full_key)
     state = folder.read_state()
-    if not _holds(state, limit):
+    if not state.holds(limit):
         with folder.locked():
             state = _filled(folder, folder.read_state(), reader, source, limit)
     if state.samples == 0:
@@ -107,15 +107,10 @@ def from_stream(
     return _dataset(*folder.rows(state, count), class_names, name)
 
 
-def _holds(state: StreamState, limit: int) -> bool:
-    # A stream that has ended may have more to give by now, as a camera that is on again.
-    return state.samples > 0 and (limit <= state.samples if limit else state.ended)
-
-
 def _filled(
     folder: StreamCache, state: StreamState, reader: _StreamReader, source: Stream, limit: int
 ) -> StreamState:
-    if _holds(state, limit):
+    if state.holds(limit):
         return state
     _check_begins_anew(source, state.samples, reader.name)
     pairs, skipped = _begun(source, state.samples)
@@ -129,7 +124,7 @@ def _filled(
         if callable(source) and hasattr(pairs, "close"):
             pairs.close()
     is_open = state.samples == 0 or 0 < limit == state.samples
-    return state if is_open else folder.end(state)
+    return state if is_open else folder.end(state, limit)
 
 
 def _check_begins_anew(source: Stream, samples: int, name: str) -> None:

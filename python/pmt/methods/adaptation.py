@@ -25,6 +25,9 @@ from pmt.train.training_run import Trainer
 
 __all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
 
+# Options that say which images are held out.
+_HELD_OUT = ("keep_best", "held_out_share", "seed")
+
 
 @dataclass(frozen=True)
 class TrainJob:
@@ -118,14 +121,21 @@ class Adaptation:
         return notes
 
     def _same_images_before(self) -> Path | None:
-        """Return the run folder that the model is from, if its run had these training images."""
+        """Return the run folder that the model is from, if its run trained on the held-out images.
+
+        A run with the same choice of held-out images trained on them only in the refit of its head.
+        """
         model = Path(self.source["model"])
         folder = RunFolder(model if model.is_dir() else model.parent)
         if not folder.exists():
             return None
         with suppress(ValueError):
-            _, source = folder.read_config()
-            return folder.path if source.get("data_crc32") == self.source["data_crc32"] else None
+            earlier, source = folder.read_config()
+            if source.get("data_crc32") != self.source["data_crc32"]:
+                return None
+            own = self.trainer.options
+            held = all(getattr(earlier, n, None) == getattr(own, n, None) for n in _HELD_OUT)
+            return None if held and not folder.best_is_refit() else folder.path
         return None
 
     def fit(self, progress: Progress = True) -> AdaptationResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -19,6 +20,9 @@ __all__ = [
 ]
 
 _LISTED = 4
+
+# A number, something that separates, and then a letter: `0_Shirt`, `1. Coat`.
+_NUMBERED = re.compile(r"\d+[\W_]+(?=[^\W\d_])")
 
 
 def check_labels(data: Dataset, classes: int, source: str) -> None:
@@ -42,7 +46,8 @@ def check_labels(data: Dataset, classes: int, source: str) -> None:
 def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stacklevel: int) -> None:
     """Warn where named classes are fewer than a model's, in another order, or corruptions.
 
-    A folder without one class numbers the classes after it otherwise.
+    A folder without one class numbers the classes after it otherwise. Names are compared as in
+    :func:`has_unlike_classes`.
     """
     if not is_named(data):
         return
@@ -63,16 +68,14 @@ def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stackle
             stacklevel=stacklevel,
         )
         return
-    if not isinstance(names, list) or sorted(map(str, names)) != sorted(own):
-        return
-    for label, (here, there) in enumerate(zip(own, names, strict=True)):
-        if here != there:
-            warnings.warn(
-                f"data set {data.name!r} numbers the classes otherwise than the model: class "
-                f"{label} is {here!r}, the model's {there!r}; load it with the model's class_names",
-                stacklevel=stacklevel,
-            )
-            return
+    label = _first_moved(own, list(map(str, names))) if isinstance(names, list) else None
+    if isinstance(names, list) and label is not None:
+        warnings.warn(
+            f"data set {data.name!r} numbers the classes otherwise than the model: class {label} "
+            f"is {own[label]!r}, the model's {names[label]!r}; load it with the model's "
+            "class_names",
+            stacklevel=stacklevel,
+        )
 
 
 def warn_of_unlike_classes(data: Dataset, names: Sequence[str] | None, *, stacklevel: int) -> None:
@@ -89,14 +92,17 @@ def has_unlike_classes(data: Dataset, names: Sequence[str] | None) -> bool:
     """Whether a data set names fewer than half of a model's classes as the model does.
 
     Not where either has numbers for names, or there are warnings of :func:`warn_of_other_classes`.
-    Case and what is neither a letter nor a digit do not matter.
+    Case, a number before a name (`0_Shirt`), and what is neither a letter nor a digit do not
+    matter.
     """
     own = data.class_names
     if names is None or not _are_names(own) or not _are_names(names) or len(own) < len(names):
         return False
-    if sorted(own) == sorted(names) or _are_corruptions(own):
+    here, there = _comparable(own, names)
+    if sorted(here) == sorted(there) or _are_corruptions(own):
         return False
-    return 2 * _agreeing(own, names) < len(names)
+    agreeing = sum(one == other for one, other in zip(here, there, strict=False))
+    return 2 * agreeing < len(names)
 
 
 def unlike_classes(data: Dataset, names: Sequence[str] | None) -> str:
@@ -111,10 +117,27 @@ def _are_corruptions(names: Sequence[str]) -> bool:
     return set(names) <= set(corruptions.names())
 
 
-def _agreeing(names: Sequence[str], others: Sequence[str]) -> int:
-    """Return how many classes have the same name in both."""
-    pairs = zip(map(_plain, names), map(_plain, others), strict=False)
-    return sum(one == other for one, other in pairs)
+def _first_moved(names: Sequence[str], others: Sequence[str]) -> int | None:
+    """Return the first label of another name, where both have the same names, or else None."""
+    here, there = _comparable(names, others)
+    if sorted(here) != sorted(there):
+        return None
+    pairs = enumerate(zip(here, there, strict=True))
+    return next((label for label, (one, other) in pairs if one != other), None)
+
+
+def _comparable(names: Sequence[str], others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return both in the plainest form that keeps apart what is: `1 euro` and `2 euro`."""
+    for form in (_unnumbered, _plain, str.casefold):
+        here, there = list(map(form, names)), list(map(form, others))
+        if len(set(here)) == len(set(names)) and len(set(there)) == len(set(others)):
+            return here, there
+    return list(names), list(others)
+
+
+def _unnumbered(name: str) -> str:
+    match = _NUMBERED.match(name)
+    return _plain(name[match.end() :] if match else name)
 
 
 def _plain(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.class_checks import has_unlike_classes, is_named, unlike_classes
+from pmt.train.losses import reads_labels
 
 __all__ = [
     "learned_classes",
@@ -47,9 +48,14 @@ def note_on_classes(model: Model, data: Dataset, options: Any) -> list[str]:
 
 
 def warning_of_classes(model: Model, data: Dataset, options: Any) -> str | None:
-    """Return a warning where a run teaches other classes to the layers below a head that stays."""
+    """Return a warning where a run teaches other classes to the layers below a head that stays.
+
+    None where the loss reads no labels: it does not matter what their names are.
+    """
     layers = getattr(options, "layers", None)
     if layers is None or learns_classes(model, options):
+        return None
+    if not reads_labels(getattr(options, "loss", "")):
         return None
     if not data.has_class_labels or not has_unlike_classes(data, model.class_names):
         return None

@@ -205,7 +205,7 @@ class Trainer(Parameters, ABC):
         UserWarning
             If no best state is kept, and the run ends worse on ``valid`` than it began: with a
             lower accuracy, and a loss higher by more than one standard error. If the data have
-            other classes than the model, and its head is not trained.
+            other classes than the model, the loss reads labels, and the head is not trained.
         """
         check_model(model)
         unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))

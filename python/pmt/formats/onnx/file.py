@@ -67,7 +67,7 @@ class Problems:
         things = "1 thing is" if count == 1 else f"{count} things are"
         found = [f"{_place(kind, nodes)}{text}" for (kind, text), nodes in self._nodes.items()]
         lines = [f"{source}: {things} not supported:", *(f"- {problem}" for problem in found)]
-        return FileProblems(source, found, "\n".join(lines))
+        return FileProblems(source, found, "\n".join(lines), "not supported")
 
 
 def _place(kind: str, nodes: list[str]) -> str:

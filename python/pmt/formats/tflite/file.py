@@ -87,7 +87,8 @@ class Problems:
         count = len(self._operators)
         things = "1 thing is" if count == 1 else f"{count} things are"
         found = [f"{_place(operators)}{text}" for text, operators in self._operators.items()]
-        return FileProblems(source, found, f"{source}: {things} not supported: {'; '.join(found)}")
+        message = f"{source}: {things} not supported: {'; '.join(found)}"
+        return FileProblems(source, found, message, "not supported")
 
 
 def _place(operators: list[tuple[int, str]]) -> str:
