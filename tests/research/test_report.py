@@ -169,15 +169,16 @@ def test_a_field_that_a_run_lacks_is_a_dash(tmp_path, capsys):
     assert "\n| none, - | 50.0 (35.2..64.8) |\n" in capsys.readouterr().out
 
 
-def write_failure(out, method, corruption):
+def write_failure(out, method, corruption, **options):
     """Write what a sweep leaves of a run that failed."""
+    axes = {"method": method, "corruption": corruption, "severity": 5, "layers": "B2", "seed": 1}
     record = {
         "hash": "f" * 15 + str(len(list(out.glob("*.failed")))),
-        "axes": {"method": method, "corruption": corruption, "severity": 5, "seed": 1},
+        "axes": axes,
         "order": {"method": 0, "corruption": 2},
         "base": method,
         "trainer": "zeroth_order",
-        "options": {"seed": 1},
+        "options": {"layers": "B2", "seed": 1, **options},
         "contents": {},
         "protocol": {},
         "error": "OSError: the disk is full",
@@ -192,13 +193,17 @@ def test_failed_runs_are_told(out, tmp_path, capsys):
     kept = tmp_path / "kept.json"
     assert main(["report", str(out)]) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith("\n- 1 run failed; the same `pmt sweep` tries it again.\n")
+    assert printed.endswith(
+        "\n- 1 run failed; the same `pmt sweep` tries it again. If the grid no longer has it, "
+        "remove HASH.failed.\n"
+    )
     write_failure(out, "paper", "frost")
     write_failure(out, "mine", "frost")
     assert main(["report", str(out), "--keep", str(kept)]) == 0
     printed = capsys.readouterr().out
     assert printed.endswith(
-        "\n- 3 runs failed; the same `pmt sweep` tries them again."
+        "\n- 3 runs failed; the same `pmt sweep` tries them again. If the grid no longer has them, "
+        "remove HASH.failed."
         "\n- No row for mine: runs failed and none is finished."
         f"\n- No column for frost: runs failed and none is finished.\n13 runs in {kept}\n"
     )
@@ -213,13 +218,39 @@ def test_failed_runs_are_told(out, tmp_path, capsys):
     ]
 
 
-def test_a_damaged_record_of_a_failed_run_is_refused(out, capsys):
+def test_a_start_whose_runs_all_failed_is_named(tmp_path, capsys):
+    out = tmp_path / "starts"
+    out.mkdir()
+    for method in ("paper", "default"):
+        options = {"layers": "B2", "seed": 1, "preparation": "none"}
+        write_result(out, method, "fog", 1, np.arange(IMAGES) < 24, options=options)
+    write_failure(out, "default", "fog", preparation="head")
+    assert main(["report", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "| method, preparation | fog |" in printed
+    assert printed.endswith("\n- No row for default, head: runs failed and none is finished.\n")
+
+
+@pytest.mark.parametrize("text", [b"{}", b"{", b"\xff", b'{"error": "caf\\udce9"}'])
+def test_a_damaged_record_of_a_failed_run_is_an_unfinished_one(out, capsys, text):
     path = write_failure(out, "paper", "frost")
-    path.write_text("{}")
-    assert main(["report", str(out)]) == 2
-    assert capsys.readouterr().err == (
-        f"pmt: error: {path}: is not a failed run of a sweep; remove the file\n"
+    path.write_bytes(text)
+    assert main(["report", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(
+        "\n- 1 of 14 runs are missing (-, or [those there]); 2 begun and not finished.\n"
     )
+
+
+def test_the_record_of_a_failed_run_that_has_a_result_is_left_alone(out, capsys):
+    assert main(["report", str(out)]) == 0
+    printed = capsys.readouterr().out
+    for number, path in enumerate(sorted(out.glob("*/result.json"))):
+        failed = write_failure(out, "paper", "frost")
+        failed = failed.rename(path.parent.with_suffix(".failed"))
+        failed.write_text("{}" if number % 2 else failed.read_text())
+    assert main(["report", str(out)]) == 0
+    assert capsys.readouterr().out == printed
 
 
 def test_a_column_without_a_run_is_a_dash(out, capsys):

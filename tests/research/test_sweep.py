@@ -20,6 +20,8 @@ from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
 from pmt.research.sweep import plan, read_grid, run_all
+from pmt.research.sweep.execution import Outcome, execute
+from pmt.research.sweep.failure import note_failure, read_failures
 from pmt.research.sweep.result import pack, unpack
 
 
@@ -225,7 +227,8 @@ def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
     assert main(["report", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.endswith(
-        "\n- 4 runs failed; the same `pmt sweep` tries them again."
+        "\n- 4 runs failed; the same `pmt sweep` tries them again. If the grid no longer has them, "
+        "remove HASH.failed."
         "\n- No row for paper: runs failed and none is finished.\n"
     )
     assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
@@ -233,6 +236,57 @@ def test_failed_runs_are_exit_code_1(grid, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     assert main(["report", str(tmp_path / "out")]) == 0
     assert "failed" not in capsys.readouterr().out
+
+
+def test_an_error_that_names_a_file_in_another_encoding_is_kept(grid, tmp_path, monkeypatch):
+    from pmt.research.sweep import execution
+
+    def damaged(*_, **__):
+        raise ValueError("/data/caf\udce9.png: is damaged")
+
+    (run,) = [r for r in plan(read_grid(grid)).runs if r.method == "paper"][:1]
+    monkeypatch.setattr(execution, "load", damaged)
+    error = "ValueError: /data/caf\\udce9.png: is damaged"
+    assert run_all([run], tmp_path, jobs=1).failed == {run.hash: error}
+    failed, unreadable = read_failures(tmp_path)
+    assert failed[run.hash]["error"] == error
+    assert unreadable == []
+
+
+def test_a_failure_is_noted_while_the_run_is_locked(grid, tmp_path, monkeypatch):
+    from pmt.research.sweep import execution
+
+    run = plan(read_grid(grid)).runs[0]
+    record = tmp_path / f"{run.hash}.failed"
+    lock = tmp_path / f"{run.hash}.lock"
+    seen = []
+
+    def fails(*_, **__):
+        seen.append(record.exists())
+        raise ValueError("no memory")
+
+    def noted(*given):
+        seen.append(lock.exists())
+        note_failure(*given)
+
+    monkeypatch.setattr(execution, "load", fails)
+    monkeypatch.setattr(execution, "note_failure", noted)
+    for _ in range(2):
+        assert run_all([run], tmp_path, jobs=1).failed == {run.hash: "ValueError: no memory"}
+        assert record.exists()
+        assert not lock.exists()
+    assert seen == [False, True, False, True]
+
+
+def test_a_finished_run_has_no_failure(grid, tmp_path):
+    run = plan(read_grid(grid)).runs[0]
+    assert run_all([run], tmp_path, jobs=1).finished == [run.hash]
+    note_failure(run, tmp_path, "OSError: the disk is full")
+    assert run_all([run], tmp_path, jobs=1).already == [run.hash]
+    assert list(tmp_path.glob("*.failed")) == []
+    note_failure(run, tmp_path, "OSError: the disk is full")
+    assert execute(run, str(tmp_path), 1) == Outcome(run.hash, "found")
+    assert list(tmp_path.glob("*.failed")) == []
 
 
 def test_a_damaged_result_is_named(grid, tmp_path, capsys):

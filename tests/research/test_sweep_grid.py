@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -15,9 +16,21 @@ from hypothesis import strategies as st
 
 import pmt
 from pmt.cli import main
-from pmt.research.sweep import GridError, Plan, RunSpec, fingerprint, plan, read_grid, shard
+from pmt.research.sweep import (
+    GridError,
+    Plan,
+    RunSpec,
+    SweepJob,
+    fingerprint,
+    open_sweep,
+    plan,
+    read_grid,
+    shard,
+)
 from pmt.research.sweep.forecasting import estimate
 from pmt.research.sweep.grid_file import _TABLES
+from pmt.research.sweep.sweep_job import Sweep
+from pmt.research.sweep.sweeping import Summary
 
 ROOT = Path(__file__).parents[2]
 GRIDS = sorted((ROOT / "benchmarks" / "grids").glob("*.toml"))
@@ -251,6 +264,46 @@ def test_what_a_corruption_lacks_is_told_before_the_first_run(
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
     assert len(planned(tmp_path, files, change).runs) > 0
+
+
+def test_photographs_are_needed_only_where_a_run_is_left(tmp_path, files, monkeypatch, capsys):
+    write_overlays(tmp_path / "frost")
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
+    change = [
+        ('"none", "gaussian_noise"', '"none", "frost"'),
+        ('methods = ["no_adaptation", "default", "nodes"]', 'methods = ["no_adaptation"]'),
+        ('[method.nodes]\nbase = "default"\nrule = "node"\nlayers = "head"\n', ""),
+        ("[options]\nbatch = 8\nqueries = 4\n", ""),
+    ]
+    runs = planned(tmp_path, files, *change).runs
+    command = ["sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    monkeypatch.delenv("PMT_DATA")
+    assert main([*command, "--dry-run"]) == 0
+    assert main(command) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(
+        f"pmt: error: {tmp_path / 'grid.toml'}: [axes] corruptions: frost needs the photographs "
+    )
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
+    assert main(command) == 0
+    monkeypatch.delenv("PMT_DATA")
+    assert main(command) == 0
+    assert [run.corruption for run in runs] == ["none", "frost", "frost"]
+    assert "3 runs, 3 finished, 0 left\n3 of 3 runs are finished;" in capsys.readouterr().out
+
+
+def test_with_dask_the_workers_check_their_photographs(tmp_path, files, monkeypatch):
+    write_overlays(tmp_path / "frost")
+    monkeypatch.setenv("PMT_DATA", str(tmp_path))
+    planned(tmp_path, files, ('"none", "gaussian_noise"', '"frost"'))
+    monkeypatch.delenv("PMT_DATA")
+    job = SweepJob(tmp_path / "grid.toml", tmp_path / "out", dask="tcp://127.0.0.1:9")
+    sent: list[RunSpec] = []
+    monkeypatch.setattr(SweepJob, "backend", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(Sweep, "_run", lambda _, runs, tell: sent.extend(runs) or Summary())
+    open_sweep(job).run()
+    assert len(sent) == 10
 
 
 def test_methods_with_the_same_options_are_refused(tmp_path, files):

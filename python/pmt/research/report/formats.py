@@ -231,9 +231,10 @@ def _notes_of_missing(table: Pivot) -> tuple[str, ...]:
             f"{table.missing} of {table.expected} runs are missing (-, or [those there]){begun}."
         )
     if table.failed:
-        again = "it" if table.failed == 1 else "them"
+        they = "it" if table.failed == 1 else "them"
         notes.append(
-            f"{counted(table.failed, 'run')} failed; the same `pmt sweep` tries {again} again."
+            f"{counted(table.failed, 'run')} failed; the same `pmt sweep` tries {they} again. If "
+            f"the grid no longer has {they}, remove HASH.failed."
         )
     for what, keys in (("row", table.absent_rows), ("column", table.absent_columns)):
         if keys:

@@ -193,7 +193,7 @@ def pivot(
     """
     if metric not in METRICS:
         raise ValueError(f"--metric {metric!r} is unknown{did_you_mean(metric, METRICS)}")
-    known = {name for run in runs for name in run.fields}
+    known = {name for run in (*runs, *failed) for name in run.fields}
     for name in (*rows, *columns):
         if name not in known:
             near = did_you_mean(name, sorted(known))
@@ -335,7 +335,7 @@ def default_rows(runs: Sequence[FinishedRun], columns: Sequence[str]) -> tuple[s
     """Return the rows of a table for which none are named.
 
     They are the method, or where that is in the columns the corruption or severity, and each other
-    axis in which runs of one cell would differ.
+    axis in which runs of one cell would differ. Failed runs count too: their rows get names.
     """
     rows = [next((name for name in _FIRST_ROWS if name not in columns), "method")]
     for name in _AXES:

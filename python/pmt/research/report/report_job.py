@@ -169,7 +169,7 @@ def make_report(job: ReportJob) -> Report:
     unfinished = [] if job.where else found.unfinished
     table = pivot(
         runs,
-        rows=default_rows(runs, job.columns) if job.rows is None else job.rows,
+        rows=default_rows([*runs, *failed], job.columns) if job.rows is None else job.rows,
         columns=job.columns,
         metric=job.metric,
         unfinished=len(unfinished),

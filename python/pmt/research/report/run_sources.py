@@ -23,7 +23,7 @@ class Found:
     runs : list of FinishedRun
         Finished runs, in the order of their hashes.
     unfinished : list of str
-        Hashes of those that were begun.
+        Hashes of those that were begun, or failed and left a damaged record of it.
     failed : list of FinishedRun
         Runs that ended with an error, of which only axes, options and the error are known.
     trials : int
@@ -101,13 +101,18 @@ def gather_runs(folders: Iterable[str | Path]) -> Found:
 
 def _read_folder(path: Path) -> Found:
     here = Found()
+    finished = set()
     for folder in sorted(p for p in path.iterdir() if p.is_dir()):
         result = read_result(folder)
+        if result is not None:
+            finished.add(folder.name)
         if result is not None and result.get("trial"):
             here.trials += 1
         elif result is not None:
             here.runs.append(FinishedRun(folder, result))
         elif (folder / "config.toml").is_file():
             here.unfinished.append(folder.name)
-    here.failed = [FinishedRun(path / name, one) for name, one in read_failures(path).items()]
+    failed, unreadable = read_failures(path, finished)
+    here.failed = [FinishedRun(path / name, one) for name, one in failed.items()]
+    here.unfinished += unreadable
     return here

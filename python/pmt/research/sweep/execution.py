@@ -51,26 +51,39 @@ def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
     run = RunFolder(folder)
     try:
         if read_result(folder) is not None:
+            forget_failure(spec, Path(out))
             return Outcome(spec.hash, "found")
         try:
             if not run.lock.acquire():
                 return Outcome(spec.hash, "busy", run.lock.holder())
-            if read_result(folder) is not None:
-                return Outcome(spec.hash, "found")
-            _run(spec, run, threads)
+            return _locked(spec, run, threads)
         finally:
             run.lock.release()
     except Exception as error:
-        text = _described(error, folder)
-        note_failure(spec, Path(out), text)
+        return Outcome(spec.hash, "failed", _described(error, folder))
+
+
+def _locked(spec: RunSpec, run: RunFolder, threads: int) -> Outcome:
+    """Do a run whose lock is ours, and keep its error beside the folder until it is tried again."""
+    out = run.path.parent
+    forget_failure(spec, out)
+    try:
+        if read_result(run.path) is not None:
+            return Outcome(spec.hash, "found")
+        _run(spec, run, threads)
+    except Exception as error:
+        text = _described(error, run.path)
+        note_failure(spec, out, text)
         return Outcome(spec.hash, "failed", text)
-    forget_failure(spec, Path(out))
     return Outcome(spec.hash, "finished")
 
 
 def _described(error: Exception, folder: Path) -> str:
-    """Return an error as text that says where it was, which a full disk alone does not."""
-    text = f"{type(error).__name__}: {error}"
+    """Return an error as text that says where it was, which a full disk alone does not.
+
+    JSON files keep it: what UTF-8 cannot hold, as in the name of a file, becomes an escape.
+    """
+    text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
     if isinstance(error, OSError) and error.errno is not None and error.filename is None:
         return f"{text}: {str(folder)!r}"
     return text

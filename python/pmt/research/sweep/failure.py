@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from pmt.research.sweep.run_spec import RunSpec
 __all__ = ["forget_failure", "is_failure", "note_failure", "read_failures"]
 
 _SUFFIX = ".failed"
-_REMEDY = "remove the file"
 _TABLES = ("axes", "options", "contents", "protocol", "order")
 _TEXTS = ("base", "trainer", "error")
 
@@ -34,15 +33,40 @@ def forget_failure(spec: RunSpec, out: Path) -> None:
         (out / f"{spec.hash}{_SUFFIX}").unlink(missing_ok=True)
 
 
-def read_failures(out: Path) -> dict[str, dict[str, Any]]:
-    """Return the failed runs of a folder by their hash, without trials of learning rates.
+def read_failures(
+    out: Path, finished: Container[str] = ()
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Read the failed runs of a folder, without trials of learning rates.
 
-    Raises
-    ------
-    ValueError
-        If a file is damaged.
+    Parameters
+    ----------
+    out : pathlib.Path
+        Folder of the sweep.
+    finished : container of str
+        Hashes of runs that have a result, whose failures count no more.
+
+    Returns
+    -------
+    failed : dict of str to dict
+        Records of the failed runs, by hash.
+    unreadable : list of str
+        Hashes of those whose record is damaged.
     """
-    return dict(_failures(sorted(out.glob(f"*{_SUFFIX}"))))
+    failed, unreadable = {}, []
+    for path in sorted(out.glob(f"*{_SUFFIX}")):
+        if path.stem in finished:
+            continue
+        try:
+            record = parse_json(path.read_bytes(), path)
+        except FileNotFoundError:  # another process has just tried the run again
+            continue
+        except (OSError, ValueError):
+            record = None
+        if not is_failure(record):
+            unreadable.append(path.stem)
+        elif not record.get("trial"):
+            failed[path.stem] = record
+    return failed, unreadable
 
 
 def is_failure(record: Any) -> bool:
@@ -54,16 +78,3 @@ def is_failure(record: Any) -> bool:
         and all(isinstance(place, int) for place in record["order"].values())
         and "seed" in record["axes"]
     )
-
-
-def _failures(paths: Iterable[Path]) -> Iterable[tuple[str, dict[str, Any]]]:
-    for path in paths:
-        try:
-            text = path.read_bytes()
-        except FileNotFoundError:  # another process has just finished the run
-            continue
-        record = parse_json(text, path, _REMEDY)
-        if not is_failure(record):
-            raise ValueError(f"{path}: is not a failed run of a sweep; {_REMEDY}")
-        if not record.get("trial"):
-            yield path.stem, record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from pmt._util import tables
 from pmt._util.counted import counted
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.protocol import ImagePool, Split
+from pmt.protocol import Split
 from pmt.protocol.data_source import data_path, model_path
 from pmt.research.sweep.grid_file import CLEAN, Grid, MethodTable, Problems
 from pmt.research.sweep.methods import check_methods, preparations_of, takes_steps
@@ -25,7 +25,7 @@ from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 from pmt.research.sweep.tuning import trials_of
 from pmt.train.preparation import PREPARATIONS
 
-__all__ = ["Plan", "plan", "shard"]
+__all__ = ["Plan", "check_corruptions", "plan", "shard"]
 
 _SHOWN_METHODS = 9
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
@@ -84,7 +84,7 @@ class Plan:
         return tables.shortened(rows, _SHOWN_METHODS)
 
 
-def plan(grid: Grid, problems: Problems | None = None) -> Plan:
+def plan(grid: Grid, problems: Problems | None = None, *, corruptible: bool = True) -> Plan:
     """Work out a grid's runs.
 
     Parameters
@@ -93,6 +93,9 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
         The grid.
     problems : Problems, optional
         Errors that were found before; raised with the rest.
+    corruptible : bool
+        Whether to check that this machine has what the corruptions need, such as photographs, once
+        the rest is right. Finished runs need none of it.
 
     Returns
     -------
@@ -103,7 +106,8 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
     ------
     GridError
         If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
-        unknown methods, layers and options, values out of range, a budget less than a step.
+        unknown methods, layers and options, values out of range, a budget less than a step, and
+        after these what a corruption lacks.
     """
     problems = problems if problems is not None else Problems(grid.path)
     options = check_methods(grid, problems)
@@ -121,7 +125,31 @@ def plan(grid: Grid, problems: Problems | None = None) -> Plan:
     held_out = len(images.held_out) if images.held_out is not None else 0
     runs = tuple(_shifted(grid, trained, contents))
     trials = tuple(_trials(grid, trained, contents))
+    if corruptible:
+        check_corruptions((*runs, *trials), model, problems)
     return Plan(runs, model, held_out, len(images.test), trials)
+
+
+def check_corruptions(runs: Iterable[RunSpec], model: Model, problems: Problems) -> None:
+    """Corrupt an image as these runs do, which tells what is lacking: photographs, a package.
+
+    Raises
+    ------
+    GridError
+        If something is.
+    """
+    first: dict[str, RunSpec] = {}
+    for run in sorted(runs, key=lambda run: run.trial > 0):
+        first.setdefault(run.corruption, run)
+    for run in first.values():
+        try:
+            pair = pools(run.data, run.corruption, run.severity, model)
+            for pool in drawn(pair, run.protocol).values():
+                pool.take(np.arange(1))
+        except _BAD_INPUT as error:
+            place = "[tuning] corruption" if run.trial else "[axes] corruptions"
+            problems.add(f"{place}: {_text(error)}")
+    problems.stop()
 
 
 def _shifted(
@@ -204,7 +232,6 @@ def _contents(
         "corruption_seed": grid.data["corruption_seed"],
     }
     found = {}
-    checked: set[str] = set()
     shifts = dict.fromkeys(_shifts(grid))
     if grid.tuning is not None:
         shifts[grid.tuning.corruption, grid.tuning.severity] = None
@@ -214,23 +241,7 @@ def _contents(
             found[shift] = {**common, **checksums(pair, grid.protocol)}
         except _BAD_INPUT as error:
             problems.add(f"[data] {_text(error)}")
-            continue
-        if shift[0] not in checked:
-            checked.add(shift[0])
-            _check_corruptible(grid, shift[0], pair, problems)
     return found
-
-
-def _check_corruptible(
-    grid: Grid, corruption: str, pair: tuple[ImagePool, ImagePool], problems: Problems
-) -> None:
-    """Corrupt an image, which tells what the corruption lacks: photographs, a package."""
-    place = "[axes] corruptions" if corruption in grid.corruptions else "[tuning] corruption"
-    for pool in drawn(pair, grid.protocol).values():
-        try:
-            pool.take(np.arange(1))
-        except _BAD_INPUT as error:
-            problems.add(f"{place}: {_text(error)}")
 
 
 def _check_layers(grid: Grid, model: Model, problems: Problems) -> None:

@@ -13,7 +13,7 @@ from pmt._util.checks import OptionError, checked_integer
 from pmt.research.sweep.forecasting import Estimate, estimate
 from pmt.research.sweep.grid_file import Grid, Problems, read_grid
 from pmt.research.sweep.kept_runs import Records, divided, kept_rates
-from pmt.research.sweep.planning import Plan, plan, shard
+from pmt.research.sweep.planning import Plan, check_corruptions, plan, shard
 from pmt.research.sweep.run_spec import RunSpec
 from pmt.research.sweep.sweeping import Summary, finished_results, run_all
 from pmt.research.sweep.tuning import Choice, choices, edge_line, group, tuned
@@ -135,6 +135,8 @@ class Sweep:
     def run(self, tell: Callable[[str], None] | None = None) -> SweepResult:
         """Do what is left, trials first; errors as in :func:`run_sweep`."""
         settled = self
+        if self.job.dask is None:  # else the workers have what the corruptions need
+            check_corruptions(self.left, self.plan.model, Problems(_path(self.job.grid)))
         with self.job.backend():
             ends = self._run(self.trials, tell) if self.trials else Summary()
             if self.awaiting:
@@ -227,9 +229,13 @@ def open_sweep(job: SweepJob) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished; errors as in `run_sweep`."""
     _check(job)
     if isinstance(job.grid, Grid):
-        return _opened(job, plan(job.grid))
-    problems = Problems(str(job.grid))
-    return _opened(job, plan(read_grid(job.grid, problems), problems))
+        return _opened(job, plan(job.grid, corruptible=False))
+    problems = Problems(_path(job.grid))
+    return _opened(job, plan(read_grid(job.grid, problems), problems, corruptible=False))
+
+
+def _path(grid: str | Path | Grid) -> str:
+    return grid.path if isinstance(grid, Grid) else str(grid)
 
 
 def _opened(job: SweepJob, planned: Plan, kept: Records = ()) -> Sweep:

@@ -16,6 +16,7 @@ from pmt._util.extras import missing_extra
 from pmt._util.folder_lock import FolderLock
 from pmt._util.progress import ProgressLine, duration
 from pmt.research.sweep.execution import Outcome, execute
+from pmt.research.sweep.failure import forget_failure
 from pmt.research.sweep.result import read_result
 from pmt.research.sweep.run_spec import RunSpec
 
@@ -101,6 +102,7 @@ def run_all(
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results(runs, folder)))
     left = [run for run in runs if run.hash not in summary.already]
+    _forget_failures(runs, summary.already, folder)
     progress = _RunProgress(left, folder)
     with progress:
         deaths = 0
@@ -121,6 +123,13 @@ def run_all(
             if left and len(busy) == len(left):
                 _wait(left, busy, folder, progress, say)
     return summary
+
+
+def _forget_failures(runs: Iterable[RunSpec], finished: Sequence[str], folder: Path) -> None:
+    """Remove what runs left that failed, and were then finished elsewhere."""
+    for run in runs:
+        if run.hash in finished:
+            forget_failure(run, folder)
 
 
 @contextmanager
