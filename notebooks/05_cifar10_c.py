@@ -115,8 +115,9 @@ for kind, row in table.items():
 # MCUNet and the paper's twelve corruptions, severity 5, drawn from [versioned
 # results](../docs/lab/reproduction.md): accuracy in percent, in blue what the paper prints. Lines
 # of the default at 2.4e12 MACs and of the preparation are means of three seeds, and so is the
-# paper's method on Gaussian noise; everything else has one or two. Below, for Gaussian noise, how
-# the lines get there: held-out loss of the first seed over the work of training.
+# paper's method on Gaussian noise; the default at 2.4e13 MACs has two, everything else one. Below,
+# for Gaussian noise, how the lines get there: held-out loss of the first seed over the work of
+# training.
 
 # %%
 full = stored("cifar10c-accuracy")
