@@ -69,8 +69,8 @@ _ = plot_memory(full.profiles)
 # same bytes. Back-propagation in int8 takes three times as much, and most of it is float
 # gradients of activations.
 #
-# What lies where, from the first op to the last? Ops run from left to right, bytes of the arena go
-# from bottom to top, and a byte is used again and again; white is free at that time:
+# Where does each of these lie, from the first op to the last? Ops run from left to right, bytes of
+# the arena go from bottom to top, and a byte is used again and again; white is free at that time:
 
 # %%
 _ = plot_step_memory(step_memory(model, "paper", layers="paper14", batch=1, queries=50))

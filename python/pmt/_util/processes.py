@@ -1,4 +1,4 @@
-"""The processes of this machine: which still run, how many threads this one takes, others run."""
+"""The processes of this machine: which still run, the threads of this one, and new ones."""
 
 from __future__ import annotations
 

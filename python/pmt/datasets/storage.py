@@ -63,7 +63,7 @@ def located(path: str | os.PathLike[str]) -> Path:
 def refuse_unfinished(folder: Path) -> None:
     """Raise a ValueError for the folder of a download that has not brought a data set yet."""
     is_ours = folder.parent == data_folder()
-    # What a download keeps for itself has a name with a dot.
+    # Files that a download keeps for itself have names with a dot.
     if folder.name not in CATALOG or not (is_ours or _holds_only_hidden(folder)):
         return
     command = f"pmt download {folder.name}" + (

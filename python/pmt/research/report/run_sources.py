@@ -16,7 +16,7 @@ __all__ = ["Found", "gather_runs", "read_runs"]
 
 @dataclass
 class Found:
-    """What folders and files of sweeps hold.
+    """Contents of folders and files of sweeps.
 
     Attributes
     ----------

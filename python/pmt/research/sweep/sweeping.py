@@ -101,8 +101,11 @@ def run_all(
     folder = Path(out).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(already=list(finished_results(runs, folder)))
-    left = [run for run in runs if run.hash not in summary.already]
-    _forget_failures(runs, summary.already, folder)
+    finished = set(summary.already)
+    left = [run for run in runs if run.hash not in finished]
+    for run in runs:
+        if run.hash in finished:  # elsewhere, perhaps, after it failed here
+            forget_failure(run, folder)
     progress = _RunProgress(left, folder)
     with progress:
         deaths = 0
@@ -123,13 +126,6 @@ def run_all(
             if left and len(busy) == len(left):
                 _wait(left, busy, folder, progress, say)
     return summary
-
-
-def _forget_failures(runs: Iterable[RunSpec], finished: Sequence[str], folder: Path) -> None:
-    """Remove what runs left that failed, and were then finished elsewhere."""
-    for run in runs:
-        if run.hash in finished:
-            forget_failure(run, folder)
 
 
 @contextmanager
