@@ -189,12 +189,12 @@ TRAIN = "train {model} --data {data} --out {out} "
 BAD_INPUT = {
     "unknown layer": (
         "info {model} --layers B2,nose",
-        "layers='B2,nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "--layers='B2,nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
         "`pmt info` lists the layers",
     ),
     "unknown block": (
         TRAIN + "--block 9",
-        "layers='B9': 'B9' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "--layers='B9': 'B9' is neither a block (B1, B2, B3, head, all) nor a layer; "
         "`pmt info` lists the layers",
     ),
     "unknown corruption": (
@@ -216,7 +216,7 @@ BAD_INPUT = {
     ),
     "near a layer": (
         TRAIN + "--layers B2,stme",
-        "layers='B2,stme': 'stme' is neither a block nor a layer; did you mean 'stem'?",
+        "--layers='B2,stme': 'stme' is neither a block nor a layer; did you mean 'stem'?",
     ),
     "near a bundled model": (
         "info fashion_mnist_dscn",

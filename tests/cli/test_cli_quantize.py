@@ -228,7 +228,7 @@ def test_all_that_is_wrong_with_graph_and_images_is_said_at_once(tmp_path, reade
 
 def test_images_of_other_channels_are_refused(tmp_path, reader, capsys):
     assert run(tmp_path, "bundled") == 2
-    assert "bundled: images have 1 channels, the network reads 3" in capsys.readouterr().err
+    assert "bundled: images have 1 channel, the network reads 3" in capsys.readouterr().err
 
 
 def test_images_of_another_size_are_resized(tmp_path, reader, capsys):

@@ -61,7 +61,7 @@ def test_what_is_no_path() -> None:
         ("b2", "layers='b2': 'b2' is neither a block nor a layer; did you mean 'B2'?"),
         ("B2,heda", "layers='B2,heda': 'heda' is neither a block nor a layer; did you mean 'head'"),
         ([99], "layers=[99]: 99 is neither a block (B1, B2, B3, head, all) nor a layer; `pmt"),
-        ("", "layers='' selects no layer; `pmt info` lists them"),
+        ("", "layers='' selects no layer; `pmt info` lists the layers"),
         (2.0, "layers=2.0 must be names of blocks or layers, or op indices"),
     ],
 )

@@ -233,7 +233,7 @@ BAD_INPUT = {
     ),
     "layer": (
         "--layers nose",
-        "layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
+        "--layers='nose': 'nose' is neither a block (B1, B2, B3, head, all) nor a layer; "
         "`pmt info` lists the layers",
     ),
     "plot folder": (

@@ -253,8 +253,12 @@ def test_what_a_corruption_lacks_is_told_before_the_first_run(
     tmp_path, files, monkeypatch, change, place
 ):
     monkeypatch.delenv("PMT_DATA", raising=False)
+    planned(tmp_path, files, change)
+    sent: list[RunSpec] = []
+    monkeypatch.setattr(Sweep, "_run", lambda _, runs, tell: sent.extend(runs) or Summary())
+    sweep = open_sweep(SweepJob(tmp_path / "grid.toml", tmp_path / "out"))
     with pytest.raises(GridError) as caught:
-        planned(tmp_path, files, change)
+        sweep.run()
     assert caught.value.problems == (
         f"{place}: frost needs the photographs frost1.png, frost2.png, frost3.png, frost4.jpg, "
         "frost5.jpg: get them from "
@@ -263,7 +267,9 @@ def test_what_a_corruption_lacks_is_told_before_the_first_run(
     )
     write_overlays(tmp_path / "frost")
     monkeypatch.setenv("PMT_DATA", str(tmp_path))
-    assert len(planned(tmp_path, files, change).runs) > 0
+    assert sent == []
+    sweep.run()
+    assert len(sent) > 0
 
 
 def test_photographs_are_needed_only_where_a_run_is_left(tmp_path, files, monkeypatch, capsys):

@@ -24,6 +24,7 @@ from pmt.cli.arguments import (
     training_options,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.model import Model
 from pmt.protocol import Split
 from pmt.research.plots import plot_selection, save_plot
 from pmt.train.keep_best import CHOICE
@@ -82,15 +83,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     options = training_options(arguments).replace(epochs=arguments.epochs)
     check_plot(arguments.plot)
-    blocks = arguments.blocks
+    model = load_model(arguments)
     job = job_of(
         SelectJob,
         arguments,
         data=data_source(arguments),
-        model=load_model(arguments),
+        model=model,
         split=split_choice(arguments),
         options=options,
-        candidates=None if blocks is None else candidates("blocks", blocks),
+        candidates=_candidates(arguments.blocks, model),
     )
     try:
         result = select_block(job, opened=lambda images: _describe(job, images, output))
@@ -106,6 +107,15 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.text(f"plot    {arguments.plot}")
     output.figures(result.to_json())
     return 0
+
+
+def _candidates(blocks: str | None, model: Model) -> tuple[str, ...] | None:
+    if blocks is None:
+        return None
+    names = candidates("blocks", blocks)
+    for name in names:
+        model.select_layers(name.replace("+", ","), argument="blocks")
+    return names
 
 
 def _describe(job: SelectJob, images: Split, output: Output) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pmt._util.counted import counted
 from pmt.datasets.decoding import decode_files
 from pmt.datasets.files import damaged, missing
 from pmt.datasets.image_layouts import SUFFIXES
@@ -143,6 +144,6 @@ def _with_channels(
     first = names[int(is_colored.argmax()) if len(names) == len(images) else 0]
     raise damaged(
         first,
-        f"has {found} channels, the model takes {channels}",
+        f"has {counted(found, 'channel')}, the model takes {channels}",
         "convert it to gray" if channels == 1 else "use another model",
     )

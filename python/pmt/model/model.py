@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pmt import _core, formats
 from pmt._util import atomic_file
+from pmt._util.checks import OptionError
 from pmt._util.counted import counted
 from pmt._util.did_you_mean import nearest
 from pmt._util.printable import printable
@@ -300,7 +301,9 @@ class Model(Classifier, LayerArrays):
         """Named sets of layers (op indices), for example ``B1`` .. ``B4``, ``head``, ``all``."""
         return self.core.blocks()
 
-    def select_layers(self, layers: str | int | Iterable[str | int]) -> list[int]:
+    def select_layers(
+        self, layers: str | int | Iterable[str | int], *, argument: str = "layers"
+    ) -> list[int]:
         """Resolve names to op indices.
 
         Parameters
@@ -308,6 +311,8 @@ class Model(Classifier, LayerArrays):
         layers : str, int or iterable of these
             Names of blocks or layers, or op indices. A string may hold several, separated by
             commas: ``"B2,head"``.
+        argument : str
+            Name of the argument in errors.
 
         Returns
         -------
@@ -328,7 +333,9 @@ class Model(Classifier, LayerArrays):
         elif isinstance(layers, Iterable):
             wanted = list(layers)
         else:
-            raise TypeError(f"layers={layers!r} must be names of blocks or layers, or op indices")
+            raise TypeError(
+                f"{argument}={layers!r} must be names of blocks or layers, or op indices"
+            )
         by_name = {layer.name: layer.index for layer in self.layers}
         chosen: set[int] = set()
         for item in wanted:
@@ -339,9 +346,11 @@ class Model(Classifier, LayerArrays):
             elif isinstance(item, (int, np.integer)) and int(item) in by_name.values():
                 chosen.add(int(item))
             else:
-                raise ValueError(f"layers={layers!r}: {self._no_layer(item, by_name)}")
+                raise OptionError(argument, f"={layers!r}: {self._no_layer(item, by_name)}")
         if not chosen:
-            raise ValueError(f"layers={layers!r} selects no layer; `pmt info` lists them")
+            raise OptionError(
+                argument, f"={layers!r} selects no layer; `pmt info` lists the layers"
+            )
         return sorted(chosen)
 
     def _no_layer(self, item: object, layers: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.checks import OptionError
+from pmt._util.counted import counted
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.input_conversion import inputs_in_shape
@@ -262,7 +263,7 @@ def _images(option: str, path: str, graph: FloatGraph, *, split: str, limit: int
     if data.images.shape[3] != channels:
         raise OptionError(
             option,
-            f" {path}: images have {data.images.shape[3]} channels, the network reads "
+            f" {path}: images have {counted(data.images.shape[3], 'channel')}, the network reads "
             f"{channels}; convert the images or use another network",
         )
     return data

@@ -250,7 +250,7 @@ def _plans(
     made = []
     for name in names:
         layers = name.replace("+", ",")
-        model.select_layers(layers)
+        model.select_layers(layers, argument="candidates")
         for seed in range(options.seed, options.seed + seeds):
             changed = options.replace(
                 layers=layers,

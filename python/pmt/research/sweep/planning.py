@@ -84,8 +84,8 @@ class Plan:
         return tables.shortened(rows, _SHOWN_METHODS)
 
 
-def plan(grid: Grid, problems: Problems | None = None, *, corruptible: bool = True) -> Plan:
-    """Work out a grid's runs.
+def plan(grid: Grid, problems: Problems | None = None) -> Plan:
+    """Work out a grid's runs, finished or not; see :func:`check_corruptions` for what they lack.
 
     Parameters
     ----------
@@ -93,9 +93,6 @@ def plan(grid: Grid, problems: Problems | None = None, *, corruptible: bool = Tr
         The grid.
     problems : Problems, optional
         Errors that were found before; raised with the rest.
-    corruptible : bool
-        Whether to check that this machine has what the corruptions need, such as photographs, once
-        the rest is right. Finished runs need none of it.
 
     Returns
     -------
@@ -106,8 +103,7 @@ def plan(grid: Grid, problems: Problems | None = None, *, corruptible: bool = Tr
     ------
     GridError
         If something is wrong; it holds all of it: model or data that cannot be read or do not fit,
-        unknown methods, layers and options, values out of range, a budget less than a step, and
-        after these what a corruption lacks.
+        unknown methods, layers and options, values out of range, or a budget less than a step.
     """
     problems = problems if problems is not None else Problems(grid.path)
     options = check_methods(grid, problems)
@@ -125,8 +121,6 @@ def plan(grid: Grid, problems: Problems | None = None, *, corruptible: bool = Tr
     held_out = len(images.held_out) if images.held_out is not None else 0
     runs = tuple(_shifted(grid, trained, contents))
     trials = tuple(_trials(grid, trained, contents))
-    if corruptible:
-        check_corruptions((*runs, *trials), model, problems)
     return Plan(runs, model, held_out, len(images.test), trials)
 
 

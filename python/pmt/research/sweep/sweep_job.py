@@ -229,9 +229,9 @@ def open_sweep(job: SweepJob) -> Sweep:
     """Read a grid, plan its runs, and find those that are finished; errors as in `run_sweep`."""
     _check(job)
     if isinstance(job.grid, Grid):
-        return _opened(job, plan(job.grid, corruptible=False))
+        return _opened(job, plan(job.grid))
     problems = Problems(_path(job.grid))
-    return _opened(job, plan(read_grid(job.grid, problems), problems, corruptible=False))
+    return _opened(job, plan(read_grid(job.grid, problems), problems))
 
 
 def _path(grid: str | Path | Grid) -> str:
