@@ -28,22 +28,25 @@ from pmt.research.reproduce.training_costs import kilobytes, training_costs
 PAPER_MACS = 2.4e14
 # Square points of a circle for a KB of memory.
 AREA = 0.6
+# Look of all marks.
+MARK = {"alpha": 0.55, "edgecolor": "black", "linewidth": 0.6}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A circle: its label, where its runs are, whose memory it takes, and where the label is.
+    """A mark: its label, where its runs are, whose memory it takes, and where the label is.
 
-    ``up`` and ``right`` are points from the circle's center, to the ``side`` of the label.
+    Without ``trained`` it is a diamond: it needs a host, whose memory is not that of a device.
+    ``up`` and ``right`` are points from the mark's center, to the ``side`` of the label.
     """
 
     label: str
     grid: str
     name: str
     preparation: str
-    trained: tuple[str, str]
+    trained: tuple[str, str] | None
     color: str
-    up: float = 10
+    up: float
     right: float = 0
     side: str = "center"
 
@@ -51,65 +54,83 @@ class Method:
 OURS = ("default", "B2,head")
 METHODS = (
     Method(
-        "back-propagation, float32",
+        "back-propagation, all layers, float32: ",
         "cifar10c_backprop",
         "bp_fp32",
         "none",
         ("bp_fp32", "all"),
         "orange",
-        up=14,
-        right=52,
+        up=44,
+        right=58,
         side="left",
     ),
     Method(
-        "back-propagation, int8",
+        "back-propagation, all layers, int8: ",
         "cifar10c_backprop",
         "bp_int8",
         "none",
         ("bp_int8", "all"),
         "purple",
-        up=-22,
-        right=52,
+        up=22,
+        right=58,
         side="left",
     ),
     Method(
-        "MCUTrain",
+        "back-propagation,\nchosen channels (MCUTrain): ",
         "cifar10c_backprop",
         "mcutrain",
         "none",
         ("mcutrain", ""),
         "yellow",
-        up=-10,
-        right=-10,
+        up=-34,
+        right=-30,
         side="right",
     ),
     Method(
-        "the paper's method, run here",
+        "the paper's method, block 2,\nrun here: ",
         "cifar10c_paper",
         "paper",
         "none",
         ("paper", "B2,head"),
         "vermilion",
-        up=-32,
+        up=-36,
     ),
-    Method("pmt, unprepared", "cifar10c_default", "default", "none", OURS, "green", up=-32),
     Method(
-        "pmt, preparation alone",
+        "pmt, block 2,\nunprepared: ",
+        "cifar10c_default",
+        "default",
+        "none",
+        OURS,
+        "green",
+        up=-22,
+    ),
+    Method(
+        "unprepared, ten times the work: ",
+        "cifar10c_default_tenfold",
+        "default",
+        "none",
+        OURS,
+        "green",
+        up=-22,
+    ),
+    Method(
+        "preparation on the host alone",
         "cifar10c_default",
         "preparation_only",
         "align+head",
-        OURS,
+        None,
         "sky",
+        up=12,
     ),
     Method(
-        "pmt",
+        "pmt: preparation on the host,\nthen block 2 on the device: ",
         "cifar10c_default",
         "default",
         "align+head",
         OURS,
         "blue",
-        up=8,
-        right=-26,
+        up=46,
+        right=-30,
         side="right",
     ),
 )
@@ -123,8 +144,8 @@ def main() -> None:
 
 
 def draw(data: Mapping[str, Any]) -> Any:
-    """Draw a circle for each method that has run, the start, and the paper's figure."""
-    ax = new_axes(7.5, 4.2)
+    """Draw a mark for each method that has run, the start, and the paper's figure."""
+    ax = new_axes(7.5, 4.4)
     model = pmt.load("cifar10_mcunet")
     before = mean_of("accuracy", find(data, "cifar10c_default", method="no_adaptation"))
     ax.axhline(before, color=FAINT, linestyle=":", linewidth=1)
@@ -139,14 +160,15 @@ def draw(data: Mapping[str, Any]) -> Any:
     theirs = float(np.mean(published("cifar10c-accuracy")["bp_free"]))
     ax.plot([PAPER_MACS], [theirs], "x", color=COLORS["vermilion"])
     size = published("sparse-cost")["bp_free_kb"]
-    label(ax, f"the paper's method,\nas published: {size} KB", (PAPER_MACS, theirs), -28)
+    text = f"the paper's method, as\npublished ({size} KB for block 3)"
+    label(ax, text, (PAPER_MACS, theirs), 10)
     ax.set_xscale("log")
-    ax.set_xlim(2e10, 1e15)
-    ax.set_ylim(45, 90)
-    ax.set_xlabel("multiply-accumulates of training")
+    ax.set_xlim(2e10, 2e15)
+    ax.set_ylim(45, 95)
+    ax.set_xlabel("multiply-accumulates of training (MACs)")
     ax.set_ylabel("test accuracy (%)")
     title = "MCUNet on twelve corruptions of CIFAR-10 test images, severity 5"
-    ax.set_title(f"{title}; circles: memory of training", fontsize="medium")
+    ax.set_title(f"{title}; area of a circle: memory", fontsize="medium")
     return ax
 
 
@@ -161,27 +183,34 @@ def mean_of(figure: str, found: Found) -> Any:
     return float(np.mean([np.mean(one) for one in values.values()]))
 
 
-def memory(model: pmt.Model, method: Method) -> float:
-    """Return the memory of training with one image at a time, in KB."""
-    costs = training_costs(model, {method.label: method.trained}, queries=8)
-    return kilobytes(costs["methods"][method.label]["bytes"])
+def memory(model: pmt.Model, method: Method) -> float | None:
+    """Return the memory of training with one image at a time, in KB; None of a host's."""
+    if method.trained is None:
+        return None
+    costs = training_costs(model, {method.name: method.trained}, queries=8)
+    return kilobytes(costs["methods"][method.name]["bytes"])
 
 
-def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: float) -> None:
-    """Draw a method's circle with its name and memory."""
-    color = COLORS[method.color]
-    style = {"alpha": 0.55, "edgecolor": "black", "linewidth": 0.6}
-    ax.scatter([macs], [accuracy], s=AREA * size, color=color, **style)
-    text = f"{method.label}\n{size:,.0f} KB"
-    label(ax, text, (macs, accuracy), method.up, right=method.right, ha=method.side)
+def draw_method(ax: Any, method: Method, macs: float, accuracy: float, size: float | None) -> None:
+    """Draw a method's circle with its name and memory, or a diamond with its name."""
+    style = {**MARK, "color": COLORS[method.color]}
+    if size is None:
+        ax.scatter([macs], [accuracy], s=45, marker="D", **style)
+    else:
+        ax.scatter([macs], [accuracy], s=AREA * size, **style)
+    text = method.label if size is None else f"{method.label}{size:,.0f} KB"
+    right, side = method.right, method.side
+    label(ax, text, (macs, accuracy), method.up, right=right, ha=side, va="center")
 
 
 def label(
     ax: Any, text: str, place: tuple[float, float], up: float, *, right: float = 0, **options: Any
 ) -> None:
-    """Write beside a point, so many points above and to the right of it."""
+    """Write beside a point, so many points above and to the right of it, with a line to it."""
+    line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
+    arrow = {"arrowprops": line} if right else {}
     options = {"ha": "center", "textcoords": "offset points", "fontsize": SMALL, **options}
-    ax.annotate(text, place, (right, up), **options)
+    ax.annotate(text, place, (right, up), **arrow, **options)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,8 @@ def run() -> pmt.RunResult:
         }
         for epoch in (1, 2, 3, 4)
     ]
-    return pmt.RunResult(residual_network(), epochs, [start])
+    refit = {"valid_loss": 0.4, "valid_accuracy": 0.66, "train_loss": 0.37, "macs": 5 * 10**9}
+    return pmt.RunResult(residual_network(), epochs, [start], kept=epochs[2], refit=refit)
 
 
 PICTURES: dict[str, Callable[[], Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,7 +51,22 @@ def test_the_plot_shows_loss_and_accuracy_from_before_training_on(result):
     assert accuracy.lines[1].get_xydata().tolist() == [[-1, 0.25], [0, 0.5], [1, 0.7], [2, 0.7]]
     names = [text.get_text() for text in accuracy.get_legend().get_texts()]
     assert names == ["training images", "validation images"]
-    assert (ax.get_title("left"), accuracy.get_title("right")) == ("loss (nats)", "accuracy")
+    assert (ax.get_title("left"), accuracy.get_title("right")) == ("● loss (nats)", "○ accuracy")
+    assert {line.get_fillstyle() for line in ax.lines} == {"full"}
+    assert {line.get_fillstyle() for line in accuracy.lines} == {"none"}
+
+
+def test_the_plot_marks_the_kept_state_and_shows_its_refit_apart(result):
+    refit = {"train_loss": 0.2, "train_accuracy": 0.8}
+    ax = axes()
+    replace(result, kept=result.epochs[0], refit=refit).plot(ax)
+    lines = {line.get_label(): line.get_xdata() for line in ax.lines}
+    assert lines["kept state"][0] == 1
+    apart = [line.get_xydata().tolist() for line in ax.lines if line.get_label()[0] == "_"]
+    assert apart == [[[3, 0.2]]]
+    assert ax.xaxis.get_major_formatter()(3, 0) == "refit"
+    names = [text.get_text() for text in ax.figure.axes[1].get_legend().get_texts()]
+    assert names == ["training images", "validation images", "kept state"]
 
 
 def test_the_plot_names_the_images_as_it_is_told(result):

@@ -139,7 +139,10 @@ class RunResult:
         return html_table("", *self._rows()) + remarks
 
     def plot(self, ax: Axes | None = None, *, valid: str = "validation images") -> Axes:
-        """Plot loss (left axis) and accuracy (right axis) over epochs.
+        """Plot loss (left axis, filled) and accuracy (right axis, hollow) over epochs.
+
+        A gray bar marks the state that was kept; the point after the last epoch is that state with
+        its head trained on all images.
 
         Parameters
         ----------
@@ -160,4 +163,4 @@ class RunResult:
         TypeError
             If ``ax`` is not an Axes.
         """
-        return plot_records(self.phases, self.epochs, ax, valid)
+        return plot_records(self.phases, self.epochs, self.kept, self.refit, ax=ax, valid=valid)

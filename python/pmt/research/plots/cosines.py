@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from pmt.research.studies.gradient_quality import GradientStudy, Quality
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_cosines", "plot_errors"]
+__all__ = ["draw_cosines", "draw_dimensions", "plot_cosines", "plot_errors"]
 
 _PANELS_ACROSS = 4
 _LEAST_ERROR = 1e-12  # of a closed form; a logarithm needs one
@@ -59,13 +59,18 @@ def plot_cosines(
     else:
         axes = np.array([one_axes(ax, 0, 0)], object)
     names = _estimators(study.rows)
+    first = study.of(names[0], chosen)
     if len(axes) == 2:
-        _draw_dimensions(axes[0], study.of(names[0], chosen))
+        draw_dimensions(axes[0], [row.weights for row in first], [row.nodes for row in first])
+        axes[0].legend(fontsize=SMALL)
     below = axes[-1]
-    for k, name in enumerate(names):
-        _draw_cosines(below, study.of(name, chosen), k, name)
-    below.axhline(0, color="black", linewidth=0.5)
-    below.set_ylabel("cosine with the exact gradient")
+    rows = {name: study.of(name, chosen) for name in names}
+    cosines = {name: [(row.cosine, row.cosine_error) for row in own] for name, own in rows.items()}
+    draw_cosines(below, [row.layer for row in first], cosines)
+    for place, own in enumerate(rows.values()):
+        expected = [row.expected_cosine for row in own]
+        crosses = {"linestyle": "none", "marker": "x", "color": line_style(place)["color"]}
+        below.plot(range(len(own)), expected, **crosses)
     below.tick_params("x", rotation=60)
     below.legend(fontsize=SMALL)
     if ax is None:
@@ -74,21 +79,25 @@ def plot_cosines(
     return axes
 
 
-def _draw_dimensions(ax: Any, rows: Sequence[Quality]) -> None:
-    layers = [row.layer for row in rows]
-    ax.semilogy(layers, [row.weights for row in rows], label="weights", **line_style(5))
-    ax.semilogy(layers, [row.nodes for row in rows], label="nodes", **line_style(6))
+def draw_dimensions(ax: Axes, weights: Sequence[int], nodes: Sequence[int]) -> None:
+    """Draw the numbers of weights and nodes of each layer."""
+    places = range(len(weights))
+    ax.semilogy(places, weights, label="weights", **line_style(5))
+    ax.semilogy(places, nodes, label="nodes", **line_style(6))
     ax.set_ylabel("dimension")
-    ax.legend(fontsize=SMALL)
 
 
-def _draw_cosines(ax: Any, rows: Sequence[Quality], place: int, name: str) -> None:
-    layers = [row.layer for row in rows]
-    style = line_style(place)
-    spread = [row.cosine_error for row in rows]
-    ax.errorbar(layers, [row.cosine for row in rows], spread, label=name, capsize=2, **style)
-    expected = [row.expected_cosine for row in rows]
-    ax.plot(layers, expected, linestyle="none", marker="x", color=style["color"])
+def draw_cosines(
+    ax: Axes, layers: Sequence[str], cosines: Mapping[str, Sequence[tuple[float, float]]]
+) -> None:
+    """Draw the cosines of estimators by layer, each with its standard error."""
+    places = range(len(layers))
+    for number, (label, pairs) in enumerate(cosines.items()):
+        values, errors = zip(*pairs, strict=True)
+        ax.errorbar(places, values, errors, label=label, capsize=2, **line_style(number))
+    ax.axhline(0, color="black", linewidth=0.5)
+    ax.set_xticks(places, layers)
+    ax.set_ylabel("cosine with the exact gradient")
 
 
 def plot_errors(

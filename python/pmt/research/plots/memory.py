@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes
@@ -12,7 +12,7 @@ from pmt.train.costs.memory import PARTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["part_style", "plot_memory"]
+__all__ = ["draw_parts", "part_style", "plot_memory"]
 
 # A plan tells some of the activations apart.
 _PLACES = (*PARTS, "kept", "query", "perturbed", "scratch")
@@ -49,15 +49,25 @@ def plot_memory(
     """
     own = ax is None
     ax = one_axes(ax, 9, 0.4 * len(profiles) + 1.6)
-    names = [profile.method for profile in profiles]
-    start = [0.0] * len(profiles)
-    for part, title in PARTS.items():
-        sizes = [getattr(profile.memory, part) / 1024 for profile in profiles]
-        if any(sizes):
-            ax.barh(names, sizes, left=start, label=title, **part_style(part))
-            start = [a + b for a, b in zip(start, sizes, strict=True)]
+    draw_parts(
+        ax,
+        {
+            profile.method: {part: getattr(profile.memory, part) for part in PARTS}
+            for profile in profiles
+        },
+    )
     mark_sizes(ax, limits)
     ax.invert_yaxis()
     ax.set_xlabel("peak memory (KB)")
     add_legend(ax, beside=own)
     return ax
+
+
+def draw_parts(ax: Axes, methods: Mapping[str, Mapping[str, int]]) -> None:
+    """Draw a horizontal bar for each method, stacked by part; sizes are bytes, the axis has KB."""
+    start = [0.0] * len(methods)
+    for part, title in PARTS.items():
+        sizes = [parts.get(part, 0) / 1024 for parts in methods.values()]
+        if any(sizes):
+            ax.barh(list(methods), sizes, left=start, label=title, **part_style(part))
+            start = [a + b for a, b in zip(start, sizes, strict=True)]

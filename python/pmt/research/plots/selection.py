@@ -90,7 +90,7 @@ def _draw_candidates(ax: Any, selection: Selection, key: str) -> None:
 def _add_legend(axes: npt.NDArray[np.object_], *, beside: bool) -> None:
     """Say what the bars are: below a plot of our own, or on the first of the user's axes."""
     if not beside:
-        axes[0].legend(loc="lower right", framealpha=1, fontsize=SMALL)
+        axes[0].legend(loc="best", fontsize=SMALL)
         return
     handles, names = axes[0].get_legend_handles_labels()
     figure = axes[0].figure

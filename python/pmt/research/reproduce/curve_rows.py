@@ -23,6 +23,20 @@ FIGURE_7 = (
     "multiply-accumulates, 10 epochs of back-propagation, and the loss on held-out images where "
     "the figure has that of training."
 )
+# Methods of grids in words.
+_LINES = {
+    "weight_model_wise": "weight perturbation, model-wise",
+    "weight_layer_wise": "weight perturbation, layer-wise",
+    "node_model_wise": "node perturbation, model-wise",
+    "node_layer_wise": "node perturbation, layer-wise",
+    "paper": "paper's mixture, layer-wise",
+    "both_scalings": "both scalings",
+    "quantization_aware": "quantization-aware scaling alone",
+    "gradient_norm": "gradient-norm scaling alone",
+    "no_scaling": "no scaling",
+    "adam": "Adam",
+    "bp_fp32": "back-propagation, float32",
+}
 
 
 def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> list[Row]:
@@ -59,7 +73,7 @@ def loss_rows(data: Data, grids: Sequence[str], shown: Mapping[str, tuple[str, s
 def plot_losses(data: Data, grids: Sequence[str], *, ax: Any = None) -> Any:
     """Draw the held-out loss of each method's first seed over its multiply-accumulates."""
     found = {name: find(data, grids, method=name) for name in _methods(data, grids, {})}
-    firsts = {name.replace("_", " "): one.runs[0] for name, one in found.items() if one.runs}
+    firsts = {_LINES.get(name, name): one.runs[0] for name, one in found.items() if one.runs}
     return draw_curves(firsts, ax=ax)
 
 

@@ -22,6 +22,9 @@ Bar = tuple[float, tuple[float, float]]
 # Share of the room between two names that the points of all groups take.
 _WIDTH = 0.6
 
+# Cell of a sheet without a figure.
+_NOT_RUN = "\N{EN DASH}"
+
 # Number of line colors.
 _COLORS = 7
 
@@ -101,9 +104,11 @@ def draw_sheet(
     cells = np.array([[np.nan if v is None else v for v in row] for row in shown.values()], float)
     # Light enough for black figures, and from dark to light in gray, too.
     ax.imshow(cells, cmap="YlGnBu_r", vmin=-100, vmax=100, aspect="auto")
-    for y, x in np.argwhere(np.isfinite(cells)):
+    for (y, x), value in np.ndenumerate(cells):
         places = 0 if names[x] in whole else 1
-        ax.text(x, y, f"{cells[y, x]:.{places}f}", ha="center", va="center", fontsize=SMALL)
+        text = f"{value:.{places}f}" if np.isfinite(value) else _NOT_RUN
+        ax.text(x, y, text, ha="center", va="center", fontsize=SMALL)
+    ax.set_xlabel(f"test accuracy (%); {_NOT_RUN}: not run", fontsize=SMALL)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="left")
     ax.xaxis.tick_top()
     ax.set_yticks(range(len(shown)), list(shown))

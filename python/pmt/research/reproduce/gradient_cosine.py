@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.plot_style import one_axes
-from pmt.research.reproduce.cosine_plot import draw_both, draw_cosines
+from pmt.research.reproduce.cosine_plot import draw_study, draw_study_cosines
 from pmt.research.reproduce.cosines import (
     beyond_chance,
     difference,
@@ -168,7 +168,11 @@ def _ours(data: Mapping[str, Any]) -> list[Row]:
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     """Draw cosines by layer, and on axes of our own the dimensions above them."""
     shown = {name: _NAMES[name] for name in _DRAWN}
-    return draw_both(data, shown) if ax is None else draw_cosines(data, shown, one_axes(ax, 10, 4))
+    return (
+        draw_study(data, shown)
+        if ax is None
+        else draw_study_cosines(data, shown, one_axes(ax, 10, 4))
+    )
 
 
 STUDY = Study(

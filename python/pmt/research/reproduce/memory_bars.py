@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes
-from pmt.research.reproduce.training_costs import kilobytes
-from pmt.train.costs.memory import PARTS
+from pmt._util.plot_style import add_legend, mark_sizes, one_axes
+from pmt.research.plots.memory import draw_parts
 
 __all__ = ["draw_memory"]
 
@@ -34,13 +33,7 @@ def draw_memory(
     """
     methods = costs["methods"]
     axes = one_axes(ax, 8, 0.5 * len(methods) + 1.5)
-    start = dict.fromkeys(methods, 0.0)
-    for place, (part, title) in enumerate(PARTS.items()):
-        sizes = [kilobytes(cost["parts"].get(part, 0)) for cost in methods.values()]
-        if any(sizes):
-            left = list(start.values())
-            axes.barh(list(methods), sizes, left=left, label=title, **bar_style(place))
-            start = {name: start[name] + size for name, size in zip(start, sizes, strict=True)}
+    draw_parts(axes, {name: cost["parts"] for name, cost in methods.items()})
     axes.plot(list(printed.values()), list(printed), "kD", markersize=6, label="the paper's")
     mark_sizes(axes, boards)
     axes.invert_yaxis()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmt._util.counted import counted
-from pmt._util.plot_style import add_legend, bar_style, one_axes
+from pmt._util.plot_style import SMALL, add_legend, line_style, one_axes
 from pmt.model import Model
 from pmt.research.profile import Profile, profile_method
 from pmt.research.reproduce.study import (
@@ -169,14 +169,19 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     batch = data["batches"][0]
     names = [name for name in batch["printed"] if name != "inference"]
     places = np.arange(len(names))
-    planned = [
-        0.0 if _VANILLA in name else kilobytes(batch["planned"][name.split(",")[0]])
-        for name in names
-    ]
+    known = [place for place in places if _VANILLA not in names[place]]
+    planned = [kilobytes(batch["planned"][names[place].split(",")[0]]) for place in known]
     printed = [kilobytes(batch["printed"][name]) for name in names]
-    for place, (title, sizes) in enumerate({"planned": planned, "formula": printed}.items()):
-        axes.barh(places - 0.2 + 0.4 * place, sizes, 0.4, label=title, **bar_style(place))
+    marks: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    axes.plot(planned, known, **{**line_style(0), **marks}, label="planned by pmt")
+    axes.plot(printed, places, **{**line_style(1), **marks}, label="printed formula")
+    # A point, as bars on a logarithmic axis have no length that means anything.
+    for place in sorted({*places} - {*known}):
+        left = {"textcoords": "offset points", "ha": "right", "va": "center", "fontsize": SMALL}
+        axes.annotate("(not in pmt)", (printed[place], place), (-8, 0), **left)
     axes.set_yticks(places, names)
+    axes.set_ylim(-0.5, len(names) - 0.5)
+    axes.grid(axis="x", linewidth=0.4)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("KB beyond parameters and a forward, one image")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pmt._util.counted import counted
 from pmt._util.plot_style import one_axes, panels
-from pmt.research.reproduce.cosine_plot import draw_cosines
+from pmt.research.reproduce.cosine_plot import draw_study_cosines
 from pmt.research.reproduce.cosines import (
     difference,
     mean_cosine,
@@ -145,10 +145,10 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
     kinds = {kind: _of_kind(kind, title) for kind, title in _KINDS.items()}
     if ax is not None:
         shown = {name: label for each in kinds.values() for name, label in each.items()}
-        return draw_cosines(data, shown, one_axes(ax, 9, 5))
+        return draw_study_cosines(data, shown, one_axes(ax, 9, 5))
     axes = panels(None, len(kinds), 1, (6.5, 4.4), sharex=True, sharey=True).ravel()
     for each, shown in zip(axes, kinds.values(), strict=True):
-        draw_cosines(data, shown, each).set_ylabel("")
+        draw_study_cosines(data, shown, each).set_ylabel("")
     axes[0].figure.supylabel("cosine with the exact gradient")
     return axes[0]
 
