@@ -303,7 +303,7 @@ def test_memory_is_stacked_by_part():
 
 def test_the_arena_is_drawn_by_address_and_by_what_lies_there():
     ax = plot_step_memory(STEP)
-    assert ax.get_title("left") == "default, the arena: 9,216 bytes"
+    assert ax.get_title("left") == "default, the arena: 9.0 KB"
     assert ticks(ax.xaxis) == ["forward", "query of conv2", "forward"]
     assert legend(ax) == [
         *("trained weights and biases", "input", "activations", "activations kept for queries"),

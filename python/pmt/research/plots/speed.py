@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.counted import counted
+from pmt._util.extras import import_extra
 from pmt._util.plot_style import SMALL, bar_style, line_style, panels
 from pmt.model import Model
 from pmt.research.benchmark.forward import OpTimes
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_speed"]
 
+# Upper end of the axis of speeds, as a multiple of the peak, for its name above the line.
+_ABOVE_PEAK = 1.15
+
 
 def plot_speed(
     model: Model, machine: Machine, ops: Sequence[OpTimes], *, ax: Sequence[Axes] | None = None
 ) -> npt.NDArray[np.object_]:
     """Draw the layers' GMAC/s on one thread.
 
-    Left: one bar a layer for every number of images, with the peak. Right: the same over the
-    layer's MACs a byte of weights, inputs and outputs, which says how much memory it moves.
+    Left: one bar per layer for every number of images, with the peak. Right: the same over the
+    layer's MACs per byte of weights, inputs and outputs, which says how much memory it moves.
 
     Parameters
     ----------
@@ -59,13 +63,20 @@ def plot_speed(
     bars, roof = axes
     _draw_bars(bars, layers, counts)
     _draw_roofline(roof, _intensities(model), layers, counts[-1])
-    bars.axvline(peak, color="black", linewidth=1)
-    roof.axhline(peak, color="black", linewidth=1)
-    title = f" peak of {machine.peak_instruction}: {peak:.0f} GMAC/s"
-    roof.annotate(title, (0.02, peak), xycoords=("axes fraction", "data"), va="top")
+    _mark_peak(bars, roof, peak, f"peak of {machine.peak_instruction}: {peak:.0f} GMAC/s")
     if ax is None:
         bars.figure.suptitle(f"{machine.processor}, kernels {machine.kernels}, 1 thread")
     return axes
+
+
+def _mark_peak(bars: Any, roof: Any, peak: float, title: str) -> None:
+    bars.axvline(peak, color="black", linewidth=1)
+    roof.axhline(peak, color="black", linewidth=1)
+    style = {"textcoords": "offset points", "fontsize": SMALL}
+    across, up = bars.get_xaxis_transform(), roof.get_yaxis_transform()
+    bars.annotate(title, (peak, 1.0), (0, 2), xycoords=across, ha="right", va="bottom", **style)
+    roof.annotate(title, (0.02, peak), (0, 3), xycoords=up, va="bottom", **style)
+    roof.set_ylim(top=_ABOVE_PEAK * peak)
 
 
 def _draw_bars(ax: Any, layers: list[tuple[int, OpTimes]], counts: list[int]) -> None:
@@ -91,7 +102,12 @@ def _draw_roofline(
         ax.plot(x, [op.gmacs(count) for _, op in members], label=group, **style)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel("MACs a byte of weights, input and output")
+    ticker = import_extra("matplotlib.ticker", "plots need matplotlib", "plot")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
+    ax.set_xlabel("MACs per byte of weights, input and output")
     ax.set_ylabel(f"GMAC/s, {counted(count, 'image')}")
     ax.legend(fontsize=SMALL)
 

@@ -55,7 +55,9 @@ def plot_step_memory(step: StepMemory, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("operations of a step, in order of time")
     _name_stretches(ax, step)
     what = "the arena" if step.planned else "most alive at once"
-    ax.set_title(f"{step.method}, {what}: {step.bytes:,} bytes", fontsize="medium", loc="left")
+    ax.set_title(
+        f"{step.method}, {what}: {step.bytes / 1024:,.1f} KB", fontsize="medium", loc="left"
+    )
     add_legend(ax, beside=own)
     return ax
 
