@@ -1,4 +1,4 @@
-#include "common/card_format.hpp"
+#include "core/card/card_format.hpp"
 
 #include <pybind11/numpy.h>
 
@@ -11,7 +11,6 @@ namespace pmt::bindings {
 
 // The structs of the card as NumPy types: Python packs and reads them, and knows no layout itself.
 void register_card_format(py::module_& m) {
-  using namespace firmware;
   PYBIND11_NUMPY_DTYPE(CardSection, first, bytes);
   PYBIND11_NUMPY_DTYPE(CardHeader, magic, version, blocks, model_crc32, result_crc32, image_bytes, samples, batch,
                        steps, layers, ops, inferences, save_interval, optimizer_values, slot_blocks, first_slot,

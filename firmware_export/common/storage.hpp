@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/board.hpp"
-#include "common/card_format.hpp"
 #include "common/log.hpp"
+#include "core/card/card_format.hpp"
 
 namespace pmt::firmware {
 

@@ -2,8 +2,8 @@
 // matches none of them.
 #pragma once
 
-#include "common/card_format.hpp"
 #include "common/log.hpp"
+#include "core/card/card_format.hpp"
 #include "core/train/trainer.hpp"
 
 namespace pmt::firmware {

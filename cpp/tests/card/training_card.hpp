@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "common/card_format.hpp"
+#include "core/card/card_format.hpp"
 #include "core/train/trainer.hpp"
 #include "tests/aligned_bytes.hpp"
 

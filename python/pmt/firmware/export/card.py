@@ -1,6 +1,6 @@
 """``card.img``: options, steps and samples for the board, and what the host computed from them.
 
-``firmware_export/common/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
+``cpp/core/card/card_format.hpp`` defines the layout, ``docs/guides/card.md`` tells it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pmt::firmware {
+namespace pmt {
 
 constexpr uint8_t card_magic[4] = {'P', 'M', 'T', 'D'};
 constexpr uint8_t slot_magic[4] = {'P', 'M', 'T', 'C'};
@@ -97,4 +97,4 @@ struct SlotHeader {
 };
 static_assert(sizeof(SlotHeader) == 24, "part of the file format");
 
-}  // namespace pmt::firmware
+}  // namespace pmt
