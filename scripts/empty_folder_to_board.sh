@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goes the way of someone new, from installing the wheel to a board that learns, in an empty folder with a
-# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/tutorials/strangers_path.md
+# fresh environment, and prints what they see as a page: scripts/empty_folder_to_board.sh > docs/tutorials/empty_folder_to_board.md
 #
 # The wheel is built from this tree unless WHEEL names one. Needs arm-none-eabi-g++, qemu-system-arm, make.
 set -euo pipefail
@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 unset PYTHONPATH MAKEFLAGS MAKELEVEL
-# Nothing of an environment that is active: a stranger has a system's Python.
+# Nothing of an environment that is active: someone new has a system's Python.
 PATH=$(python3 -c 'import sys; print(sys.base_prefix)')/bin:/usr/local/bin:/usr/bin:/bin
 
 if [ -n "${WHEEL:-}" ]; then
@@ -42,7 +42,7 @@ cat << 'PAGE'
 
 For firmware engineers who want to see every step before they start.
 
-As `scripts/strangers_path.sh` types it and sees it printed; milliseconds
+As `scripts/empty_folder_to_board.sh` types it and sees it printed; milliseconds
 differ from run to run, sizes from compiler to compiler. The machine has `python3`, `make`, `arm-none-eabi-g++` and
 `qemu-system-arm` (Debian: `apt-get install python3-venv make gcc-arm-none-eabi qemu-system-arm`).
 
