@@ -31,7 +31,7 @@ import pmt
 # %% [markdown]
 # ## The model
 #
-# The package brings a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
+# The package includes a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
 # `.tflite` files with full integer quantization, and `.pmt`, the format that models are saved in.
 
 # %%

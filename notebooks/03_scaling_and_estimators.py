@@ -149,9 +149,9 @@ _ = estimators.plot()
 
 # %% [markdown]
 # Layer by layer, weights do better than nodes here, the opposite of the small network. So `paper`,
-# which perturbs nodes where inputs are fewer than weights, lies between the two; in the paper it is
-# the best. Weights layer by layer and all at once do not differ. Nodes all at once cannot be
-# compared: none of five rates brought them below the start. The default has the lowest mean, and
-# its seeds differ least; its rate, too, is the largest that was tried.
+# which perturbs nodes where inputs are fewer than weights, lies between the two; in the paper it
+# is the best. Weights layer by layer and all at once do not differ. Nodes all at once cannot be
+# compared: with none of five rates did they end below the start. The default has the lowest mean,
+# and its seeds differ least; its rate, too, is the largest that was tried.
 #
 # Next: [which block to train](04_which_block.ipynb).

@@ -130,10 +130,10 @@ _ = full.plot_losses("gaussian_noise")
 #   73 % ([why](../docs/lab/results.md)).
 # - The paper's method, with all its 20 million forwards at one rate that was not tuned, 0.001,
 #   stays below the published accuracy on every corruption; on four of them no epoch is clearly
-#   better than the start. At the printed rate, 0.01, it ends lower on Gaussian noise, and on fog
-#   no epoch is better than the start. The default without preparation does better with a hundredth
-#   of the forwards, and with a tenth of them it reaches the published accuracy of most
-#   corruptions.
+#   better than the original model. At the printed rate, 0.01, it ends lower on Gaussian noise, and
+#   on fog no epoch is clearly better than the original model. The default without preparation does
+#   better with a hundredth of the forwards, and with a tenth of them it reaches the published
+#   accuracy of most corruptions.
 # - Alignment and the head, the preparation, bring nearly all of the gain of the default; perturbed
 #   forwards after them add 0.4 points in the mean, less than the interval of three points, and ten
 #   times as many add no more.
