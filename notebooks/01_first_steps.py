@@ -16,10 +16,10 @@
 #
 # For everyone who is new to pmt and knows Python.
 #
-# An int8 network has been trained on clean pictures and meets noisy ones. Here it learns from
-# them without back-propagation and without float copies of its weights: the last layer by its
-# exact gradient, the layers before it by nothing but forward passes. At the end it leaves as a
-# firmware project that goes on learning on a microcontroller.
+# An int8 network was trained on clean images and now gets noisy ones. Here it learns from them
+# without back-propagation and without float copies of its weights: the last layer by its exact
+# gradient, the layers before it using only forward passes. At the end it is exported as a firmware
+# project that continues the training on a microcontroller.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
@@ -31,7 +31,7 @@ import pmt
 # %% [markdown]
 # ## The model
 #
-# The package brings a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
+# The package includes a small depthwise-separable network for Fashion-MNIST. `pmt.load` also reads
 # `.tflite` files with full integer quantization, and `.pmt`, the format that models are saved in.
 
 # %%
@@ -46,9 +46,9 @@ for layer in model.layers:
 # %% [markdown]
 # ## The images
 #
-# `pmt.corruptions` has the corruptions of CIFAR-10-C, with their published constants and seeded.
+# `pmt.corruptions` has the corruptions of CIFAR-10-C, with their published constants and a seed.
 # Impulse noise turns pixels black or white, as a bad sensor does. Training and test images get
-# different seeds, hence different noise.
+# different seeds, and so different noise.
 
 # %%
 clean = pmt.datasets.bundled("test")
@@ -65,8 +65,8 @@ for row, data in zip(axes, (clean, test), strict=True):
         ax.set_axis_off()
 
 # %% [markdown]
-# Above each picture stands what the network takes it for. Of the clean ones it knows nearly all,
-# of the noisy ones it gets a third wrong:
+# Each title is the predicted class. Nearly all clean images are right; a third of the noisy ones
+# are wrong:
 
 # %%
 before = model.evaluate(test)
@@ -80,8 +80,8 @@ print(f"noisy  {before}")
 # up or down at random, and runs the rest of the network. How the loss changes, over 8 such
 # queries, estimates the gradient. The head's gradient needs no queries: it has a closed form.
 #
-# `layers` takes names of blocks and layers. Here it is the first block, where the noise comes in,
-# and the head.
+# `layers` takes names of blocks and layers. Here these are the first block, where the noise
+# enters, and the head.
 
 # %%
 trainer = pmt.ZOTrainer(layers="B1,head", epochs=2)
@@ -95,15 +95,14 @@ result
 _ = result.plot(valid="test images")
 
 # %% [markdown]
-# `start` is the model as it came, `head` the last layer trained by its exact gradient, then come
-# epochs of perturbed forwards. `changed` counts the changes of int8 weights in the steps of an
-# epoch. But for the
-# seconds, the figures are the same on every machine, whatever the number of threads. The run
-# folder holds the options, one line of metrics a step, and the checkpoint. Calling `fit` again
-# with the same folder resumes an unfinished run, bit for bit.
+# `start` is the original model and `head` has the last layer trained by its exact gradient; the
+# epochs of perturbed forwards follow. `changed` counts the changes of int8 weights in the steps of
+# an epoch. Except for the seconds, all numbers are the same on every machine, with any number of
+# threads. The run folder holds the options, one line of metrics per step, and the checkpoint.
+# Calling `fit` again with the same folder resumes an unfinished run, bit for bit.
 #
-# The last line of the table says what could still help: alignment, which needs statistics of
-# clean images ([notebook 09](09_past_the_paper.ipynb)).
+# The last line of the table says what else could help: alignment, which needs statistics of clean
+# images ([notebook 09](09_past_the_paper.ipynb)).
 
 # %%
 after = model.evaluate(test)
@@ -111,8 +110,8 @@ print(f"noisy images: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
 print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
 
 # %% [markdown]
-# Half of the noisy images that were wrong are now right, most of them by the head alone. The
-# network pays for it on clean images, which it no longer sees.
+# Half of the noisy images that were wrong are now right, most of them by training only the head.
+# In return it is less accurate on clean images, which it no longer sees.
 
 # %% [markdown]
 # ## To the microcontroller
@@ -140,5 +139,5 @@ print(report)
 # `make -C fw qemu` builds it, trains on the emulated board, and compares every activation, loss
 # and weight with the host's: they are the same, to the last bit.
 #
-# Next: [which block to train](04_which_block.ipynb), [what brings most on new
-# images](09_past_the_paper.ipynb), or [the way to a board](10_from_notebook_to_board.ipynb).
+# Next: [which block to train](04_which_block.ipynb), [what helps most on new
+# images](09_past_the_paper.ipynb), or [from notebook to board](10_from_notebook_to_board.ipynb).

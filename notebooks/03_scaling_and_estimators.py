@@ -17,7 +17,7 @@
 # For researchers who know [the paper](https://arxiv.org/abs/2411.05873): both panels of its
 # figure 7.
 #
-# An estimated gradient of int8 weights cannot be used as it is: its layers differ in size by
+# An estimated gradient of int8 weights cannot be used directly: its size differs between layers by
 # orders of magnitude. Which scaling does training need? And with the right one, which estimator
 # learns fastest for the same work?
 #
@@ -68,12 +68,12 @@ def draw(curves):
 # scalings can be on or off:
 #
 # - **Quantization-aware scaling** divides a weight's gradient by the square of its scale. Scales
-#   of layers and channels lie far apart, and the gradient of a weight on the int8 grid with them.
+#   of layers and channels differ widely, and so do gradients of weights on the int8 grid.
 # - **Gradient-norm scaling** shortens the estimate: with few queries in many dimensions most of
 #   it is noise, which makes it too long.
 #
-# Adam scales each weight by what it has seen of it, and needs two more numbers a weight. Each of
-# the five gets the best of three learning rates.
+# Adam scales each weight by its past gradients, and needs two more numbers per weight. Each of the
+# five gets the best of three learning rates.
 
 # %%
 neither = dict(quantization_aware_scaling=False, gradient_norm_scaling="none")
@@ -90,18 +90,18 @@ draw(scalings)
 
 # %% [markdown]
 # The two lines with quantization-aware scaling end lowest, at rates like those of ordinary
-# training. This is one seed: it does not tell these two apart. Without that scaling the best rate
-# is 100,000 times larger, and it is another one for every layer and network: here one rate must do
-# for two layers that want different ones. The rate 10,000 of gradient-norm scaling alone is the
-# largest that was tried, so a larger one may do better.
+# training. With one seed the two cannot be told apart. Without that scaling the best rate is
+# 100,000 times larger, and it differs for every layer and network: here one rate has to serve two
+# layers that need different ones. The rate of only gradient-norm scaling, 10,000, is the largest
+# that was tried, so a larger one may do better.
 #
 # ## Estimators
 #
-# With both scalings on, what is perturbed, and one layer at a time or all at once? `paper`
-# chooses weights or nodes by dimension, one layer at a time. `pooled` is pmt's own recipe: one sign
-# a channel, the mean of the other queries as baseline, updates that are rounded at random, and
-# steps of a fixed length instead of gradient-norm scaling. Its rate is that length, in units of the
-# int8 grid, and cannot be compared with the others.
+# With both scalings on, what should be perturbed, and one layer at a time or all at once? `paper`
+# chooses weights or nodes by dimension, one layer at a time. `pooled` is pmt's own recipe: one
+# sign per channel, the mean of the other queries as baseline, updates that are rounded at random,
+# and steps of a fixed length instead of gradient-norm scaling. Its rate is that length, in units
+# of the int8 grid, and cannot be compared with the others.
 
 # %%
 estimators = {
@@ -115,9 +115,9 @@ estimators = {
 draw(estimators)
 
 # %% [markdown]
-# All spend the same multiply-accumulates, so those that perturb all layers at once take twice as
-# many steps. Two layers are too few to tell layer by layer from all at once. Nodes beat weights
-# here, and pmt's recipe ends lowest, at 0.3, the largest rate that was tried for it.
+# All use the same number of multiply-accumulates, so those that perturb all layers at once take
+# twice as many steps. Two layers are too few to distinguish layer by layer from all at once. Nodes
+# beat weights here, and pmt's recipe ends lowest, at 0.3, the largest rate that was tried for it.
 
 # %% [markdown]
 # ## At the paper's scale
@@ -133,11 +133,11 @@ print(learning)
 _ = learning.plot()
 
 # %% [markdown]
-# Here the scalings do not order the lines as in the paper. Ten queries see little of these layers:
-# a line stays near its start or leaves it in jumps, and a rate that was best for the seed of the
-# trials can diverge with another, as that of both scalings does. Back-propagation shows what the
-# layers could learn, at the largest rate that was tried. With a tenth of the queries and a sixtieth
-# of the work this does not refute the figure.
+# Here the order of the scalings is not that of the paper. Ten queries find little of the gradient
+# of these layers: a line stays near its start or leaves it in jumps, and a rate that was best for
+# the seed of the trials can diverge with another, as that of both scalings does. Back-propagation
+# shows what the layers could learn, at the largest rate that was tried. With a tenth of the
+# queries and a sixtieth of the work this does not refute the paper's figure.
 #
 # The estimators, with both scalings, and the default, which is `pooled` here, in batches of 25
 # instead of 100 images:
@@ -149,9 +149,9 @@ _ = estimators.plot()
 
 # %% [markdown]
 # Layer by layer, weights do better than nodes here, the opposite of the small network. So `paper`,
-# which perturbs nodes where inputs are fewer than weights, lies between the two; in the paper it is
-# the best. Weights layer by layer and all at once do not differ. Nodes all at once cannot be
-# compared: none of five rates brought them below the start. The default has the lowest mean, and
-# its seeds differ least; its rate, too, is the largest that was tried.
+# which perturbs nodes where inputs are fewer than weights, lies between the two; in the paper it
+# is the best. Weights layer by layer and all at once do not differ. Nodes all at once cannot be
+# compared: with none of five rates did they end below the start. The default has the lowest mean,
+# and its seeds differ least; its rate, too, is the largest that was tried.
 #
 # Next: [which block to train](04_which_block.ipynb).

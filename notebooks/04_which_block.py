@@ -14,11 +14,12 @@
 # %% [markdown]
 # # Which block to train
 #
-# For those who have a model and must choose what to train; table 4 of [the
+# For users who have a model and must choose what to train; table 4 of [the
 # paper](https://arxiv.org/abs/2411.05873).
 #
-# A query of an early layer runs nearly the whole network, and every trained weight wants memory.
-# So one trains a part of the network. Which part? That depends on what has changed in the images.
+# A query of an early layer runs nearly the whole network, and every trained weight needs memory.
+# So usually only a part of the network is trained. The best part depends on what has changed in
+# the images.
 #
 # The network and images are those that come with the package. In a clone:
 # `pip install ".[notebook]"`. It takes about half a minute.
@@ -47,11 +48,11 @@ for ax in axes:
 # %% [markdown]
 # ## Try each block
 #
-# `select` trains each block for one epoch from the same start, with perturbed forwards alone, and
-# compares their losses on images that were held out. The paper does the same by accuracy. All
-# candidates see the same batches and the same seeds, so that what differs is the block.
+# `select` trains each block for one epoch from the same start, using only perturbed forwards, and
+# compares their losses on held-out images. The paper does the same with accuracy. All candidates
+# see the same batches and the same seeds, so that only the block differs.
 #
-# Nothing is prepared before the training here, to see what the blocks do by themselves.
+# There is no preparation here, to see what the blocks do by themselves.
 
 # %%
 options = pmt.preset("default", preparation="none")
@@ -69,11 +70,11 @@ with plt.rc_context({"font.size": 8}):
         row[0].get_legend().remove()
 
 # %% [markdown]
-# Blue is the block that is chosen, hatched what cannot be told apart from it, gray what is worse;
-# the dashed line is before. Left, the lower the better; right, the higher. Error bars are 95 %
-# intervals of the difference to the block that is chosen, image by image. The choice is by loss,
-# which changes with every image; accuracy changes only where an image becomes right or wrong.
-# "Not significant" below means that the chosen block is not clearly better than every other.
+# Blue is the chosen block. Hatched bars cannot be told apart from it, gray bars are worse, and the
+# dashed line is the untrained model. Lower is better on the left, higher on the right. Error bars
+# are 95 % intervals of the difference to the chosen block, image by image. The choice is by loss,
+# which changes with every image; accuracy changes only where an image becomes right or wrong. "Not
+# significant" below means that the chosen block is not clearly better than every other.
 
 # %%
 for kind, selection in found.items():
@@ -81,11 +82,11 @@ for kind, selection in found.items():
     print(f"{kind + ':':<19}{'; '.join(verdicts)}")
 
 # %% [markdown]
-# - **Noise** comes in at the first layers, and in this small network it is best undone there.
-# - **Fog** changes the contrast all over the image. The third block does best, and the last one
+# - **Noise** enters at the first layers, and in this small network it is best corrected there.
+# - **Fog** changes the contrast of the whole image. The third block does best, and the last one
 #   worst.
-# - **Elastic distortion** can be learned in two of the blocks alike. Nothing is lost by a wrong
-#   choice between these.
+# - **Elastic distortion** can be learned in two of the blocks equally well. Nothing is lost by a
+#   wrong choice between these.
 
 # %% [markdown]
 # ## Was it the right choice?
@@ -108,15 +109,15 @@ for kind, selection in found.items():
 
 # %% [markdown]
 # No block is best for all three, and the short trial finds one that is best or close to it. It
-# costs as much as an epoch of each block, and no memory beyond that of the largest one: a
-# microcontroller can do it ([guide](../docs/guides/selection.md)).
+# costs one epoch of each block, and no more memory than the largest one: a microcontroller can do
+# it ([guide](../docs/guides/selection.md)).
 
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet on CIFAR-10-C: each block fixed for all corruptions, and the one that the trial chooses for
-# each, drawn from [versioned results](../docs/lab/reproduction.md). Accuracy in percent, means over
-# the corruptions of each family; in blue the paper's figures.
+# MCUNet on CIFAR-10-C: each block fixed for all corruptions, and the one that the trial chooses
+# for each, drawn from [versioned results](../docs/lab/reproduction.md). Accuracy in percent, means
+# over the corruptions of each family; blue is the paper's accuracy.
 
 # %%
 full = stored("fixed-or-adaptive-blocks")
@@ -125,14 +126,14 @@ _ = full.plot()
 
 # %% [markdown]
 # At a hundredth of the paper's multiply-accumulates, without preparation, block 2 is the best of
-# the fixed ones in every family, as in the paper but for contrast and distortion ("digital"). The
-# paper does not name the corruptions of its families; only its noise is surely the same.
+# the fixed ones in every family, as in the paper except for contrast and distortion ("digital").
+# The paper does not name the corruptions of its families; only its noise is certainly the same.
 # MCUNet's first block is the worst for noise, unlike the small network's: it has few channels, and
-# a query of it costs most. A choice for each corruption does not beat block 2 here: the trial of
+# its queries cost the most. A choice for each corruption does not beat block 2 here: the trial of
 # one epoch takes block 4 under two noises, brightness and distortion, and under the noises and
-# distortion block 2 ends 2 to 7 points higher. The paper finds its choice better than each fixed
-# block. Blur and weather reach the published figures. Contrast and distortion stay 2 to 11 points
-# below them, and noise, which starts lowest, stays further below; the preparation, which is left
-# out here, takes noise beyond them.
+# distortion block 2 ends 2 to 7 points higher. In the paper the choice is better than each fixed
+# block. Blur and weather reach the published accuracies. Contrast and distortion stay 2 to 11
+# points below them, and noise, which starts lowest, stays further below; with the preparation,
+# which is left out here, noise exceeds them.
 #
 # Next: [all methods on CIFAR-10-C](05_cifar10_c.ipynb).

@@ -14,12 +14,13 @@
 # %% [markdown]
 # # CIFAR-10-C
 #
-# For those who want to compare methods; table 7 of [the paper](https://arxiv.org/abs/2411.05873).
+# For researchers who want to compare methods; table 7 of [the
+# paper](https://arxiv.org/abs/2411.05873).
 #
-# A network that was trained on clean images meets noise, blur, weather and bad contrast. How much
+# A network that was trained on clean images gets noise, blur, weather and bad contrast. How much
 # of its accuracy comes back, by which method, and for how much work? The paper's largest table
-# answers that for MCUNet and twelve corruptions. Here is the same in small: one corruption of
-# each of its four families, on the network and images that come with the package.
+# answers that for MCUNet and twelve corruptions. Here is a small version: one corruption of each
+# of its four families, on the network and images that come with the package.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
@@ -53,12 +54,12 @@ for ax, kind in zip(axes, ("clean", *families.values()), strict=True):
 # Each method gets 500 images with labels. All but `preparation_only`, which needs less, have the
 # same number of multiply-accumulates, and train the second block and the head:
 #
-# - `paper`: weights or nodes by dimension, with scaled rates, as printed but for 8 queries and 25
-#   images a step, which suit so small a budget better, and the best of four learning rates, each
-#   with the whole budget;
-# - `pooled`: one sign a channel, without any preparation;
+# - `paper`: weights or nodes by dimension, with scaled rates, as printed except for 8 queries and
+#   25 images per step, which suit such a small budget better, and the best of four learning rates,
+#   each with the whole budget;
+# - `pooled`: one sign per channel, without any preparation;
 # - `preparation_only`: alignment, which needs no labels, and the exact head; no perturbation;
-# - `default`: that, and then one sign a channel.
+# - `default`: this preparation, and then one sign per channel.
 
 # %%
 budget = dict(layers="B2,head", macs=40 * 10**9)
@@ -104,20 +105,19 @@ for kind, row in table.items():
     print(f"{kind:<15}" + ", ".join(f"{name} {share:.1%}" for name, share in row.items()))
 
 # %% [markdown]
-# The preparation brings most, and it costs least: some three billion multiply-accumulates, less
-# than a tenth of what the others spend. `default` ends where the preparation does: a test accuracy
-# of 1,000 images is sure to three points, so small differences between neighboring bars mean
-# nothing. [Notebook 09](09_past_the_paper.ipynb) takes the preparation apart.
+# The preparation gains most and costs least: some three billion multiply-accumulates, less than a
+# tenth of the others. `default` ends where the preparation does: a test accuracy on 1,000 images
+# is accurate to within three points, so small differences between neighboring bars mean nothing.
+# [Notebook 09](09_past_the_paper.ipynb) looks at the parts of the preparation.
 
 # %% [markdown]
 # ## At the paper's scale
 #
 # MCUNet and the paper's twelve corruptions, severity 5, drawn from [versioned
-# results](../docs/lab/reproduction.md): accuracy in percent, in blue what the paper prints. Lines
-# of the default at 2.4e12 MACs and of the preparation are means of three seeds, and so is the
-# paper's method on Gaussian noise; the default at 2.4e13 MACs has two, everything else one. Below,
-# for Gaussian noise, how the lines get there: held-out loss of the first seed over the work of
-# training.
+# results](../docs/lab/reproduction.md): accuracy in percent; blue is the paper's accuracy. The
+# default at 2.4e12 MACs and the preparation are means of three seeds, and so is the paper's method
+# on Gaussian noise; the default at 2.4e13 MACs has two seeds, everything else one. The plots below
+# show training under Gaussian noise: the held-out loss of the first seed over the work.
 
 # %%
 full = stored("cifar10c-accuracy")
@@ -126,19 +126,20 @@ _ = full.plot()
 _ = full.plot_losses("gaussian_noise")
 
 # %% [markdown]
-# - Without adaptation the network is where the paper's is, but for fog: 54 % instead of 73
-#   ([why](../docs/lab/results.md)).
+# - Without adaptation the network is as accurate as the paper's, except under fog: 54 % instead of
+#   73 % ([why](../docs/lab/results.md)).
 # - The paper's method, with all its 20 million forwards at one rate that was not tuned, 0.001,
-#   stays below the published figure on every corruption; on four of them no epoch is clearly better
-#   than the start. At the printed rate, 0.01, it ends lower on Gaussian noise, and on fog no epoch
-#   is better than the start. The default without preparation does better with a hundredth of the
-#   forwards, and with a tenth of them it is at the published figures of most corruptions.
-# - Alignment and the head, the preparation, bring nearly all that the default has; perturbed
+#   stays below the published accuracy on every corruption; on four of them no epoch is clearly
+#   better than the original model. At the printed rate, 0.01, it ends lower on Gaussian noise, and
+#   on fog no epoch is clearly better than the original model. The default without preparation does
+#   better with a hundredth of the forwards, and with a tenth of them it reaches the published
+#   accuracy of most corruptions.
+# - Alignment and the head, the preparation, bring nearly all of the gain of the default; perturbed
 #   forwards after them add 0.4 points in the mean, less than the interval of three points, and ten
 #   times as many add no more.
 # - The mean of back-propagation through all layers is as published in float32: noises and contrast
 #   are lower, blurs higher. In int8 it is no worse, where the paper prints far less; its rate here
 #   is a tenth of the printed one. The default is within a point of it.
-# - Sparse back-propagation comes out as published or better (MCUTrain), and below the default.
+# - Sparse back-propagation (MCUTrain) is as published or better, and below the default.
 #
 # Next: [MeZO and DeepZero](06_other_methods.ipynb).

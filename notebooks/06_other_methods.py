@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Other methods without back-propagation
 #
-# For those who want to compare methods; tables 5 and 6 of [the
+# For researchers who want to compare methods; tables 5 and 6 of [the
 # paper](https://arxiv.org/abs/2411.05873).
 #
 # MeZO perturbs all weights at once along one direction, and takes very many steps. DeepZero
@@ -38,9 +38,9 @@ unseen = pmt.corruptions.corrupt(pmt.datasets.bundled("test"), "gaussian_noise",
 # ## The same layers, the same work
 #
 # All train the first block under severe noise, 800 weights, for 100 billion multiply-accumulates
-# and without any preparation. MeZO, DeepZero and the paper's method get three learning rates
-# each, of which the one with the lowest training loss at the end counts. DeepZero takes few
-# images a step, or it would not come to more than a handful.
+# and without any preparation. MeZO, DeepZero and the paper's method get three learning rates each;
+# the one with the lowest training loss at the end counts. DeepZero takes few images per step,
+# because otherwise it would take only a handful of steps.
 
 # %%
 work = dict(layers="B1", macs=100 * 10**9)
@@ -85,9 +85,9 @@ ax.set_xlabel("accuracy on noisy test images (%)")
 _ = ax.legend(fontsize="small", loc="lower right", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
-# A block of 800 weights is easy for all of them: with so few dimensions one direction a step tells
-# something, and a query for each weight can be afforded a few times. A network of MCUNet's size is
-# harder.
+# A block of 800 weights is easy for all of them: with so few dimensions one direction per step
+# carries some information, and the budget allows a query for each weight a few times. A network of
+# MCUNet's size is harder.
 
 # %% [markdown]
 # ## At the paper's scale
@@ -95,9 +95,9 @@ _ = ax.legend(fontsize="small", loc="lower right", bbox_to_anchor=(1, 1))
 # MCUNet under severe Gaussian noise, drawn from [versioned results](../docs/lab/reproduction.md).
 # MeZO and DeepZero have the best of four learning rates and a twentieth of the paper's
 # multiply-accumulates: 2 % of the published forwards of MeZO, and about 1 % or less of those of
-# DeepZero, which asks for a query a weight. The paper's method is one run, of block 2 and the head,
-# with all forwards and a rate of 0.001 that was not tuned. Forwards of a step are those of one
-# image, as in the paper. First MeZO and DeepZero on all layers:
+# DeepZero, which needs one query per weight. The paper's method is the first of the three seeds in
+# notebook 05, on block 2 and the head, with all forwards and a rate of 0.001 that was not tuned.
+# Forwards per step are those of one image, as in the paper. First MeZO and DeepZero on all layers:
 
 # %%
 all_layers = stored("bp-free-methods")
@@ -106,8 +106,8 @@ print(all_layers.table())
 _ = all_layers.plot()
 
 # %% [markdown]
-# MeZO's accuracy is near the published one; both are near no adaptation. Then block 2 for all
-# methods, which `paper` trains with the head:
+# MeZO's accuracy is near the published one; both are near the accuracy without adaptation. Then
+# block 2 for all methods, which `paper` trains with the head:
 
 # %%
 same_layers = stored("bp-free-methods-same-layers")
@@ -118,8 +118,8 @@ _ = same_layers.plot()
 # %% [markdown]
 # On one block MeZO learns: it reaches its published accuracy, and at the same work its loss is
 # below that of the paper's method, whose rate was not tuned. DeepZero takes five steps of ten
-# images in this budget and gets worse, or 57 with a tenth of the coordinates and hardly moves; both
-# are tested as they started. The best rates of MeZO and of DeepZero with all coordinates are at the
-# edge of those tried.
+# images in this budget and gets worse, or 57 with a tenth of the coordinates and hardly moves;
+# both revert to the original model, which is what is tested. The best rates of MeZO and of
+# DeepZero with all coordinates are at the edge of those tried.
 #
 # Next: [what training costs on a board](07_memory_and_time.ipynb).

@@ -14,17 +14,17 @@
 # %% [markdown]
 # # Memory, multiply-accumulates, instructions, latency
 #
-# For those who choose a board; figure 1b and tables 3, 8 and 9 of [the
+# For engineers who choose a board; figure 1b and tables 3, 8 and 9 of [the
 # paper](https://arxiv.org/abs/2411.05873).
 #
-# Back-propagation keeps activations for its way back. Perturbed forwards keep nothing, but there
-# are many of them. What does that come to, in bytes and in time, on the network and the boards of
+# Back-propagation keeps activations for the backward pass. Perturbed forwards keep nothing, but
+# there are many of them. How much is that in bytes and in time, on the network and the boards of
 # the paper?
 #
-# Everything here is counted, not trained: the figures are of the full-size MCUNet (128x128
-# images, 22.5 million multiply-accumulates), which comes with the package. In a clone:
-# `pip install ".[notebook]"`; the instructions also need `arm-none-eabi-g++` and
-# `qemu-system-arm`. It takes less than half a minute.
+# Everything here is counted, not trained: the numbers are for the full-size MCUNet (128x128
+# images, 22.5 million multiply-accumulates), which comes with the package. In a clone: `pip
+# install ".[notebook]"`; the instructions also need `arm-none-eabi-g++` and `qemu-system-arm`. It
+# takes less than half a minute.
 
 # %%
 import shutil
@@ -46,8 +46,9 @@ model = pmt.load("cifar10_mcunet")
 # ## Memory
 #
 # One image at a time, the 14 layers of the paper's full training, 50 queries for each image and
-# layer. The bars of `bp_...` and `mcutrain` are lower bounds: what must be alive at once, and no
-# working memory. The bars of perturbation are exact, to the byte: `pmt export` reserves as much.
+# layer. The bars of `bp_...` and `mcutrain` are lower bounds: only what must be alive at once,
+# without working memory. The bars of perturbation are exact, to the byte: `pmt export` reserves as
+# much.
 
 # %%
 full = profile_methods(
@@ -76,7 +77,7 @@ _ = plot_memory(full.profiles)
 _ = plot_step_memory(step_memory(model, "paper", layers="paper14", batch=1, queries=50))
 
 # %% [markdown]
-# Training block 3 alone is the paper's sparse training:
+# Training only block 3 is the paper's sparse training:
 
 # %%
 sparse = profile_methods(
@@ -93,13 +94,14 @@ sparse = profile_methods(
 _ = plot_memory(sparse.profiles)
 
 # %% [markdown]
-# In late layers back-propagation has little to keep, and the two are close. The gap is in the early
-# layers. `mcutrain` is a published choice of layers and channels, the same in both pictures.
+# In late layers back-propagation has little to keep, and the two are close. The difference comes
+# from the early layers. `mcutrain` is a published choice of layers and channels, the same in both
+# pictures.
 #
 # ## Does it fit?
 #
-# All RAM that the firmware takes, stack and variables too, on the two boards of the paper.
-# Back-propagation has no firmware, so a lower bound is all there is.
+# All RAM that the firmware takes, including stack and variables, on the two boards of the paper.
+# Back-propagation has no firmware, so there is only a lower bound.
 
 # %%
 for found in (full, sparse):
@@ -125,14 +127,14 @@ for one in full.profiles:
 
 # %% [markdown]
 # Fifty queries of 14 layers are the work of 360 forwards, 150 times what back-propagation takes
-# for an exact gradient; for block 3 it is 37 times. That is the trade: a third of the memory
+# for an exact gradient; for block 3 it is 37 times. That is the tradeoff: a third of the memory
 # for 14 layers, two thirds for block 3, and many times the work.
 #
 # ## Instructions
 #
 # Compiled for a Cortex-M7 and run in QEMU, which counts instructions exactly. They are not cycles:
-# a Cortex-M7 issues one or two instructions in a cycle, and waits for memory. The count depends
-# on the compiler's version.
+# a Cortex-M7 issues one or two instructions per cycle, and waits for memory. The count depends on
+# the compiler's version.
 
 # %% tags=["varies"]
 if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
@@ -145,7 +147,7 @@ else:
     print("arm-none-eabi-g++ or qemu-system-arm is missing: no instructions are counted")
 
 # %% [markdown]
-# The seconds are projected with one instruction a cycle. No board has been measured.
+# The seconds are projected with one instruction per cycle. No board has been measured.
 #
 # Where do they go? By kind of layer, the kernels that use the processor's DSP instructions:
 
@@ -160,8 +162,8 @@ if shutil.which("arm-none-eabi-g++") and shutil.which("qemu-system-arm"):
 # %% [markdown]
 # ## At the paper's scale
 #
-# The paper's figures, drawn from [versioned results](../docs/lab/reproduction.md). Memory by method
-# (figure 1b); black diamonds are what the paper prints, dotted lines the SRAM of its boards:
+# The paper's figures, drawn from [versioned results](../docs/lab/reproduction.md). Memory by
+# method (figure 1b); black diamonds are the paper's numbers, dotted lines the SRAM of its boards:
 
 # %%
 overview = stored("memory-overview")
@@ -181,12 +183,13 @@ print(formulas)
 _ = formulas.plot()
 
 # %% [markdown]
-# The two tables of hardware costs, as far as they have been measured. Latencies are projected from
-# counted instructions: no board was measured, and the paper's other kernels are not rebuilt. A step
+# The two tables of hardware costs, for the runs finished so far. Latencies are projected from
+# counted instructions: no board was measured, and the paper's other kernels were not built. A step
 # of 14 layers would take 44 seconds, and the paper's 50 epochs of 1,000 images 25 days, three
-# fifths of what it prints. The second table has accuracies, too, and its losses are drawn over the
-# work. Image by image, as published, the paper's method got worse from the first epoch on here, at
-# both rates, and was taken back to its start; back-propagation has the largest of four rates.
+# fifths of the time that it prints. The second table also has accuracies, and the plot after it
+# shows the losses over the work. Image by image, as published, the paper's method got worse from
+# the first epoch on here, at both rates, and reverted to the original model; back-propagation has
+# the largest of four rates.
 
 # %%
 whole = stored("full-model-cost")

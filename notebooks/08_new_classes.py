@@ -14,12 +14,13 @@
 # %% [markdown]
 # # Transfer to new classes
 #
-# For those whose task has classes of its own; table 10 of [the
+# For users whose task has classes of its own; table 10 of [the
 # paper](https://arxiv.org/abs/2411.05873).
 #
-# So far the classes stayed and the images changed. A user's own task has other classes, for which
-# the network has features but no head. How far does the head alone get, and what do perturbed
-# forwards of the layers before it add? The paper asks this with five fine-grained data sets.
+# So far the classes stayed the same and the images changed. A task of your own has other classes,
+# for which the network has features but no head. How far does training only the head get, and what
+# do perturbed forwards of the layers before it add? The paper asks this with five fine-grained
+# data sets.
 #
 # Here a network for CIFAR-10, airplanes to trucks, learns ten kinds of clothing from 500 images.
 # Both come with the package. In a clone: `pip install ".[notebook]"`. It takes about half a
@@ -45,10 +46,10 @@ print("knows:", ", ".join(model.class_names))
 print("new:", ", ".join(train.class_names))
 
 # %% [markdown]
-# ## The head alone
+# ## Training only the head
 #
-# The last layer's gradient has a closed form: it needs no query, no stored activation, and the
-# features of each image are computed once. Where only the images have changed, the head needs
+# The last layer's gradient has a closed form: it needs no queries and no stored activations, and
+# the features of each image are computed once. If only the images have changed, the head needs
 # twelve epochs, and more would fit their noise. Other classes need more: three and ten times as
 # many are tried, and cross-validation on the features decides.
 
@@ -60,7 +61,7 @@ print(f"{head.phases[-1]['head_epochs']} epochs of the head: {head.after['valid_
 # %% [markdown]
 # ## The block before the head
 #
-# Now the last block is trained, too, by perturbed forwards alone.
+# Now the last block is also trained, using only perturbed forwards.
 
 # %%
 trainer = pmt.methods.trainer("default", preparation="head", layers="B4,head", macs=60 * 10**9)
@@ -70,16 +71,16 @@ print(result.verdict())
 print(f"{result.after['valid_accuracy']:.1%} of the test images are right")
 
 # %% [markdown]
-# In so short a run perturbed forwards add next to nothing: the curve is flat after the head, and
-# the end, after the head was trained again on all images, differs from the head alone by a test
-# image.
+# In such a short run perturbed forwards add next to nothing: the curve is flat after the head, and
+# the end, after the head was trained again on all images, differs from training only the head by
+# one test image.
 
 # %% [markdown]
 # ## At the paper's scale
 #
-# MCUNet on the fine-grained data sets that are at hand, drawn from [versioned
-# results](../docs/lab/reproduction.md), as far as they have been run, with 95 % intervals. Hollow
-# marks are the paper's figures. Only Cars has all classes, as in the paper, but fewer images;
+# MCUNet on the fine-grained data sets that were available, drawn from [versioned
+# results](../docs/lab/reproduction.md), for the runs finished so far, with 95 % intervals. Hollow
+# marks are the paper's accuracies. Only Cars has all classes, as in the paper, but fewer images;
 # accuracies on fewer classes cannot be compared.
 
 # %%
@@ -88,8 +89,9 @@ print(full)
 _ = full.plot()
 
 # %% [markdown]
-# With a tenth of the paper's multiply-accumulates, Cars stays far below the published accuracy with
-# every method. Exact gradients, those of MCUTrain and of all layers, are some points above the head
-# alone there. Perturbed forwards are not clearly above it on any data set, as on the small network.
+# With a tenth of the paper's multiply-accumulates, Cars stays far below the published accuracy
+# with every method. Exact gradients, those of MCUTrain and of all layers, are some points above
+# training only the head there. Perturbed forwards are not clearly above it on any data set, as on
+# the small network.
 #
 # Next: [what brings accuracy back when images change](09_past_the_paper.ipynb).

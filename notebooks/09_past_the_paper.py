@@ -12,13 +12,13 @@
 # ---
 
 # %% [markdown]
-# # Past the paper
+# # Beyond the paper
 #
-# For those who want the most accuracy for the least work.
+# For users who want the most accuracy for the least work.
 #
 # [The paper](https://arxiv.org/abs/2411.05873) trains for 20 million forwards and uses the labels
-# of 1,000 images. How far does one get with a fraction of that? Three things are in pmt that are
-# not in the paper: alignment, which needs no labels; a head that is trained exactly; and an
+# of 1,000 images. How far can a fraction of that go? pmt has three things that are not in the
+# paper: alignment, which needs no labels; a head that is trained with its exact gradient; and an
 # estimator that perturbs channels.
 #
 # The network and images are those that come with the package. In a clone:
@@ -37,10 +37,10 @@ train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 # %% [markdown]
 # ## Alignment: accuracy back without a label
 #
-# A corruption moves and scales what the channels of a network see. A model that holds the
-# statistics of clean images can put that right on new ones: by forward passes alone, without
+# A corruption shifts and scales the values of a network's channels. A model that holds the
+# statistics of clean images can correct this on new ones: using only forward passes, without
 # labels, perturbations or gradients ([how](../docs/guides/alignment.md)). The statistics are
-# measured once, where clean images are; on 256 images here.
+# measured once on clean images, here on 256.
 
 # %%
 plain = pmt.load("fashion_mnist_dscnn")
@@ -57,18 +57,18 @@ for kind in kinds:
     print(f"{kind:<16}{before:>8.1%}{after:>9.1%}")
 
 # %% [markdown]
-# On noise and blur about two thirds of what was lost is back, under contrast more than half, and
-# under fog a quarter.
+# On noise and blur about two thirds of the lost accuracy is back, under contrast more than half,
+# and under fog a quarter.
 #
-# ## One sign a channel
+# ## One sign per channel
 #
-# The rest takes labels. The paper perturbs single weights, or single nodes. `pooled` moves all
+# Gaining more takes labels. The paper perturbs single weights, or single nodes. `pooled` moves all
 # nodes of a channel by one sign: it has fewer dimensions, and its estimates are closer to the
 # gradient ([notebook 02](02_what_a_perturbation_sees.ipynb)). It also has steps of its own
-# ([notebook 03](03_scaling_and_estimators.ipynb)). Here both train the second block
-# and the head under fog for the same work, from the network as it came. `paper` gets four
-# learning rates, and as few queries and images a step as the others: with the 100 of each that
-# the paper prints it would take one step where it now takes 44.
+# ([notebook 03](03_scaling_and_estimators.ipynb)). Here both train the second block and the head
+# under fog for the same work, from the original model. `paper` gets four learning rates, and as
+# few queries and images per step as the others: with the 100 of each that the paper prints, it
+# would take one step instead of 44.
 
 # %%
 noisy = pmt.corruptions.corrupt(train, "fog", severity=5, seed=1)
@@ -100,13 +100,13 @@ ax.set_ylabel("accuracy on foggy test images (%)")
 _ = ax.legend(fontsize="small")
 
 # %% [markdown]
-# `default` aligns first and trains the head exactly, then perturbs channels. Its first points
-# cost next to nothing: it is above 50 % before the others have finished an epoch. `pooled` has no
-# preparation, but biases and a head that learn ten times as fast (the options `bias_rate` and
-# `head_rate`), and comes within a point of `default` in the end. `paper` stays behind both at every
-# rate.
+# `default` first aligns the model and trains the head with its exact gradient, then perturbs
+# channels. Its first points cost next to nothing: it is above 50 % before the others have finished
+# an epoch. `pooled` has no preparation, but biases and a head that learn ten times as fast (the
+# options `bias_rate` and `head_rate`), and comes within a point of `default` in the end. `paper`
+# stays behind both at every rate.
 #
-# ## Which part brings what?
+# ## What does each part gain?
 
 # %%
 states = [*runs["default"].phases, runs["default"].epochs[-1]]
@@ -117,9 +117,9 @@ for name, state in zip(names, states, strict=True):
 print(runs["default"].verdict())
 
 # %% [markdown]
-# The preparation does most of it. A state is kept only where held-out images say that it is
-# better than the one before. So on images like those, a run that cannot help does little harm: no
-# more than the held-out images can hide.
+# Most of the gain comes from the preparation. A state is kept only if it is better than the
+# previous one on held-out images. So on similar images, a run that cannot help does little harm:
+# no more than the held-out images fail to show.
 
 # %% [markdown]
 # ## At the paper's scale
@@ -146,9 +146,9 @@ _ = ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
 print(full)
 
 # %% [markdown]
-# Alignment and the head do nearly all of it. What perturbed forwards add after them is less than
-# the interval. Without preparation the default ends within a few points of the published figure of
-# the paper's method, for a hundredth of its work.
+# Nearly all of the gain comes from alignment and the head. Perturbed forwards after them add less
+# than the interval. Without preparation the default ends within a few points of the published
+# accuracy of the paper's method, for a hundredth of its work.
 #
 # Next: [all corruptions, line by line](05_cifar10_c.ipynb), or [your own loss and
 # estimator](11_own_loss_and_estimator.ipynb).

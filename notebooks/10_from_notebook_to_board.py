@@ -14,15 +14,15 @@
 # %% [markdown]
 # # From notebook to board
 #
-# For those who build firmware.
+# For engineers who build firmware.
 #
 # A training that runs in Python can run on a microcontroller, with the same bytes. This notebook
 # exports a training as a firmware project, builds it, runs it on an emulated Cortex-M7 with the
-# memory of a real board, and compares what comes back.
+# memory of a real board, and compares the results.
 #
-# In a clone: `pip install ".[notebook]"`; for the board also `make`, `arm-none-eabi-g++`
-# and `qemu-system-arm` (Debian: `apt-get install make gcc-arm-none-eabi qemu-system-arm`). Where
-# one is missing, the notebook says so and leaves that part out. It takes less than a minute.
+# In a clone: `pip install ".[notebook]"`; for the board also `make`, `arm-none-eabi-g++` and
+# `qemu-system-arm` (Debian: `apt-get install make gcc-arm-none-eabi qemu-system-arm`). If one is
+# missing, the notebook says so and skips that part. It takes less than a minute.
 
 # %%
 import shutil
@@ -42,9 +42,10 @@ print(model.evaluate(unseen))
 # %% [markdown]
 # ## Export
 #
-# The folder holds everything but the compiler: the core in C++, the model, an application, and
+# The folder holds everything except the compiler: the core in C++, the model, an application, and
 # `card.img` with the images and steps. The board is QEMU's, with the flash and RAM of an
-# STM32F746G-DISCO: what does not fit 256 KB does not link, and a byte beyond faults.
+# STM32F746G-DISCO: a program that does not fit 256 KB does not link, and access beyond them
+# faults.
 
 # %%
 options = pmt.methods.trainer("pooled", layers="B1,head", epochs=1).options
@@ -102,8 +103,8 @@ if local:
 # %% [markdown]
 # ## Back to Python
 #
-# Both have written checkpoints to their cards, as to an SD card. `pmt.load` reads a card as it
-# reads any model.
+# Both have written checkpoints to their cards, as to an SD card. `pmt.load` reads a card like any
+# other model.
 
 # %% tags=["varies"]
 folders = [name for name, ran in (("board", emulated), ("library", local)) if ran]
@@ -116,8 +117,8 @@ if len(trained) == 2:
     print(f"the two models have the same bytes: {same}")
 
 # %% [markdown]
-# Eight steps of eight images bring 14 points. The board's model and the library's are the same to
-# the last byte, though one was computed by a Cortex-M7's DSP instructions and the other by this
-# processor. So the accuracies of a notebook are those of the device; time and memory are its own.
+# Eight steps of eight images gain 14 points. The board's model and the library's are the same to
+# the last byte, although one was computed with a Cortex-M7's DSP instructions and the other by
+# this processor. So accuracies in a notebook are those of the device; only time and memory differ.
 #
-# On a real board it is `make flash` and `make monitor` ([boards](../docs/guides/firmware.md)).
+# On a real board use `make flash` and `make monitor` ([boards](../docs/guides/firmware.md)).

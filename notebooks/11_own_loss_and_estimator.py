@@ -14,12 +14,12 @@
 # %% [markdown]
 # # Your own loss and estimator
 #
-# For those who extend pmt ([guide](../docs/guides/extending.md)).
+# For users who extend pmt ([guide](../docs/guides/extending.md)).
 #
-# Training by forward passes alone needs no gradient of the score. Here an int8 network learns
-# what its errors cost: a table of prices for taking one class for another, whose gradient is zero
-# almost everywhere. Then the same is done with an estimator that sees the order of the losses
-# alone.
+# Training that uses only forward passes needs no gradient of the score. Here an int8 network
+# learns what its errors cost: a table of prices for mistaking one class for another, whose
+# gradient is zero almost everywhere. Then an estimator that sees only the order of the losses does
+# the same.
 #
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
@@ -36,7 +36,7 @@ test = pmt.corruptions.corrupt(clean, "gaussian_noise", 5, seed=2)
 # %% [markdown]
 # ## What errors cost
 #
-# A wrong class costs 1. To take footwear for clothing, or the other way round, costs 5.
+# A wrong class costs 1. Mistaking footwear for clothing, or the reverse, costs 5.
 
 # %%
 footwear = np.isin(clean.class_names, ("Sandal", "Sneaker", "Ankle boot"))
@@ -64,8 +64,8 @@ tell(model)
 # %% [markdown]
 # ## The price as the loss
 #
-# Any function of the logits can be the loss. The core runs the perturbed forwards and hands over
-# the logits of all queries of a layer. A query has to change a class for the price to change, so
+# Any function of the logits can be the loss. The core runs the perturbed forwards and passes on
+# the logits of all queries of a layer. A query changes the price only if it changes a class, so
 # the perturbations are larger and there are more of them. The preparation is left out, since it
 # trains the head by cross-entropy.
 
@@ -78,11 +78,11 @@ result = trainer.fit(priced, train, progress=False)
 tell(priced)
 
 # %% [markdown]
-# ## An estimator of one's own
+# ## An estimator of your own
 #
-# An estimator is a callable that returns a gradient for each layer; the engine evaluates
-# perturbed weights at the speed of the core. This one is an evolution strategy: it weighs
-# directions by the rank of their price.
+# An estimator is a callable that returns a gradient for each layer; the engine evaluates perturbed
+# weights at the speed of the core. This one is an evolution strategy: it weights directions by the
+# rank of their price.
 
 
 # %%
@@ -109,10 +109,10 @@ trainer.fit(ranked, train, progress=False)
 tell(ranked)
 
 # %% [markdown]
-# ## What it changed
+# ## The result
 #
-# For comparison the same layers are trained by cross-entropy, as the first training in all but the
-# loss.
+# For comparison the same layers are trained by cross-entropy, with the same settings as the first
+# training except for the loss.
 
 # %%
 plain = pmt.load("fashion_mnist_dscnn")
@@ -132,8 +132,9 @@ ax.invert_yaxis()
 plt.show()
 
 # %% [markdown]
-# All three bring the price down by 40 % or more, because fewer images are wrong. The price as the
-# loss ends where cross-entropy does, without a gradient. A wrong image costs about the same after
-# each: with some 150 of them, small differences are noise.
+# All three lower the price by 40 % or more, because fewer images are wrong. Training on the price
+# ends where cross-entropy does, without a gradient. The cost of a wrong image is about the same
+# after each: with some 150 of them, small differences are noise.
 #
-# Next: [extending pmt](../docs/guides/extending.md), with all that a loss and an estimator can do.
+# Next: [extending pmt](../docs/guides/extending.md), with everything that a loss and an estimator
+# can do.

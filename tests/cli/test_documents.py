@@ -21,7 +21,7 @@ PAGES = (
 )
 # Pages with other tests, and a download from far away.
 ELSEWHERE = {
-    "docs/tutorials/strangers_path.md": "tests/project/test_strangers_path.py",
+    "docs/tutorials/empty_folder_to_board.md": "tests/project/test_empty_folder_to_board.py",
     "docs/guides/datasets.md": "tests/datasets/test_datasets_download.py",
     "docs/reference/costs.md": "tests/cli/test_cli_profile.py",
 }

@@ -1,6 +1,6 @@
-"""Which way dependencies point: docs/architecture.md shows the same rooms as a picture.
+"""Which way dependencies point: docs/architecture.md shows the same packages as a picture.
 
-Every include and import counts, also those inside functions and those for type checkers alone.
+Every include and import counts, also those inside functions and those only for type checkers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# C++ rooms, and the rooms that each may include besides itself.
+# C++ packages, and the others that each may include.
 CORE = (
     "core/base", "core/image", "core/card", "core/kernels", "core/net", "core/zo", "core/train",
 )  # fmt: skip
 CPP = {
-    **{room: set(CORE[:i]) for i, room in enumerate(CORE)},
+    **{package: set(CORE[:i]) for i, package in enumerate(CORE)},
     "align": set(CORE[: CORE.index("core/zo")]),
     "host": {*CORE, "align"},
     "bindings": {*CORE, "align", "host"},
@@ -27,10 +27,10 @@ CPP = {
     "examples": set(CORE),
 }
 FIRMWARE_FOLDERS = {"common", "drivers", "board", "instructions"}
-# The core runs where there is no C++ library: only these are headers alone.
+# The core runs where there is no C++ library: only these are header-only.
 FREESTANDING = {"cstddef", "cstdint"}
 
-# Python rooms from the bottom up; a room may import itself and what is below it. `pmt` is the
+# Python packages from the bottom up; a package may import itself and what is below it. `pmt` is the
 # package's own __init__, the public names.
 PYTHON = (
     "_core", "_util", "datasets", "corruptions", "net", "formats", "model", "protocol",
@@ -38,8 +38,8 @@ PYTHON = (
 )  # fmt: skip
 
 
-def cpp_room(path: Path) -> str:
-    """Return the room of a C++ file, by its path from the root."""
+def cpp_package(path: Path) -> str:
+    """Return the package of a C++ file, by its path from the root."""
     if path.parts[0] == "firmware_export":
         return "firmware"
     parts = path.parts[1:-1]
@@ -53,14 +53,14 @@ def cpp_files() -> list[Path]:
     return [path for path in paths if path.parts[1] not in skip]
 
 
-def included_room(name: str, room: str) -> str:
-    """Return the room of an included file; a bare name lies beside the including one."""
+def included_package(name: str, package: str) -> str:
+    """Return the package of an included file; a bare name lies in the including one's folder."""
     parts = name.split("/")
     if parts[0] == "core":
         return "/".join(parts[:2])
     if parts[0] in FIRMWARE_FOLDERS:
         return "firmware"
-    return parts[0] if parts[0] in CPP else room
+    return parts[0] if parts[0] in CPP else package
 
 
 def includes(path: Path) -> list[tuple[str, str]]:
@@ -70,13 +70,14 @@ def includes(path: Path) -> list[tuple[str, str]]:
 
 def test_cpp_includes_point_down():
     files = cpp_files()
-    assert {cpp_room(path) for path in files} == set(CPP)
+    assert {cpp_package(path) for path in files} == set(CPP)
     wrong = [
         f"{path}: {name}"
         for path in files
         for bracket, name in includes(path)
         if bracket == '"'
-        and included_room(name, cpp_room(path)) not in {cpp_room(path), *CPP[cpp_room(path)]}
+        and included_package(name, cpp_package(path))
+        not in {cpp_package(path), *CPP[cpp_package(path)]}
     ]
     assert wrong == [], "\n".join(wrong)
 
@@ -93,7 +94,7 @@ def test_what_runs_on_a_device_includes_no_library(folder: str):
     assert wrong == [], "\n".join(wrong)
 
 
-def python_room(module: str) -> str:
+def python_package(module: str) -> str:
     return module.split(".")[1] if "." in module else "pmt"
 
 
@@ -106,8 +107,8 @@ def imported_modules(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: imports of the package are absolute"
             if node.module == "pmt":
-                rooms = {alias.name for alias in node.names}
-                found.update(f"pmt.{name}" if name in PYTHON else "pmt" for name in rooms)
+                packages = {alias.name for alias in node.names}
+                found.update(f"pmt.{name}" if name in PYTHON else "pmt" for name in packages)
             else:
                 found.add(str(node.module))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -117,10 +118,9 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def test_python_imports_point_down():
-    package = ROOT / "python" / "pmt"
-    files = sorted(path.relative_to(ROOT) for path in package.rglob("*.py"))
-    rooms = {path.parts[2] for path in files if len(path.parts) > 3}
-    assert rooms == set(PYTHON) - {"_core", "pmt"}
+    files = sorted(path.relative_to(ROOT) for path in (ROOT / "python" / "pmt").rglob("*.py"))
+    packages = {path.parts[2] for path in files if len(path.parts) > 3}
+    assert packages == set(PYTHON) - {"_core", "pmt"}
     assert [str(p) for p in files if len(p.parts) == 3] == [
         "python/pmt/__init__.py", "python/pmt/__main__.py",
     ]  # fmt: skip
@@ -128,11 +128,11 @@ def test_python_imports_point_down():
     for path in files:
         if path.name == "__main__.py":
             continue
-        room = path.parts[2] if len(path.parts) > 3 else "pmt"
-        allowed = set(PYTHON[: PYTHON.index(room) + 1])
+        package = path.parts[2] if len(path.parts) > 3 else "pmt"
+        allowed = set(PYTHON[: PYTHON.index(package) + 1])
         wrong += [
             f"{path}: {name}"
             for name in sorted(imported_modules(path))
-            if python_room(name) not in allowed
+            if python_package(name) not in allowed
         ]
     assert wrong == [], "\n".join(wrong)

@@ -16,7 +16,7 @@ WRITTEN_BY_A_RUN = ("config.toml",)
 
 
 def named_paths(text: str) -> list[str]:
-    """Return the paths between backticks; a bare name lies beside the path before it."""
+    """Return the paths between backticks; a bare name is in the folder of the path before it."""
     found, folder = [], ""
     for name in re.findall(r"`([^`\s]+)`", text):
         if name in WRITTEN_BY_A_RUN or not ("/" in name or name.endswith(SUFFIXES)):
@@ -49,10 +49,10 @@ def test_what_the_page_names_is_in_the_tree(path: str):
     assert places(path), f"docs/architecture.md: there is no {path}"
 
 
-def test_the_picture_has_every_room():
+def test_the_picture_has_every_package():
     picture = PAGE.partition("```\n")[2].partition("```")[0]
     shown = set(re.findall(r"\b\w+(?=/)", picture))
     folders = [ROOT / "cpp" / "core", ROOT / "firmware_export", ROOT / "python" / "pmt"]
-    rooms = {path.name for folder in folders for path in folder.iterdir() if path.is_dir()}
-    assert len(rooms) > 20
-    assert rooms - shown - {"data", "_native", "__pycache__"} == set()
+    packages = {path.name for folder in folders for path in folder.iterdir() if path.is_dir()}
+    assert len(packages) > 20
+    assert packages - shown - {"data", "_native", "__pycache__"} == set()

@@ -1,4 +1,4 @@
-"""README's figures and picture come from the versioned results."""
+"""README's numbers and picture come from the versioned results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_accuracies_are_those_of_the_results(grid: str, axes: dict[str, str], te
 
 def test_the_published_accuracy_is_the_papers() -> None:
     paper = published("cifar10c-accuracy")
-    assert f"whose published figure is {np.mean(paper['bp_free']):.0f} %" in README
+    assert f"whose published accuracy is {np.mean(paper['bp_free']):.0f} %" in README
 
 
 def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:

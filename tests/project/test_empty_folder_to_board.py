@@ -1,4 +1,4 @@
-"""The page of the stranger's path shows what the script types, and where it ended."""
+"""The page from an empty folder to a board shows what its script types, and where it ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from firmware_tools import EMULATOR, need_firmware_tools
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "tutorials" / "strangers_path.md").read_text()
-SCRIPT = (ROOT / "scripts" / "strangers_path.sh").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "empty_folder_to_board.md").read_text()
+SCRIPT = (ROOT / "scripts" / "empty_folder_to_board.sh").read_text()
 
 
 # Times differ from run to run, and pip finds other versions on other days.
@@ -47,14 +47,14 @@ def test_the_page_is_what_the_script_prints(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     done = subprocess.run(
-        [str(ROOT / "scripts" / "strangers_path.sh")],
+        [str(ROOT / "scripts" / "empty_folder_to_board.sh")],
         env={**os.environ, "WHEEL": str(wheel)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    page = ROOT / "docs" / "tutorials" / "strangers_path.md"
+    page = ROOT / "docs" / "tutorials" / "empty_folder_to_board.md"
     if os.environ.get("PMT_UPDATE_GOLDEN") == "1":
         page.write_text(done.stdout)
     assert VARIES.sub("...", page.read_text()) == VARIES.sub("...", done.stdout)

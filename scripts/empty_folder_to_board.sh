@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goes the way of someone new, from installing the wheel to a board that learns, in an empty folder with a
-# fresh environment, and prints what they see as a page: scripts/strangers_path.sh > docs/tutorials/strangers_path.md
+# fresh environment, and prints what they see as a page: scripts/empty_folder_to_board.sh > docs/tutorials/empty_folder_to_board.md
 #
 # The wheel is built from this tree unless WHEEL names one. Needs arm-none-eabi-g++, qemu-system-arm, make.
 set -euo pipefail
@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 unset PYTHONPATH MAKEFLAGS MAKELEVEL
-# Nothing of an environment that is active: a stranger has a system's Python.
+# Nothing of an environment that is active: someone new has a system's Python.
 PATH=$(python3 -c 'import sys; print(sys.base_prefix)')/bin:/usr/local/bin:/usr/bin:/bin
 
 if [ -n "${WHEEL:-}" ]; then
@@ -42,21 +42,21 @@ cat << 'PAGE'
 
 For firmware engineers who want to see every step before they start.
 
-As `scripts/strangers_path.sh` types it and sees it printed; milliseconds
+`scripts/empty_folder_to_board.sh` typed these commands, and this is what they printed; milliseconds
 differ from run to run, sizes from compiler to compiler. The machine has `python3`, `make`, `arm-none-eabi-g++` and
 `qemu-system-arm` (Debian: `apt-get install python3-venv make gcc-arm-none-eabi qemu-system-arm`).
 
 ## Install
 
-`pip install .` in a clone does it too; here a wheel was built before, by `pip wheel --no-deps .`.
+`pip install .` in a clone also works; here a wheel was built before, by `pip wheel --no-deps .`.
 PAGE
 see 'python3 -m venv env' \
   '. env/bin/activate' \
   'pip install --quiet --disable-pip-version-check poor_mans_training-*.whl' \
   'pip list --disable-pip-version-check'
 
-say '## A network, and images that it does not know'
-say 'A small Fashion-MNIST network and 2,000 images are part of the package. Noise is too much for it:'
+say '## A network, and images that it has not seen'
+say 'A small Fashion-MNIST network and 2,000 images are part of the package. Noise lowers its accuracy:'
 see 'pmt eval fashion_mnist_dscnn --data bundled' \
   'pmt eval fashion_mnist_dscnn --data bundled --corruption impulse_noise --severity 5'
 
@@ -67,13 +67,13 @@ see 'pmt export fashion_mnist_dscnn --data bundled --corruption impulse_noise --
       --steps 8 --batch 32 --queries 8 --out fw' 'ls fw'
 
 say '## Build'
-say 'The linker has the regions of the board: what does not fit does not link.'
+say 'The linker knows the memory of the board: a program that does not fit does not link.'
 see 'cd fw' 'make -j2 | tail -n 4' 'make size'
 
 say '## Train on the board'
 say 'It reads `card.img`, trains, and compares with what the host computed:'
 see 'make qemu'
-say 'After a reset it goes on from the newest checkpoint of the card; here nothing is left to do:'
+say 'After a reset it continues from the newest checkpoint of the card; here nothing is left to do:'
 see 'make resume | tail -n 1'
 
 say '## What it has learned'
@@ -83,11 +83,11 @@ see 'pmt eval build/card.img --data bundled --corruption impulse_noise --severit
   'cd ..'
 
 say '## On a real board'
-say 'The same, with the board as target; `dd if=board/card.img of=/dev/sdX` writes the SD card.'
+say 'The same with the board as target; `dd if=board/card.img of=/dev/sdX` writes the SD card.'
 see 'pmt export fashion_mnist_dscnn --data bundled --corruption impulse_noise --severity 5 \
       --target stm32f746g-disco --layers B4,head --steps 100 --batch 32 --out board | tail -n 3' \
   'cd board' 'make -j2 | tail -n 4'
-say 'What is missing is named. Here neither a flasher nor a board is at hand:'
+say 'Errors name what is missing. Here there is neither a flasher nor a board:'
 see! 'make flash'
 see! 'make monitor'
 
