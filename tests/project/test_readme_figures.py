@@ -36,6 +36,11 @@ def picture() -> dict[str, Any]:
             {"method": "default", "preparation": "none"},
             "Without these two it reaches {:.0f} %",
         ),
+        (
+            "default_tenfold",
+            {"method": "default", "preparation": "none"},
+            "and with ten times the work {:.0f} %",
+        ),
         ("backprop", {"method": "mcutrain"}, "sparse back-propagation (MCUTrain) {:.0f} %"),
         ("backprop", {"method": "bp_fp32"}, "all layers {:.0f} % in float32"),
         ("backprop", {"method": "bp_int8"}, "{:.0f} % in int8"),
@@ -58,8 +63,9 @@ def test_the_picture_is_drawn_from_the_results(tmp_path: Path) -> None:
     ax = picture()["draw"](results.load("cifar10c-accuracy")["data"])
     texts = [text.get_text() for text in ax.texts]
     assert texts[0] == "no adaptation"
-    assert texts[-1] == "the paper's method,\nas published: 209 KB"
-    assert "pmt\n124 KB" in texts
+    assert texts[-1] == "the paper's method, as\npublished (209 KB for block 3)"
+    assert "pmt: preparation on the host,\nthen block 2 on the device: 124 KB" in texts
+    assert "preparation on the host alone" in texts
     ax.figure.clear()
 
 
