@@ -27,6 +27,7 @@
 import matplotlib.pyplot as plt
 
 import pmt
+from pmt.research.plots import plot_confusions
 
 # %% [markdown]
 # ## The model
@@ -69,7 +70,7 @@ for row, data in zip(axes, (clean, test), strict=True):
 # are wrong:
 
 # %%
-before = model.evaluate(test)
+before, mistakes = model.evaluate(test), model.confusion(test)
 print(f"clean  {model.evaluate(clean)}")
 print(f"noisy  {before}")
 
@@ -108,6 +109,7 @@ _ = result.plot(valid="test images")
 after = model.evaluate(test)
 print(f"noisy images: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
 print(f"clean images: {model.evaluate(clean).accuracy:.1%} after")
+_ = plot_confusions(mistakes, model.confusion(test))
 
 # %% [markdown]
 # Half of the noisy images that were wrong are now right, most of them by training only the head.

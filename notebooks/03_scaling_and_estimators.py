@@ -24,13 +24,13 @@
 # In a clone: `pip install ".[notebook]"`. It takes about half a minute.
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 
 import pmt
+from pmt.research.plots import plot_curves
+from pmt.research.report import Curve
 from pmt.research.reproduce.stored import stored
 
-plt.style.use("tableau-colorblind10")
 model = pmt.load("fashion_mnist_dscnn")
 foggy = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "fog", severity=5, seed=1)
 work = dict(layers="B2", batch=50, queries=10, macs=40 * 10**9, preparation="none", keep_best=False)
@@ -52,13 +52,12 @@ def best(method, rates, **options):
 
 
 def draw(curves):
-    _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-    billions = (np.arange(8) + 0.5) * work["macs"] / 8e9
-    for (name, (curve, rate)), marker in zip(curves.items(), "os^vdX", strict=False):
-        ax.plot(billions, curve, marker + "-", label=f"{name}, rate {rate:g}")
-    ax.set_xlabel("billion multiply-accumulates")
-    ax.set_ylabel("training loss (nats)")
-    ax.legend(fontsize="small")
+    gmacs = (np.arange(8) + 0.5) * work["macs"] / 8e9
+    lines = {
+        f"{name}, rate {rate:g}": Curve(gmacs, np.array([curve]), None)
+        for name, (curve, rate) in curves.items()
+    }
+    plot_curves(lines, images="training images")
 
 
 # %% [markdown]

@@ -26,8 +26,10 @@
 
 # %%
 import matplotlib.pyplot as plt
+import numpy as np
 
 import pmt
+from pmt.protocol import wilson_interval
 from pmt.research.reproduce.stored import stored
 
 model = pmt.load("fashion_mnist_dscnn")
@@ -76,12 +78,15 @@ for name, (losses, forwards, learned) in found.items():
 
 # %%
 names = list(found)
-accuracies = [100 * found[name][2].evaluate(unseen).accuracy for name in names]
+right = [round(found[name][2].evaluate(unseen).accuracy * len(unseen)) for name in names]
+accuracies = [100 * count / len(unseen) for count in right]
+ends = [wilson_interval(count, len(unseen)) for count in right]
+reach = [(y - 100 * low, 100 * high - y) for y, (low, high) in zip(accuracies, ends, strict=True)]
 _, ax = plt.subplots(figsize=(6.5, 2.4), layout="constrained")
-ax.barh(names, accuracies)
+ax.barh(names, accuracies, xerr=np.transpose(reach), capsize=3)
 ax.axvline(100 * model.evaluate(unseen).accuracy, color="black", linestyle="--", label="before")
 ax.invert_yaxis()
-ax.set_xlabel("accuracy on noisy test images (%)")
+ax.set_xlabel("accuracy on noisy test images (%), with 95 % interval")
 _ = ax.legend(fontsize="small", loc="lower right", bbox_to_anchor=(1, 1))
 
 # %% [markdown]

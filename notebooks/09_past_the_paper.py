@@ -28,6 +28,8 @@
 import matplotlib.pyplot as plt
 
 import pmt
+from pmt.research.plots import plot_curves
+from pmt.research.report import results_curve
 from pmt.research.reproduce.stored import stored
 from pmt.train.alignment import align
 from pmt.train.clean_statistics import measure_statistics, with_statistics
@@ -89,15 +91,8 @@ runs["pooled"] = adapt("pooled")
 runs["default"] = adapt("default")
 
 # %%
-plt.style.use("tableau-colorblind10")
-figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-for (name, result), style in zip(runs.items(), ("^:", "v:", "d:", "P:", "s--", "o-"), strict=True):
-    states = [*result.phases, *result.epochs]
-    work = [state["macs"] / 1e9 for state in states]
-    ax.plot(work, [100 * state["valid_accuracy"] for state in states], style, label=name)
-ax.set_xlabel("billion multiply-accumulates")
-ax.set_ylabel("accuracy on foggy test images (%)")
-_ = ax.legend(fontsize="small")
+curves = {name: results_curve([result], "valid_accuracy") for name, result in runs.items()}
+_ = plot_curves(curves, measure="accuracy", images="foggy test images")
 
 # %% [markdown]
 # `default` first aligns the model and trains the head with its exact gradient, then perturbs
