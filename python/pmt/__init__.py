@@ -42,5 +42,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return the public names alone; modules that these imported are left out."""
+    """Return only the public names; modules that these imported are left out."""
     return sorted(__all__)

@@ -28,6 +28,7 @@ class Estimator(IntEnum):
     weight_perturbation = 0
     node_perturbation = 1
     closed_form = 2
+    pooled_perturbation = 3
 
 class LayerSettings:
     def __init__(

@@ -325,7 +325,7 @@ def test_ctrl_c_leaves_whole_files_and_the_same_command_goes_on(data, tmp_path):
     _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (
         130,
-        "pmt: interrupted; the same command goes on\n",
+        "pmt: interrupted; the same command continues\n",
     )
     left = files(out)
     assert not [name for name in left if name.endswith(".part")]

@@ -31,6 +31,18 @@ def test_a_model_is_exported_with_the_options_given(files, tmp_path, capsys):
     assert (firmware / "model" / "model.pmt").read_bytes() == model.read_bytes()
 
 
+def test_help_shows_the_batch_and_the_queries_that_a_board_gets(files, tmp_path, capsys):
+    assert main(["export", "--help-all"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    model, data = files
+    command = ["export", str(model), "--data", str(data), "--out", str(tmp_path / "fw"), *TARGET]
+    assert main([*command, "--steps", "1", "--preset", "paper", "--json", "-"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert f"images of a step (1..10^6; default: {figures['batch']})" in shown
+    queries = "perturbed forwards for each image and layer"
+    assert f"{queries} (1..4096; default: {figures['queries']})" in shown
+
+
 def test_a_board_that_selects_a_block(files, tmp_path, capsys):
     model, data = files
     firmware = tmp_path / "fw"

@@ -196,7 +196,7 @@ def test_a_hangup_leaves_a_checkpoint(begin):
     process.send_signal(signal.SIGHUP)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert error == f"pmt: interrupted; go on with: pmt train --resume {run}\n"
+    assert error == f"pmt: interrupted; continue with: pmt train --resume {run}\n"
     assert pmt.RunFolder(run).load_checkpoint()[1] >= 1
     assert not run.with_name("run.lock").exists()
 
@@ -233,4 +233,4 @@ def test_what_is_ignored_from_the_start_stays_ignored_and_sigterm_ends(begin):
     process.terminate()
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert error == f"pmt: interrupted; go on with: pmt train --resume {run}\n"
+    assert error == f"pmt: interrupted; continue with: pmt train --resume {run}\n"

@@ -40,7 +40,7 @@ def test_counts_of_ops_and_of_a_step(tmp_path, capsys):
     printed = capsys.readouterr().out
     projected = 1e3 * ours["forward_instructions"] * 0.5 / 100e6
     assert f"arm_dsp: forward {projected:,.1f} ms" in printed
-    assert "x 0.5 cycles an instruction / 100 MHz (as given)" in printed
+    assert "x 0.5 cycles per instruction / 100 MHz (as given)" in printed
     assert re.search(r"^beyond its forwards +[\d,]+ +[\d.]+% +[\d,]+ +[\d.]+%$", printed, re.M)
     assert ours["main_pass_instructions"] > ours["forward_instructions"]
     assert ours["whole_forwards_instructions"] > 8 * ours["forward_instructions"]
@@ -99,7 +99,7 @@ def test_an_emulated_board_has_the_emulators_speed():
     latency = project_latency(board)
     assert latency.seconds(200_000_000) == 1.0
     assert latency.factors() == (
-        "instructions x 1 cycles an instruction / 200 MHz (QEMU's speed, roughly)"
+        "instructions x 1 cycles per instruction / 200 MHz (QEMU's speed, roughly)"
     )
     assert project_latency(board, None, 2.0).clock_mhz == 25.0
 

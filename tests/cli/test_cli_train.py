@@ -166,7 +166,7 @@ def test_ctrl_c_stops_soon_and_the_same_command_goes_on(files, tmp_path, capsys)
     _, error = process.communicate()
     assert time.monotonic() - start < 3.0
     assert process.returncode == 130
-    assert error == f"pmt: interrupted; go on with: pmt train --resume {stopped}\n"
+    assert error == f"pmt: interrupted; continue with: pmt train --resume {stopped}\n"
     assert not (stopped / "DONE").exists()
     pmt.RunFolder(stopped).load_checkpoint()
 
@@ -301,7 +301,7 @@ def test_training_on_from_a_run_with_its_own_images_says_so(files, tmp_path, cap
     first = tmp_path / "first"
     assert main(command(files, first, "--no-keep-best")) == 0
     note = (
-        f"{first} was trained on the same images: the start has seen the held-out ones and looks "
+        f"{first} was trained on the same images: this model has seen the held-out ones and looks "
         "too good beside later states; give other images, or --no-keep-best"
     )
     assert note not in capsys.readouterr().out

@@ -42,7 +42,7 @@ def parameters(model: Any) -> list[np.ndarray]:
         ({"mask_interval": 0}, "mask_interval=0 must be 1..1000000"),
         (
             {"pairs": "antithetic", "queries": 7},
-            "pairs='antithetic' takes two queries a direction: queries=7 must be even and "
+            "pairs='antithetic' takes two queries per direction: queries=7 must be even and "
             "allocation='uniform' 'uniform'",
         ),
         (

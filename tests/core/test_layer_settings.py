@@ -380,8 +380,8 @@ def test_the_settings_in_force_tell_the_regions_of_a_plane():
 def test_probes_take_whole_pairs():
     with pytest.raises(
         ValueError,
-        match=r"^pairs='antithetic' takes two queries a direction, in a probe too: probe_queries=3 "
-        r"must be even$",
+        match=r"^pairs='antithetic' takes two queries per direction, in a probe too: "
+        r"probe_queries=3 must be even$",
     ):
         pmt.preset("default", rule="measured", pairs="antithetic", probe_queries=3)
     pmt.preset("default", pairs="antithetic", probe_queries=3)  # probes nothing

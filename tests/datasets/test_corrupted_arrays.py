@@ -85,7 +85,7 @@ def test_arrays_of_another_data_set_do_not_stand_for_it(tmp_path: Path) -> None:
 
 def test_clean_reading_of_corrupted_arrays_says_how(tmp_path: Path) -> None:
     folder = write_published(tmp_path / "CIFAR-10-C")
-    with pytest.raises(ValueError, match=r"holds corrupted images alone .*; choose some with -"):
+    with pytest.raises(ValueError, match=r"holds only corrupted images .*; choose some with -"):
         load(folder, split="test")
     with pytest.raises(FileNotFoundError, match=r"no corrupted arrays of the train split"):
         load_corrupted(tmp_path, "fog", 1, split="train")

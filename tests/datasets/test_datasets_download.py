@@ -190,8 +190,8 @@ def test_a_download_that_did_not_end_is_no_unknown_layout(
             download("made", root)
         (root / "made" / ".made.tar.gz.part").touch()
         message = (
-            f"{root / 'made'}: the download is not complete; `pmt download made{option}` goes on "
-            "with it"
+            f"{root / 'made'}: the download is not complete; `pmt download made{option}` continues "
+            "it"
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             load(root / "made")

@@ -251,7 +251,7 @@ def test_damaged_image_folders(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"1.png: cannot be decoded .*replace or remove"):
         load(tmp_path)
     Image.new("I;16", (5, 4)).save(broken)
-    with pytest.raises(ValueError, match=r"1.png: has more than 8 bits a channel"):
+    with pytest.raises(ValueError, match=r"1.png: has more than 8 bits per channel"):
         load(tmp_path)
     with pytest.raises(ValueError, match="class folder 'emu' is not in class_names"):
         load(tmp_path, class_names=("cat", "dog"))

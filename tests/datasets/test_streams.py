@@ -452,7 +452,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("pmt.datasets.stream_cache.os.fsync", full)
     message = (
         "[Errno 28] could not write sample 20 (No space left on device); free some space, and the "
-        f"same call goes on from there: '{tmp_path / 'c'}'"
+        f"same call continues from there: '{tmp_path / 'c'}'"
     )
     with pytest.raises(OSError, match=f"^{re.escape(message)}$"):
         from_stream(samples(), tmp_path / "c", limit=20)

@@ -134,7 +134,7 @@ def test_the_report_prints_the_use_of_memory(tmp_path: Path) -> None:
     )
     assert lines[14] == "work: 3 million multiply-accumulates, about 5 million instructions"
     assert lines[15] == (
-        "time: about 0 s, projected: instructions x 1 cycles an instruction / 200 MHz "
+        "time: about 0 s, projected: instructions x 1 cycles per instruction / 200 MHz "
         "(QEMU's speed, roughly)"
     )
     assert lines[16] == f"next: make -C {tmp_path / 'fw'} qemu"

@@ -170,7 +170,7 @@ def test_files_hold_features(suffix: str, layer: str, tmp_path: Path) -> None:
 def test_info_says_what_the_model_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     residual_network().features("down").save(tmp_path / "down.pmt")
     assert main(["info", str(tmp_path / "down.pmt")]) == 0
-    assert "48,640 MACs an image, 4x4x8 features\n" in capsys.readouterr().out
+    assert "48,640 MACs per image, 4x4x8 features\n" in capsys.readouterr().out
 
 
 def test_a_part_keeps_the_statistics_of_its_layers() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pmt
 
 
-def test_dir_shows_the_public_names_alone() -> None:
+def test_dir_shows_only_the_public_names() -> None:
     assert dir(pmt) == sorted(pmt.__all__)
     assert {"Model", "ZOTrainer", "load", "datasets", "corruptions", "methods"} <= set(dir(pmt))
     assert not {"_core", "annotations", "net", "formats"} & set(dir(pmt))

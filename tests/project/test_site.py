@@ -50,7 +50,7 @@ def test_every_public_name_has_its_reference(site: Path) -> None:
     made = {path.stem for path in folder.glob("*.html")}
     assert {name for name in dir(pmt) if f"pmt.{name}" not in made} == {"__version__"}
     text = words(folder / "pmt.ZOTrainer.html")
-    assert "Trains layers of an int8 model with forward passes alone." in text
+    assert "Trains layers of an int8 model with forward passes only." in text
     assert "Preset where options is not given." in text
 
 

@@ -86,7 +86,7 @@ def test_the_command_prints_and_writes_every_figure(model, tmp_path, capsys):
     path = tmp_path / "figures.json"
     assert main(["bench", str(model), *QUICK, "--json", str(path)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"{model}: 48,672 MACs an image\npmt {pmt.__version__}, kernels ")
+    assert printed.startswith(f"{model}: 48,672 MACs per image\npmt {pmt.__version__}, kernels ")
     figures = json.loads(path.read_text())
     assert sorted(figures) == [
         "agreement", "engine_steps", "engines", "forward", "layers", "machine", "macs", "model",

@@ -225,7 +225,7 @@ def test_estimators_by_name():
         ("mu1", "must be weight, node, pooled or by_dimension"),
         ("weight+node", "must be weight, node, pooled or by_dimension"),
         ("node+pooled", "must be weight, node, pooled or by_dimension"),
-        ("node+regions2", "'regions2' goes with pooled alone"),
+        ("node+regions2", "'regions2' goes only with pooled"),
         ("pooled+regions17", "regions=17 must be 1..16"),
         ("weight+magic", "'magic' is none of weight, node"),
         ("weight+mu0", "'mu0' is none of"),

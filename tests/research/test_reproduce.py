@@ -247,11 +247,11 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
     }
     rows = bp_free_rows(data, published("bp-free-methods"), "bp_free_methods")
     assert [(row.what, row.ours, row.theirs, row.verdict) for row in rows] == [
-        ("MeZO: forwards a step", 2.0, 2, "reproduced"),
+        ("MeZO: forwards per step", 2.0, 2, "reproduced"),
         ("MeZO: accuracy", 25.0, 18.33, "reproduced"),
-        ("DeepZero, a tenth of the coordinates: forwards a step", None, 49457, "not run"),
+        ("DeepZero, a tenth of the coordinates: forwards per step", None, 49457, "not run"),
         ("DeepZero, a tenth of the coordinates: accuracy", None, 52.78, "not run"),
-        ("paper's method: forwards a step", 400.0, 400, "reproduced"),
+        ("paper's method: forwards per step", 400.0, 400, "reproduced"),
         ("paper's method: accuracy", 65.0, 66.78, "reproduced"),
     ]
     assert rows[1].why == (
@@ -506,8 +506,10 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
     one, both = (
         accuracy_row("x", Found(runs, (), False), 50.0) for runs in ((back,), (back, kept))
     )
-    assert one.why == "taken back to its start: no epoch is clearly better on held-out images"
-    assert both.why == "1 of 2 runs were taken back to their start"
+    assert one.why == (
+        "reverted to the original model: no epoch is clearly better on held-out images"
+    )
+    assert both.why == "1 of 2 runs were reverted to the original model"
 
 
 def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):
@@ -612,7 +614,7 @@ def test_the_command_refuses_what_does_not_go_together(tmp_path, capsys):
     )
     assert complaint("--list", "nope") == ("pmt: error: --list shows all studies; give no name\n")
     assert complaint("estimators", "--write", "x.md") == (
-        "pmt: error: --write x.md: goes with --page alone\n"
+        "pmt: error: --write x.md: goes only with --page\n"
     )
     for given, message in (
         (["--list", "--force"], "--list does no work; leave out --force"),

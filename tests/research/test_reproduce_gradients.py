@@ -88,9 +88,9 @@ def test_the_claims_of_figure_4():
         ("the same, layer-wise", 0.0, None, "not published"),
         ("weight, layer-wise minus model-wise, at the same queries", 0.287, None, "not published"),
         ("node, layer-wise minus model-wise, at the same queries", 0.015, None, "not published"),
-        ("mean over layers, weight, layer-wise, default's steps", 0.4, None, "not published"),
-        ("mean over layers, node, layer-wise, default's steps", 0.3, None, "not published"),
-        ("mean over layers, one sign a channel, layer-wise", 0.5, None, "not published"),
+        ("mean over layers, weight, layer-wise, default's mu", 0.4, None, "not published"),
+        ("mean over layers, node, layer-wise, default's mu", 0.3, None, "not published"),
+        ("mean over layers, one sign per channel, layer-wise", 0.5, None, "not published"),
     ]  # fmt: skip
     data["estimators"]["node+model_wise+mu1+clean"]["cosine"] = [0.0] * 6
     said = {row.what: row for row in rows_of(gradient_cosine.STUDY, data)}
@@ -98,7 +98,7 @@ def test_the_claims_of_figure_4():
     assert (none.ours, none.verdict) == (0, "not reproduced")
     assert none.why == (
         "with all layers at once the signal is lost: layer by layer nodes have 0.150 with the same "
-        "steps and baseline, and 0.300 with the default's"
+        "mu and baseline, and 0.300 with the default's"
     )
 
     assert said["the same, layer-wise"].why == (
@@ -122,7 +122,7 @@ def test_the_claims_of_figure_5():
         [50, 50],
     )
     study = scopes_cosine.STUDY
-    for setting in ("paper's steps", "steps of 4"):
+    for setting in ("the paper's mu (1), clean baseline", "mu 4"):
         rows = [row for row in short(study, data) if row[0].endswith(setting)]
         assert rows == [
             (f"weight, layer-wise minus model-wise, {setting}", 0.1, "above 0", "reproduced"),
@@ -134,11 +134,11 @@ def test_the_claims_of_figure_5():
              "reproduced"),
         ]  # fmt: skip
     said = {row.what: row.why for row in rows_of(study, data)}
-    assert said["weight, layer-wise minus model-wise, steps of 4"] == (
+    assert said["weight, layer-wise minus model-wise, mu 4"] == (
         "better in 2 of 2 layers, worse in 0; layer-wise has 0.250 of expected 0.250, model-wise "
         "0.150 of expected 0.150"
     )
-    assert said["mixture minus weight alone, the better one, layer-wise, steps of 4"] == (
+    assert said["mixture minus weight alone, the better one, layer-wise, mu 4"] == (
         "where it takes nodes, in 1 layer, these have 0.300 and weights 0.200"
     )
     data["estimators"]["by_dimension+layer_wise+mu4"]["perturbed"] = ["weight", "weight"]
@@ -165,23 +165,23 @@ def test_formulas_of_variance_are_told_where_they_hold():
     wrong = [{**one, "printed": 9.0} for one in (row, together, *node)]
     cases = [{**case, "rows": [row, together, *node]}, {**many, "rows": wrong}]
     data = {"network": "n", "repeats": 8, "cases": cases}
-    rows = rows_of(variance_formulas.STUDY, data)
+    rows, paper = rows_of(variance_formulas.STUDY, data), "the paper's mu (1), clean baseline"
     assert [(r.what, round(r.ours, 2), r.theirs, r.verdict) for r in rows] == [
-        ("weight, layer-wise, 1 image, steps of 4", 30.0, 27.0, "reproduced"),
-        ("weight, model-wise, 1 image, steps of 4", 37.5, 27.0, "not reproduced"),
-        ("node, layer-wise, 1 image, steps of 4", 37.5, 27.0, "not reproduced"),
-        ("node, model-wise, 1 image, steps of 4", 30.0, 27.0, "reproduced"),
-        ("weight, layer-wise, 4 images, paper's steps", 30.0, 9.0, "not reproduced"),
-        ("weight, model-wise, 4 images, paper's steps", 37.5, 9.0, "not reproduced"),
-        ("node, layer-wise, 4 images, paper's steps", 37.5, 9.0, "not reproduced"),
-        ("node, model-wise, 4 images, paper's steps", 30.0, 9.0, "not reproduced"),
-        ("weight, layer-wise over model-wise, 1 image, steps of 4", 0.8, "just below 1",
+        ("weight, layer-wise, 1 image, mu 4", 30.0, 27.0, "reproduced"),
+        ("weight, model-wise, 1 image, mu 4", 37.5, 27.0, "not reproduced"),
+        ("node, layer-wise, 1 image, mu 4", 37.5, 27.0, "not reproduced"),
+        ("node, model-wise, 1 image, mu 4", 30.0, 27.0, "reproduced"),
+        (f"weight, layer-wise, 4 images, {paper}", 30.0, 9.0, "not reproduced"),
+        (f"weight, model-wise, 4 images, {paper}", 37.5, 9.0, "not reproduced"),
+        (f"node, layer-wise, 4 images, {paper}", 37.5, 9.0, "not reproduced"),
+        (f"node, model-wise, 4 images, {paper}", 30.0, 9.0, "not reproduced"),
+        ("weight, layer-wise over model-wise, 1 image, mu 4", 0.8, "just below 1",
          "reproduced"),
-        ("node, layer-wise over model-wise, 1 image, steps of 4", 1.25, "just below 1",
+        ("node, layer-wise over model-wise, 1 image, mu 4", 1.25, "just below 1",
          "not reproduced"),
-        ("weight, layer-wise over model-wise, 4 images, paper's steps", 0.8, "just below 1",
+        (f"weight, layer-wise over model-wise, 4 images, {paper}", 0.8, "just below 1",
          "reproduced"),
-        ("node, layer-wise over model-wise, 4 images, paper's steps", 1.25, "just below 1",
+        (f"node, layer-wise over model-wise, 4 images, {paper}", 1.25, "just below 1",
          "not reproduced"),
     ]  # fmt: skip
     exact = "exact for a loss that is linear in the perturbation, without rounding and clamps"
@@ -190,12 +190,12 @@ def test_formulas_of_variance_are_told_where_they_hold():
         f"{exact}: 31; a layer's own mean as baseline costs one of its few queries"
     )
     assert rows[4].why == (
-        f"{exact}: 31; V, here 3.0 S, stands in it without the dimension; at steps of "
-        "1 rounding comes on top"
+        f"{exact}: 31; V, here 3.0 S, stands in it without the dimension; with mu 1, "
+        "rounding comes on top"
     )
     assert rows[6].why == (
         f"{exact}: 31; an error of a node's gradient reaches the weights times the "
-        "inputs there; clamps, which no formula has, hold nodes back; at steps of 1 rounding "
+        "inputs there; clamps, which no formula has, hold nodes back; with mu 1, rounding "
         "comes on top"
     )
     assert rows[8].why == (f"{exact}: 1.30; layers differ, and each has few queries of its own")

@@ -138,7 +138,7 @@ def test_ctrl_c_says_how_to_go_on(grid, tmp_path, whole, capsys):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130
-    assert error == "pmt: interrupted; the same command goes on\n"
+    assert error == "pmt: interrupted; the same command continues\n"
     assert list(out.glob("*.lock")) == []
     assert main(["sweep", str(grid), "--out", str(out), "--jobs", "1"]) == 0
     capsys.readouterr()

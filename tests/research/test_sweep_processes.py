@@ -111,7 +111,7 @@ def test_a_terminated_sweep_takes_its_workers_along_and_goes_on(grid, tmp_path, 
     process.terminate()
     _, error = process.communicate(timeout=_SECONDS)
     assert process.returncode == 130, error
-    assert "pmt: interrupted; the same command goes on\n" in error
+    assert "pmt: interrupted; the same command continues\n" in error
     assert ends(worker)
     process = program(*command)
     _, error = process.communicate(timeout=_SECONDS)

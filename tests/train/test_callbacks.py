@@ -78,7 +78,7 @@ def test_a_callback_ends_the_run_in_its_best_state(tmp_path, callback):
 def test_a_run_may_end_before_its_first_step():
     result = fit(lambda event: True)
     assert result.epochs == []
-    assert result.verdict().startswith("kept the model as it was")
+    assert result.verdict().startswith("kept the original model")
 
 
 def test_another_error_of_a_callback_ends_the_run_with_a_checkpoint(tmp_path):

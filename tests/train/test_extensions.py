@@ -275,7 +275,7 @@ def test_config_names_what_is_the_users_and_a_resume_needs_it(tmp_path):
         resume_run(tmp_path / "run")
     assert str(caught.value) == (
         f"{tmp_path / 'run'}: the run trains with estimator=Signs, optimizer=Momentum, which no "
-        "folder can hold; go on with the call that began it, or register them as a method and "
+        "folder can hold; continue with the call that began it, or register them as a method and "
         "train by its name"
     )
 

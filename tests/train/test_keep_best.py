@@ -173,7 +173,7 @@ def test_the_verdict_names_the_state(tmp_path):
         "kept epoch 2, the best on the 5 held-out images"
     )
     assert verdict(flat(4)) == (
-        "kept the model as it was: on the 5 held-out images no phase was better by more than one "
+        "kept the original model: on the 5 held-out images no phase was better by more than one "
         "standard error, no epoch by more than two"
     )
     assert Toy(losses=flat(4)).fit(residual_network(), data(), progress=False).verdict() == ""
@@ -328,7 +328,7 @@ def test_a_head_that_does_harm_is_taken_back_before_the_first_step():
     assert head["held_out_loss"] > 2 * start["held_out_loss"]
     # The epoch began with the model as it was, whose loss is that of the start.
     assert result.epochs[0]["held_out_loss"] == pytest.approx(start["held_out_loss"], abs=0.002)
-    assert result.verdict().startswith("kept the model as it was")
+    assert result.verdict().startswith("kept the original model")
     assert model.image() == before
 
 

@@ -1,4 +1,4 @@
-"""One process a folder: a lock file that says who works on it, and is known to be stale."""
+"""One process per folder: a lock file that says who works on it, and is known to be stale."""
 
 from __future__ import annotations
 

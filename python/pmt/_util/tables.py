@@ -32,7 +32,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
 def shortened(
     rows: Sequence[Sequence[str]], most: int, *, keep: Sequence[int] = ()
 ) -> list[list[str]]:
-    """Return at most so many rows: the first ones, the last ones and those to ``keep``.
+    """Return at most this many rows: the first ones, the last ones and those to ``keep``.
 
     A row of ``...`` and the number of those left out stands in each gap.
     """

@@ -1,4 +1,4 @@
-"""``pmt align``: a model's statistics on new images made those it has on clean ones."""
+"""``pmt align``: restore a model's clean statistics on new images."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from pmt.cli.output import Output, checked_model_out, layer_line
 from pmt.train.alignment_job import AlignJob, align_model
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
-SUMMARY = "adapt a model to images without labels, by its statistics alone"
+SUMMARY = "adapt a model to images without labels, by its statistics only"
 DESCRIPTION = """\
-Give a model the statistics on new images that it holds of clean ones (`pmt statistics`): mean and
-deviation of every channel, by biases and weight scales; and the covariances in the windows of
-spatial layers, by their weights. Where the new images hold noise, channels that it changes much
-have less weight in what follows. Forward passes only; labels are not used."""
+Restore, on new images, the channel statistics that the model stores for clean images
+(`pmt statistics`): mean and deviation of every channel, by biases and weight scales; and the
+covariances in the windows of spatial layers, by their weights. If the new images are noisy,
+channels that the noise changes much get less weight in the layers that follow. Forward passes
+only; labels are not used."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-windows",
         dest="windows",
         action="store_false",
-        help="align channels alone; no int8 weight changes",
+        help="align channels only; no int8 weight changes",
     )
     parser.add_argument(
         "--no-reliability",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pmt
@@ -148,7 +148,7 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     add_integer(
         group,
         "--classes N",
-        "replace the classifier by a new one of N classes",
+        "replace the classifier with a new one of N classes",
         otherwise="keep it",
         within=(2, MOST_CHANNELS),
     )
@@ -165,7 +165,9 @@ def add_model_out(parser: argparse.ArgumentParser) -> None:
     """Add the model to write; :func:`pmt.cli.output.checked_model_out` checks it."""
     parser.add_argument("--out", metavar="PATH", required=True, help=".pmt file to write")
     parser.add_argument(
-        "--force", action="store_true", help="replace PATH if it exists and is not the input itself"
+        "--force",
+        action="store_true",
+        help="replace an existing PATH; not needed if PATH is the input itself",
     )
 
 
@@ -202,14 +204,14 @@ def add_data(
         "--data",
         metavar="DIR",
         required=required,
-        help=f"{data_help()}. Images of another size than the model's input are resized",
+        help=f"{data_help()}. Images are resized to the model's input",
     )
     add_coarse_labels(group)
     group.add_argument(
         "--corruption",
         metavar="NAME",
-        help="corrupt the images; `pmt corrupt --help` lists the names (default: none). Where DIR "
-        "is or holds a CIFAR-10-C folder, its arrays are the corrupted test images",
+        help="corrupt the images; `pmt corrupt --help` lists the names (default: none). If DIR is "
+        "or contains a CIFAR-10-C folder, its arrays are the corrupted test images",
     )
     group.add_argument(
         "--severity",
@@ -269,7 +271,7 @@ def add_statistics_images(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--images N",
-        "on at most N images, always the same ones",
+        "measure on at most N images, always the same ones",
         default=StatisticsJob.images,
         within=(1, 100_000),
     )
@@ -287,7 +289,7 @@ def add_coarse_labels(parser: argparse._ActionsContainer) -> None:
         "--coarse-labels",
         action="store_true",
         default=None,
-        help="the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
+        help="use the 20 superclasses of CIFAR-100 as labels (default: its 100 classes)",
     )
 
 
@@ -357,8 +359,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="PATH",
-        help="write the figures as JSON; '-' = standard output, and the text goes to standard "
-        "error",
+        help="write the figures as JSON; '-' writes them to standard output, and the text to "
+        "standard error",
     )
 
 
@@ -369,13 +371,13 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         metavar="NAME",
         default="default",
-        help="default: training images; paper: of each class 100 images of the test split adapt, "
-        "10 choose (default: default)",
+        help="default: training images; paper: from each class of the test split, 100 images to "
+        "adapt to and 10 to choose on (default: default)",
     )
-    text = "training images in all, balanced over the classes"
-    all_of = f"{IMAGES:,}, or all where there are fewer"
+    text = "total number of training images, balanced over the classes"
+    all_of = f"{IMAGES:,}, or all if there are fewer"
     add_integer(group, "--images N", text, otherwise=all_of, within=(2, None))
-    text = "how many of them are held out, to choose on"
+    text = "how many of them are held out to choose on"
     add_integer(group, "--held-out N", text, otherwise=str(HELD_OUT), within=(0, None))
     add_integer(
         group, "--split-seed S", "seed of the choice of images", default=0, within=(0, 2**31)
@@ -419,14 +421,14 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         metavar="NAME",
-        help="method by name, whose options are then the defaults, instead of --preset: "
+        help="method whose options are the defaults, instead of --preset: "
         f"{', '.join(methods.METHODS)}",
     )
     parser.add_argument(
         "--set",
         metavar="OPTION=VALUE",
         action="append",
-        help="an option of the method that has no argument here; may be given several times",
+        help="set an option of the method that has no argument here; may be repeated",
     )
 
 
@@ -436,8 +438,8 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
         "--plugin",
         metavar="MODULE",
         action="append",
-        help="module, or .py file, that registers a method of your own; may be given several "
-        "times, or in the environment variable PMT_PLUGINS, separated by commas",
+        help="module, or .py file, that registers a method of your own; may be repeated, or given "
+        "in the environment variable PMT_PLUGINS, separated by commas",
     )
 
 
@@ -448,8 +450,17 @@ def named_plugins(argv: Sequence[str]) -> list[str]:
     return [*found, *(name for flag, name in pairs if flag == "--plugin")]
 
 
-def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
-    """Add the preset and every option of the trainer; unset ones are the preset's."""
+def add_training_options(
+    parser: argparse.ArgumentParser,
+    *,
+    without: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> None:
+    """Add the preset and every option of the trainer; unset ones are the preset's.
+
+    Those in ``defaults`` have the command's own default, whatever the preset.
+    """
+    own = defaults or {}
     group = parser.add_argument_group("training")
     group.add_argument(
         "--preset",
@@ -457,7 +468,12 @@ def add_training_options(parser: argparse.ArgumentParser, *, without: Sequence[s
         help="default (what measured best) or paper (the method as printed) (default: default)",
     )
     left_out = ("layers", *without)
-    add_options(group, (o for o in _OPTIONS.values() if o.name not in left_out), _papers)
+    options = (o for o in _OPTIONS.values() if o.name not in left_out)
+    add_options(
+        group,
+        (dataclasses.replace(o, default=own.get(o.name, o.default)) for o in options),
+        lambda option: "" if option.name in own else _papers(option),
+    )
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -34,7 +34,7 @@ SUMMARY = "speed of a model: forward, layers, training step; and of other engine
 DESCRIPTION = """\
 Time a model (default: the bundled one) on random images: the forward, each layer, and a training
 step. Figures are medians of measurements taken in turns. MACs are multiply-accumulates; the peak is
-that of a loop which touches registers only, measured in the same run."""
+that of a loop that uses registers only, measured in the same run."""
 
 _RULES = ("weight", "node", "pooled", "by_dimension")
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         type=_listed(integer(1, 100_000)),
         default=(1, 100),
-        help="numbers of images of a forward (default: 1,100)",
+        help="numbers of images per forward (default: 1,100)",
     )
     parser.add_argument(
         "--threads",
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--repeat N",
-        "measurements of each figure, whose median is shown",
+        "measurements per figure, of which the median is shown",
         default=7,
         within=(1, 1000),
     )
@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _start(result: BenchResult) -> str:
     macs = result.job.model.macs
-    return f"{result.job.path}: {macs:,} MACs an image\n{machine_text(result.machine)}"
+    return f"{result.job.path}: {macs:,} MACs per image\n{machine_text(result.machine)}"
 
 
 def _steps(result: BenchResult) -> str:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--into",
         metavar="ORIGINAL.tflite",
         help="the .tflite file that the model was imported from: OUT is a copy of it with the "
-        "model's weights and biases, and every other byte as it was",
+        "model's weights and biases; every other byte is unchanged",
     )
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
     add_json(parser)

@@ -27,10 +27,10 @@ from pmt.protocol import CorruptedCopies, CorruptJob, open_copies
 USAGE = "pmt corrupt DATA --name all|NAME[,NAME...] --out DIR [options]"
 SUMMARY = "corrupted copies of a data set, in the layout of CIFAR-10-C"
 DESCRIPTION = """\
-Write one NAME.npy a corruption, uint8 of shape (5 N, H, W, C): all images at severity 1, then all
+Write one NAME.npy per corruption, uint8 of shape (5 N, H, W, C): all images at severity 1, then all
 at severity 2, up to 5; and labels.npy, the labels five times. `pmt eval --data DIR` and `pmt train`
-read them instead of corrupting the images. Ctrl-C leaves whole files only; the same command
-goes on, and makes no array twice."""
+read them instead of corrupting the images. Ctrl-C leaves complete files only; the same command
+continues, and makes no array twice."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         metavar="NAMES",
         required=True,
-        help="all, of which frost is left out where its photographs are missing, or names "
-        f"separated by commas: {', '.join(names())}",
+        help="all (without frost if its photographs are missing), or names separated by commas: "
+        f"{', '.join(names())}",
     )
     parser.add_argument(
         "--out",
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             _make(copies, index, name, line, output)
     except KeyboardInterrupt:
         line.clear()
-        complain("interrupted; the same command goes on")
+        complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
     finally:
         line.clear()

@@ -13,8 +13,8 @@ USAGE = "pmt download [NAME ...] [--root DIR] [--json PATH]"
 SUMMARY = "fetch data sets, checked by their SHA-256"
 DESCRIPTION = """\
 Fetch data sets into the folder of the environment variable PMT_DATA, or the cache folder of the
-platform; `--data NAME` then reads them. An interrupted download goes on. Without a NAME, list what
-can be fetched, with sizes and terms."""
+platform; `--data NAME` then reads them. The same command continues an interrupted download. Without
+a NAME, list what can be fetched, with sizes and terms."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--root",
         metavar="DIR",
-        help="folder that gets a sub-folder for each data set (default: that of PMT_DATA, or pmt "
-        "in the cache folder)",
+        help="folder in which each data set gets a subfolder (default: that of PMT_DATA, or pmt in "
+        "the cache folder)",
     )
     add_json(parser)
 

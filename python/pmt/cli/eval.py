@@ -36,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--confusion",
         action="store_true",
-        help="print which classes are taken for which; of more than 20 classes the most frequent "
-        "errors",
+        help="print the confusion matrix, or the most frequent errors if there are more than 20 "
+        "classes",
     )
     parser.add_argument(
         "--against",
         metavar="OTHER",
-        help="another model or run, compared on the same images: MODEL minus OTHER in accuracy and "
-        "loss, with 95%% intervals paired by image",
+        help="another model or run to compare with on the same images: MODEL minus OTHER in "
+        "accuracy and loss, with 95 %% intervals paired by image",
     )
     add_threads(parser)
     add_json(parser)

@@ -1,4 +1,4 @@
-"""``pmt export``: a firmware project that goes on training the model."""
+"""``pmt export``: a firmware project that continues to train the model."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pmt.cli.arguments import (
 from pmt.cli.output import Output
 from pmt.firmware.export import ExportJob, Lock, export_files, read_lock
 from pmt.firmware.export.card import SAVE_INTERVAL
+from pmt.firmware.export.export_job import BOARD_SIZES
 from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.task import MOST_STEPS
 from pmt.train.keep_best import CHOICE
@@ -28,16 +29,16 @@ USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""
 SUMMARY = "a firmware project that trains the model on a microcontroller"
 DESCRIPTION = """\
-Write a project with the core's sources, the model, a board, and card.img: the images and steps,
-and every result that the host computed from them. The firmware trains, compares with the host,
-and writes checkpoints to the card. For a run folder the options and the data are the run's, and its
-training goes on from its last step. A board steps in small batches: --batch and --queries are
-4 and 8 unless you give them. The folder's pmt.lock holds all arguments, and the hashes of all
-inputs and files: --from writes the same folder again, byte for byte, or says what differs."""
+Write a project with the core's sources, the model, a board, and card.img: the images, the steps,
+and every result that the host computed from them. The firmware trains, compares its results with
+the host's, and writes checkpoints to the card. A run folder brings its options and its data, and
+training continues from its last step; only --batch and --queries are not taken from the run or the
+preset. The folder's pmt.lock holds all arguments, and the hashes of all inputs and files: --from
+writes the same folder again, byte for byte, or says what differs."""
 
-# Arguments that say where to write, and not what.
+# Arguments that say where to write, not what to write.
 _NOT_LOCKED = {"out", "force", "json", "lock", "run", "default_of"}
-# May be given beside --from: where the inputs are now.
+# May be given with --from: where the inputs are now.
 _LOCATIONS = {"model", "data"}
 
 
@@ -48,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="lock",
         metavar="LOCK",
-        help="pmt.lock of an earlier export, to be made again from the inputs that it names, or "
-        "from MODEL and --data where they are elsewhere",
+        help="pmt.lock of an earlier export to write again, from the inputs that it names, or from "
+        "MODEL and --data if these have moved",
     )
     _add_project(parser)
     _add_budgets(parser)
@@ -83,14 +84,14 @@ def _add_project(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder to write: new, empty, or an earlier export; its app/, and what no export "
-        "wrote, is kept, its build/ is removed",
+        help="folder to write: new, empty, or an earlier export, of which app/ and files that no "
+        "export wrote are kept, and build/ is removed",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files of an earlier export that were changed since; what no export wrote is "
-        "never replaced",
+        help="replace files of an earlier export that were changed since; files that no export "
+        "wrote are never replaced",
     )
 
 
@@ -102,20 +103,20 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
         default=ExportJob.steps,
         within=(1, MOST_STEPS),
     )
-    text = "steps from one checkpoint on the card to the next"
+    text = "steps between checkpoints on the card"
     add_integer(parser, "--save-interval N", text, default=SAVE_INTERVAL, within=(1, MOST_STEPS))
     for name, what in (("--ram", "RAM"), ("--flash", "flash")):
         parser.add_argument(
             name,
             metavar="SIZE",
-            help=f"{what} budget, in bytes or as 256K, 1M; what does not fit does not link "
-            "(default: the board's)",
+            help=f"{what} budget, in bytes or as 256K, 1M; firmware that does not fit does not "
+            "link (default: the board's)",
         )
     parser.add_argument(
         "--stack",
         metavar="SIZE",
-        help="stack, likewise; the board's log says how much was used (default: the board's, and "
-        "2 KB more with --select)",
+        help="stack size, likewise; the board's log says how much was used (default: the board's, "
+        "and 2 KB more with --select)",
     )
 
 
@@ -124,8 +125,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--select",
         metavar="LIST",
-        help="the board finds out which of these to train: blocks or layers separated by commas, "
-        "or several joined by +, for example B1,B2+head; it tries each with all steps",
+        help="let the board choose which of these to train: blocks or layers separated by commas, "
+        "or several joined by +, for example B1,B2+head; it tries each for all steps",
     )
     add_integer(parser, "--held-out N", "training images that --select chooses on", otherwise="100")
     add_data(parser, required=False)
@@ -135,7 +136,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "choose from at most N training images, always the same ones",
         otherwise="all",
     )
-    add_training_options(parser, without=CHOICE)  # a board holds no images out
+    # A board holds no images out.
+    add_training_options(parser, without=CHOICE, defaults=BOARD_SIZES)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -1,4 +1,4 @@
-"""``pmt info``: what a model is, and what training it would take."""
+"""``pmt info``: describe a model, and what training it would take."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _summary(found: ModelInfo) -> str:
     lines = [
         f"{counted(len(layers), 'layer')}, "
         f"{sum(layer.weights for layer in layers):,} int8 weights, "
-        f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs an image, "
+        f"{sum(layer.biases for layer in layers):,} int32 biases, {model.macs:,} MACs per image, "
         f"{model.output_text}",
         f"input     {height}x{width}x{channels}: {input_formula(model.to_graph())}",
         f"image     {len(model.image()):,} bytes as .pmt",

@@ -17,7 +17,7 @@ SUMMARY = "loss, accuracy, time left and verdict of a board that trains"
 DESCRIPTION = """\
 Follow the log of exported firmware: loss and accuracy with their means over ten steps, time left,
 checkpoints, errors, and at the end the use of memory and the verdict of the comparison with the
-host. A port is followed up to the verdict. Exit code 0 where everything was equal, else 1."""
+host. A port is followed up to the verdict. The exit code is 0 if everything was equal, else 1."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
             )
 
     def format_help(self) -> str:
-        """Return the help, of a long command with its basic options alone."""
+        """Return the help, of a long command with only its basic options."""
         with self._shortened():
             return super().format_help()
 

@@ -13,8 +13,8 @@ from pmt.protocol import load_clean
 USAGE = "pmt predict MODEL FILES... [--top K] [options]"
 SUMMARY = "the most probable classes of image files"
 DESCRIPTION = """\
-Name what is in images: the most probable classes and their probabilities (0..1). Images of another
-size than the model's input are resized."""
+Classify images: print the most probable classes and their probabilities (0..1). Images are resized
+to the model's input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--names-of",
         metavar="DIR",
         help="data set whose class names are shown, as `pmt eval --data` takes it (default: the "
-        "names that the model holds, or else labels)",
+        "names stored in the model, or else labels)",
     )
     add_threads(parser)
     add_json(parser)

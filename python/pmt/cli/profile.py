@@ -1,4 +1,4 @@
-"""``pmt profile``: what a method takes on a model, counted."""
+"""``pmt profile``: count the work and memory that a method takes on a model."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ pmt profile MODEL --method NAME [--layers SPEC] [--against all] [--plan] [option
        pmt profile MODEL --instructions [--target NAME] [--kernels NAMES] [--method NAME ...]"""
 SUMMARY = "multiply-accumulates and memory of a training method, or of all side by side"
 DESCRIPTION = """\
-Count what training takes on a device: forwards and multiply-accumulates for each image and step,
+Count what training takes on a device: forwards and multiply-accumulates per image and per step,
 and the peak memory by part. No training is run. The arena of zeroth-order training is exact, as
 `pmt export` lays it out; that of back-propagation is a lower bound, what must be alive at once.
-With --target the memory is compared with a board's, as counted with pencil and paper, as planned
-and, with --link, as linked; and a forward alone with that of TensorFlow Lite Micro. With
---instructions the model runs under QEMU instead, on a Cortex-M7, and the instructions of each op
-are counted; with a zeroth-order method, too, those of a training step of one image."""
+With --target the memory is compared with a board's: as computed analytically, as planned and, with
+--link, as linked. A single forward is compared with that of TensorFlow Lite Micro. With
+--instructions the model runs in QEMU instead, on a Cortex-M7, and the instructions of each op are
+counted; for a zeroth-order method, also those of a training step of one image."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="NAMES",
-        help="methods to put beside it, separated by commas, or 'all'; with the same batch",
+        help="methods to compare with, separated by commas, or 'all'; with the same batch",
     )
     add_integer(parser, "--batch N", "images of a step", otherwise="the method's own")
     add_integer(
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot-step",
         metavar="FILE",
-        help="draw what lies in the method's memory, operation by operation of a step, likewise",
+        help="draw the contents of the method's memory at each operation of a step, likewise",
     )
     parser.add_argument(
         "--plan", action="store_true", help="print where the method's activations live on a device"
@@ -101,7 +101,7 @@ def _add_board(parser: argparse.ArgumentParser) -> None:
         "--target",
         metavar="NAME",
         help="board to compare the memory with, or the path of a TOML file that describes one; "
-        f"with --instructions, to project the latency for (default: {PROJECTED} there)",
+        f"with --instructions, board to project the latency for (then the default is {PROJECTED})",
     )
     group.add_argument(
         "--link",
@@ -122,7 +122,7 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
         "--kernels",
         metavar="NAMES",
         default=KERNELS[0],
-        help=f"sets of kernels side by side: {', '.join(KERNELS)} (default: the first)",
+        help=f"sets of kernels to compare: {', '.join(KERNELS)} (default: the first)",
     )
     group.add_argument(
         "--clock", metavar="MHZ", type=float, help="clock of the core (default: the target's)"
@@ -131,7 +131,7 @@ def _add_instructions(parser: argparse.ArgumentParser) -> None:
         "--cycles-per-instruction",
         metavar="X",
         type=float,
-        help="cycles of an instruction in the projection (default: 1, an assumption)",
+        help="cycles per instruction in the projection (default: 1, an assumption)",
     )
 
 
@@ -237,7 +237,7 @@ def summary(model: Model, profiles: Sequence[Profile]) -> str:
         queries = f", {counted(first.queries, 'query', 'queries')} for each image and layer"
     return "\n".join(
         [
-            f"model   {weights:,} weights, {model.macs:,} MACs an image, "
+            f"model   {weights:,} weights, {model.macs:,} MACs per image, "
             f"{arena:,} bytes of activations alive at once in inference",
             f"method  {first.method}: {first.weights:,} weights and {first.biases:,} biases of "
             f"{counted(len(first.layers), 'layer')}, batch {first.batch}{queries}",
@@ -260,8 +260,8 @@ def work_table(profiles: Sequence[Profile]) -> str:
         ]
         for p in profiles
     ]
-    titles = ["MMACs an image", "weights", "biases", *shown.values()]
-    return table([*titles, "all", "a step", "forwards"], rows, left=("MMACs an image",))
+    titles = ["MMACs per image", "weights", "biases", *shown.values()]
+    return table([*titles, "all", "per step", "forwards"], rows, left=("MMACs per image",))
 
 
 def memory_table(profiles: Sequence[Profile]) -> str:
@@ -336,7 +336,7 @@ def op_table(counts: Sequence[Instructions]) -> str:
     """Instructions of every op, and for each multiply-accumulate."""
     titles = ["op", "kind", "MACs"]
     for count in counts:
-        titles += [count.kernels, "a MAC"]
+        titles += [count.kernels, "per MAC"]
     rows = [
         [
             op.name,
@@ -385,7 +385,7 @@ def latency_lines(counts: Sequence[Instructions], latency: Latency) -> str:
     """Say what the instructions would take, with every factor."""
     lines = [
         f"projected: {latency.factors()}",
-        f"the cycles an instruction are {latency.cycles_source}",
+        f"the cycles per instruction are {latency.cycles_source}",
     ]
     for count in counts:
         line = f"{count.kernels}: forward {1e3 * latency.seconds(count.forward):,.1f} ms"

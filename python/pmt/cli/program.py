@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 on success, 1 for what a command found wrong, 2 for bad input, 130 after
+        Exit code: 0 on success, 1 if a command found something wrong, 2 for bad input, 130 after
         Ctrl-C, SIGTERM or SIGHUP, 141 if the reader of the output went away. With the environment
         variable ``PMT_TRACEBACK=1`` errors are raised.
     """
@@ -210,7 +210,7 @@ def termination_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt on either: training leaves a checkpoint, a sweep ends its workers.
 
     Where somebody else handles a signal, or ignores it as nohup does, or outside of the main
-    thread, nothing changes. A command that was started with Ctrl-C ignored goes on ignoring it:
+    thread, nothing changes. A command that was started with Ctrl-C ignored keeps ignoring it:
     Python installs no handler then.
     """
     ours = threading.current_thread() is threading.main_thread()

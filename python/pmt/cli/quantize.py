@@ -19,11 +19,11 @@ from pmt.quantization.quantize_job import Accuracies
 from pmt.quantization.ranges import DEFAULT_PERCENTILE
 
 USAGE = "pmt quantize MODEL.onnx --calibrate DIR --out MODEL.pmt [options]"
-SUMMARY = "a float ONNX network becomes an int8 model"
+SUMMARY = "quantize a float ONNX network to an int8 model"
 DESCRIPTION = """\
 Quantize a float network (ONNX) to int8, with the ranges of its activations measured on calibration
-images. Shows how much noise int8 adds at every op: plain (minimum and maximum, nothing else) and
-as written."""
+images. Shows how much noise int8 adds at every op, for plain ranges from minimum to maximum and for
+the model as written."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibrate",
         metavar="DIR",
         required=True,
-        help="data set in any layout that `pmt eval --data` reads; its train split is used, and "
+        help="data set in any layout that `pmt eval --data` reads; its train split is used, "
         "resized to the network's input",
     )
     add_model_out(parser)
@@ -48,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--eval",
         metavar="DIR",
-        help="measure float and int8 accuracy on the test split of this data set, too",
+        help="also measure float and int8 accuracy on the test split of this data set",
     )
     add_integer(
         parser,
         "--eval-images N",
-        "on at most N of its images, always the same ones",
+        "measure on at most N of its images, always the same ones",
         default=0,
         otherwise="all",
     )
@@ -80,31 +80,32 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         "--equalize",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="move factors between layers so that channels share a range evenly (default: yes)",
+        help="move scale factors between layers so that channels share a range evenly (default: "
+        "yes)",
     )
     group.add_argument(
         "--bias-correction",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="take the mean shift that int8 causes off the biases (default: yes)",
+        help="subtract the mean shift that int8 causes from the biases (default: yes)",
     )
 
 
 def _add_network(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("network")
-    for name, what in (("mean", "mean"), ("std", "spread")):
+    for name, what in (("mean", "mean"), ("std", "standard deviation")):
         group.add_argument(
             f"--input-{name}",
             metavar="V[,V,V]",
             type=_numbers,
-            help=f"{what} of the pixels, per channel, in units of a 0..255 pixel: the network "
-            "reads (pixel - mean) / std (default: the importer's)",
+            help=f"{what} of the pixels (0..255), per channel: the network reads "
+            "(pixel - mean) / std (default: the importer's)",
         )
     group.add_argument(
         "--class-names",
         metavar="A,B,..",
         help="names of the classes, in the order of the logits (default: those of the calibration "
-        "data, where their number fits)",
+        "data, if their number fits)",
     )
 
 

@@ -14,9 +14,9 @@ from pmt.research.report import FORMATS, METRICS, ReportJob, make_report
 USAGE = "pmt report DIR [DIR ...] [--rows FIELDS] [--columns FIELDS] [options]"
 SUMMARY = "tables and curves of a sweep: mean, spread over seeds, intervals"
 DESCRIPTION = """\
-Arrange the finished runs of `pmt sweep` in a table. A cell is the mean over seeds; beside it stand
-the spread over seeds and, for accuracies, Wilson's 95 % interval over the test images. Runs in one
-cell must differ in nothing but the seed. The same runs give the same bytes."""
+Arrange the finished runs of `pmt sweep` in a table. A cell is the mean over seeds, with the spread
+over seeds and, for accuracies, the 95 % Wilson interval over the test images. Runs in one cell may
+differ only in the seed. The same runs give the same bytes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders",
         metavar="DIR",
         nargs="+",
-        help="folders of sweeps, those of shards may be several, or files that --keep wrote",
+        help="folders of sweeps, several for the shards of one, or files that --keep wrote",
     )
     _add_table(parser)
     _add_files(parser)
@@ -37,16 +37,16 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--rows",
         metavar="FIELDS",
         type=_names,
-        help="what the rows are: method, preparation, corruption, severity, layers or any option "
-        "of the trainers, several separated by commas (default: method, and each other axis in "
-        "which runs of one cell would differ)",
+        help="fields of the rows, separated by commas: method, preparation, corruption, severity, "
+        "layers or any option of the trainers (default: method, and each other axis in which runs "
+        "of one cell would differ)",
     )
     parser.add_argument(
         "--columns",
         metavar="FIELDS",
         type=_names,
         default=["corruption"],
-        help="what the columns are, likewise (default: corruption)",
+        help="fields of the columns, likewise (default: corruption)",
     )
     parser.add_argument(
         "--where",
@@ -61,7 +61,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--metric",
         metavar="NAME",
         default="test_accuracy",
-        help=f"what the cells are: {', '.join(METRICS)}; before_ is the untrained model "
+        help=f"figure in the cells: {', '.join(METRICS)}; before_ is the untrained model "
         "(default: test_accuracy)",
     )
     parser.add_argument(
@@ -69,15 +69,15 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         choices=("std", "range"),
         default="std",
-        help="spread over seeds: std, the standard deviation, or range, the least and the largest "
-        "(default: std)",
+        help="spread over seeds: std, the standard deviation, or range, the smallest and the "
+        "largest value (default: std)",
     )
     parser.add_argument(
         "--baseline",
         metavar="ROW",
-        help="add the differences of all rows to this one, with intervals, paired by seed and "
-        "image, and in how many columns a row is better; where rows have several fields all of "
-        "them, separated by commas, or the first ones that tell it from the others",
+        help="compare all rows with this one: differences with intervals, paired by seed and "
+        "image, and the number of columns in which a row is better; if rows have several fields, "
+        "all of them, separated by commas, or the first ones that tell it from the others",
     )
 
 
@@ -87,12 +87,12 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         choices=FORMATS,
         default="md",
-        help="md, tex (booktabs) or csv, one line a cell (default: md)",
+        help="md, tex (booktabs) or csv with one line per cell (default: md)",
     )
     parser.add_argument(
         "--transpose",
         action="store_true",
-        help="write the columns as rows, where they are many, in md and tex; the figures stay",
+        help="write the columns as rows in md and tex, for tables with many columns",
     )
     parser.add_argument(
         "--out", metavar="FILE", help="write the tables to this file (default: standard output)"

@@ -22,18 +22,19 @@ Made = TypeVar("Made")
 USAGE = "pmt reproduce NAME [NAME ...] | --all | --list | --page DIR [options]"
 SUMMARY = "the paper's tables and figures, measured again and compared"
 DESCRIPTION = """\
-Measure a table or figure of the paper and put it beside the published numbers, with difference,
-95 % interval and verdict. Ctrl-C, and the same command goes on. --scale small shows in seconds that
-all works, on what comes with pmt; its figures are not comparable. Full scale takes minutes for the
-studies without training and many hours for the others: see --dry-run."""
+Measure a table or figure of the paper again and compare it with the published numbers: difference,
+95 % interval and verdict. After Ctrl-C, the same command continues. --scale small checks in seconds
+that everything works, with the model and data that come with pmt; its figures are not comparable.
+Full scale takes minutes for the studies without training and many hours for the others: see
+--dry-run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("studies", metavar="NAME", nargs="*", help="studies, see --list")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--list", action="store_true", help="list the studies, and do none")
-    which.add_argument("--all", action="store_true", help="do all studies, in the paper's order")
+    which.add_argument("--list", action="store_true", help="list the studies, without running them")
+    which.add_argument("--all", action="store_true", help="run all studies, in the paper's order")
     which.add_argument(
         "--page", metavar="DIR", help="print the tables of the results in DIR as Markdown"
     )
@@ -56,31 +57,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="folder of cifar-10-batches-bin, mcunet-5fps.pkl and the fine-grained data sets, as "
-        "far as there (default: the working directory, and what was downloaded)",
+        help="folder of cifar-10-batches-bin, mcunet-5fps.pkl and the fine-grained data sets, "
+        "whichever are present (default: the working directory, and what was downloaded)",
     )
     _add_work(parser)
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="write the results to DIR/NAME.json; runs that results in DIR hold are not done again",
+        help="write the results to DIR/NAME.json; runs in the results of DIR are not repeated",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --results, take no run from there and replace the file, whatever it holds",
+        help="with --results, take no run from there and replace the file in any case",
     )
     add_plot(parser, "the study")
     add_json(parser)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
-    """Declare how much is done, and by whom."""
+    """Declare how much is run, and on which workers."""
     add_workers(parser)
     done = parser.add_mutually_exclusive_group()
-    done.add_argument("--dry-run", action="store_true", help="say what is left, and do none of it")
+    done.add_argument("--dry-run", action="store_true", help="say what is left, without running it")
     done.add_argument(
-        "--collect", action="store_true", help="do no run: compare what is finished so far"
+        "--collect", action="store_true", help="run nothing: compare what is finished so far"
     )
 
 
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     try:
         done, undone = _each(jobs, lambda job: _done(job, output), output)
     except KeyboardInterrupt:
-        complain("interrupted; the same command goes on")
+        complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
     output.figures({"studies": [_figures(one) for one in done]})
     if arguments.plot is not None and done:
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return _code(undone)
 
 
-# Options that do nothing beside one that does no work.
+# Options that have no effect with one that runs nothing.
 _OF_WORK = ("results", "force", "plot", "dask", "collect", "dry_run")
 
 
@@ -128,7 +129,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
         if getattr(arguments, other) and given:
             raise ValueError(f"--{other} does no work; leave out {flag(given[0])}")
     if arguments.write is not None and arguments.page is None:
-        raise ValueError(f"--write {arguments.write}: goes with --page alone")
+        raise ValueError(f"--write {arguments.write}: goes only with --page")
     if arguments.page is not None and arguments.json is not None:
         raise ValueError("--page prints Markdown and has no figures for --json; leave it out")
     if arguments.dry_run and arguments.plot is not None:
@@ -170,9 +171,9 @@ def _each(
     do: Callable[[ReproduceJob], Made],
     output: Output,
 ) -> tuple[list[Made], list[str]]:
-    """Do every job, and return what came of them and the names of those that were refused.
+    """Run every job; return what they made and the names of those that were refused.
 
-    The error of a job alone is the command's; of several the others are done.
+    The error of a single job is the command's; of several jobs the others are still run.
     """
     made, refused = [], []
     for job in jobs:

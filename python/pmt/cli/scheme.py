@@ -34,10 +34,10 @@ from pmt.train.option_fields import declared_options
 USAGE = "pmt scheme MODEL --method NAME --data DIR --out FILE [options]"
 SUMMARY = "choose layers and channels for MCUTrain or TinyTrain"
 DESCRIPTION = """\
-Choose what sparse back-propagation updates, within a budget of memory, and write it as JSON for
-`pmt profile --scheme`. mcutrain trains every update on its own for a few epochs and compares them
+Choose what sparse back-propagation updates, within a memory budget, and write it as JSON for
+`pmt profile --scheme`. mcutrain trains each update separately for a few epochs and compares them
 on held-out images (contribution analysis); tinytrain scores channels by their Fisher potential, or
-with --potentials forward by forward passes alone. The latter needs no torch."""
+with --potentials forward by forward passes only. The latter needs no torch."""
 
 # Options of TinyTrain that have an argument.
 _TINYTRAIN = ("backward_macs", "inspect", "potentials", "scored_images")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory",
         metavar="SIZE",
         default="100K",
-        help="budget of what the update adds to memory, for example 100K (default: 100K)",
+        help="budget for the memory that the update adds, for example 100K (default: 100K)",
     )
     group = parser.add_argument_group("mcutrain")
     add_integer(group, "--epochs N", "epochs of each training", default=1)
@@ -69,14 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_integer(
         group,
         "--stride N",
-        "try the biases of every N-th number of last layers",
+        "try only every N-th number of last layers for the biases",
         default=SchemeJob.stride,
     )
     group.add_argument(
         "--cache",
         metavar="FILE",
-        help="keep every measurement here; an analysis that was interrupted goes on from it, and "
-        "another budget needs no new one",
+        help="keep every measurement here; an interrupted analysis continues from it, and another "
+        "budget needs no new one",
     )
     group = parser.add_argument_group("tinytrain")
     declared = declared_options(TinyTrainOptions)
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _method_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the method alone: the other's may be anything."""
+    """Return the options of this method only: the other's may be anything."""
     if arguments.method == "tinytrain":
         given = {name: getattr(arguments, name) for name in _TINYTRAIN}
         given = {name: value for name, value in given.items() if value is not None}

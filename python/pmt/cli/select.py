@@ -36,9 +36,9 @@ _NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *C
 USAGE = "pmt select MODEL --data DIR [--corruption NAME --severity S] [options]"
 SUMMARY = "choose the block to train by a short training of each"
 DESCRIPTION = """\
-Train every block for an epoch from the same start, with forward passes alone and the same batches,
-and compare them on held-out training images. Test images are not touched. With --out, Ctrl-C leaves
-checkpoints and the same command goes on."""
+Train every block for an epoch from the same state, with forward passes only and the same batches,
+and compare them on held-out training images. Test images are not used. With --out, Ctrl-C leaves
+checkpoints and the same command continues."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,15 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blocks",
         metavar="LIST",
-        help="what to choose from, separated by commas: blocks or layers, or several joined by +, "
-        "for example B1,B2+head (default: B1, B2, ... of the model)",
+        help="candidates, separated by commas: blocks or layers, or several joined by +, for "
+        "example B1,B2+head (default: B1, B2, ... of the model)",
     )
     parser.add_argument(
         "--criterion",
         metavar="NAME",
         default="loss",
-        help=f"what is compared on the held-out images: {' or '.join(CRITERIA)}, which is the "
-        "paper's (default: loss)",
+        help=f"figure that is compared on the held-out images: {' or '.join(CRITERIA)}; the paper "
+        "uses accuracy (default: loss)",
     )
     add_integer(parser, "--epochs N", "epochs of each trial run; 1 in the paper", default=1)
     add_integer(
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help="folder for a run folder of each trial run, which the same command resumes "
+        help="folder for the run folders of the trial runs, which the same command resumes "
         "(default: nothing is kept)",
     )
     add_plot(parser, "loss and accuracy of the candidates")
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         if arguments.out is not None:
             command = shlex.join(["pmt", *sys.argv[1:]])
-            complain(f"interrupted; go on with: {command}")
+            complain(f"interrupted; continue with: {command}")
             return EXIT_INTERRUPTED
         raise
     _report(result.selection, output)
@@ -150,7 +150,7 @@ def _row(found: Selection, candidate: Candidate) -> list[str]:
     return [
         candidate.name,
         f"{candidate.weights:,}",
-        f"{candidate.memory_bytes / 1024:,.1f} KiB",
+        f"{candidate.memory_bytes / 1024:,.1f} KB",
         f"{candidate.macs / 1e6:,.1f}",
         f"{candidate.loss:.4f}",
         f"{candidate.accuracy:.4f}",

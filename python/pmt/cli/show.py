@@ -33,8 +33,8 @@ USAGE = "pmt show DATA --out SHEET.png [--corruptions [NAMES]] [options]"
 SUMMARY = "a contact sheet of a data set, or of its images corrupted"
 DESCRIPTION = """\
 Draw a data set as a PNG: a row for each class, with its first images. With --corruptions: a row
-for each corruption and a column for each severity, for one image or some. Small images are
-enlarged by a whole factor. Where DATA is or holds a CIFAR-10-C folder, its arrays are shown."""
+for each corruption and a column for each severity, for one image or several. Small images are
+enlarged by a whole factor. If DATA is or contains a CIFAR-10-C folder, its arrays are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         nargs="?",
         const="all",
-        help="show corruptions: all (also without NAMES), of which frost is left out where its "
-        "photographs are missing, or names separated by commas; `pmt corrupt --help` lists them",
+        help="show corruptions: all (also if NAMES is left out; without frost if its photographs "
+        "are missing), or names separated by commas; `pmt corrupt --help` lists them",
     )
     parser.add_argument(
         "--severities",
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--index",
         metavar="LIST",
-        help="with --corruptions: which images of the split, numbers from 0 separated by commas "
+        help="with --corruptions: which images of the split, as numbers from 0 separated by commas "
         "(default: the first ones)",
     )
     add_corruption_seed(parser, ", as in `pmt corrupt`")

@@ -1,4 +1,4 @@
-"""``pmt statistics``: measure a model's channels on clean images, for alignments to come."""
+"""``pmt statistics``: measure a model's channels on clean images, for later alignment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pmt.cli.output import Output, checked_model_out, layer_line
 from pmt.train.alignment_job import StatisticsJob, store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
-SUMMARY = "store in a model what its channels and windows see on clean images"
+SUMMARY = "store the statistics of channels and windows on clean images in a model"
 DESCRIPTION = """\
-Measure, on images as the model was trained on, mean and deviation of every channel before its
-activation and the covariances in the windows of spatial layers, and store them in the model: `pmt
-align`, and training at its start, give the model these statistics on other images."""
+Measure, on images like the training images, mean and deviation of every channel before its
+activation and the covariances in the windows of spatial layers, and store them in the model.
+`pmt align`, and the preparation of `pmt train`, restore these statistics on other images."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

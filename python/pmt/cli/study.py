@@ -30,8 +30,8 @@ USAGE = "pmt study gradients MODEL --data DIR --out DIR [options]"
 SUMMARY = "measure the quality of gradient estimates"
 DESCRIPTION = """\
 gradients: cosine and squared error of each estimator against the exact (straight-through) gradient,
-layer by layer, beside the theory, and layer-wise against model-wise perturbation at equal cost.
-Needs torch. What has been measured is kept in --out, and the same command goes on."""
+layer by layer, compared with the theory; and layer-wise against model-wise perturbation at equal
+cost. Needs torch. What has been measured is kept in --out, and the same command continues."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-scopes",
         action="store_true",
-        help="leave out the comparison of layer-wise and model-wise",
+        help="leave out the comparison of layer-wise and model-wise perturbation",
     )
     parser.add_argument(
         "--no-plots", action="store_true", help="write no plots, which need matplotlib"
@@ -71,8 +71,9 @@ def _add_estimates(parser: argparse.ArgumentParser) -> None:
         "--estimators",
         metavar="LIST",
         default=",".join(DEFAULT_ESTIMATORS),
-        help="separated by commas: weight, node, pooled or by_dimension, and joined to it by + "
-        f"what differs from the default preset (default: {','.join(DEFAULT_ESTIMATORS)})",
+        help="estimators, separated by commas: weight, node, pooled or by_dimension, each followed "
+        "by what differs from the default preset, joined by + (default: "
+        f"{','.join(DEFAULT_ESTIMATORS)})",
     )
     add_integer(
         parser,
@@ -83,7 +84,7 @@ def _add_estimates(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--repeats N",
-        "estimates of each, with other perturbations",
+        "estimates of each, with different perturbations",
         default=GradientJob.repeats,
         within=(2, None),
     )

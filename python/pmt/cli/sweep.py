@@ -14,11 +14,11 @@ from pmt.research.sweep import SweepForecast, SweepJob, open_sweep
 USAGE = "pmt sweep FILE --out DIR [--jobs N] [--shard I/N] [--dry-run] [options]"
 SUMMARY = "train many methods on many corruptions, in processes or on a cluster"
 DESCRIPTION = """\
-Do every run of a grid file: methods x preparations x corruptions x severities x layers x seeds,
-each in a folder of DIR that is named by a hash of all that decides its bytes; before them the
-trials that choose learning rates, if it has any. Finished runs are skipped and unfinished ones go
-on, bit for bit, whoever began them: after Ctrl-C or a crash, or on another machine, the same
-command goes on. `pmt report DIR` makes the tables."""
+Run every configuration in a grid file: methods x preparations x corruptions x severities x layers x
+seeds, each in a folder of DIR that is named by a hash of everything that decides its bytes. If the
+grid tunes learning rates, its trials run first. Finished runs are skipped, and unfinished ones
+continue bit for bit: after Ctrl-C or a crash, or on another machine, run the same command again.
+`pmt report DIR` makes the tables."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "grid", metavar="FILE", help="TOML file of the grid, see docs/guides/sweeps.md"
     )
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder of the runs; made if it is missing"
+        "--out", metavar="DIR", required=True, help="folder of the runs; created if it is missing"
     )
     add_workers(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say how many runs, GMACs and hours are left, and do none",
+        help="say how many runs, GMACs and hours are left, without running them",
     )
     add_plugin(parser)
     add_json(parser)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     try:
         result = sweep.run(output.text)
     except KeyboardInterrupt:
-        complain("interrupted; the same command goes on")
+        complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
     output.text(f"{result.done} of {runs} runs are finished; `pmt report {job.out}`")
     for line in result.sweep.edges:

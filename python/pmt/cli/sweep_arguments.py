@@ -1,4 +1,4 @@
-"""Arguments of the commands that do the runs of sweeps: who does them, and which part."""
+"""Arguments of the commands that run sweeps: on which workers, and which part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     add_integer(
         parser,
         "--jobs N",
-        "processes of one thread each, 0 = one for each CPU; 1 = this process with all its threads",
+        "processes of one thread each, 0 = one per CPU; 1 = this process with all its threads",
         default=0,
         within=(0, 4096),
     )
@@ -23,19 +23,19 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         metavar="I/N",
         type=_shard,
         default=(1, 1),
-        help="do the I-th of N equal parts of the runs, for N machines with one folder, or with "
-        "folders that are copied together; all trials belong to every part (default: 1/1)",
+        help="run the I-th of N equal parts, for N machines that share one folder, or whose "
+        "folders are copied together later; every part includes all trials (default: 1/1)",
     )
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
-        help="do the runs on the Dask cluster of this scheduler, for example tcp://10.0.0.1:8786, "
-        "whose workers see the runs, the model and the data under the same paths",
+        help="run on the Dask cluster of this scheduler, for example tcp://10.0.0.1:8786, whose "
+        "workers see the runs, the model and the data under the same paths",
     )
 
 
 def check_workers(arguments: argparse.Namespace) -> None:
-    """Refuse processes beside a cluster."""
+    """Refuse processes together with a cluster."""
     if arguments.dask is not None and arguments.jobs:
         raise ValueError(f"--jobs {arguments.jobs}: the cluster of --dask has its own workers")
 

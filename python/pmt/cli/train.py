@@ -31,12 +31,12 @@ from pmt.train.options import TrainingOptions
 USAGE = """\
 pmt train MODEL --data DIR [--corruption NAME --severity S] --out RUN [options]
        pmt train --resume RUN"""
-SUMMARY = "adapt a model to data, with forward passes alone"
+SUMMARY = "adapt a model to data, with forward passes only"
 DESCRIPTION = """\
 Train layers of a model on the train split. A part of it is held out: the model ends in the state
-that is best on that part, be it the one that it came in. The test split, with another corruption
-seed, is only watched: nothing is chosen on it. Ctrl-C leaves a checkpoint; the same command, or
---resume, goes on from there, bit for bit."""
+that is best on that part, even if that is the original model. The test split, corrupted with
+another seed, is only measured: nothing is chosen on it. Ctrl-C leaves a checkpoint; the same
+command, or --resume, continues from there, bit for bit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run of the same command is resumed",
     )
     parser.add_argument(
-        "--resume", metavar="RUN", help="go on with a run; all else is in its config.toml"
+        "--resume", metavar="RUN", help="continue a run; everything else is in its config.toml"
     )
     add_layers(parser)
     add_data(parser, required=False)
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     except KeyboardInterrupt:
         lines.stop()
         command = shlex.join(["pmt", "train", "--resume", str(adaptation.folder.path)])
-        complain(f"interrupted; go on with: {command}")
+        complain(f"interrupted; continue with: {command}")
         return EXIT_INTERRUPTED
     lines.finish()
     _report(result, output)

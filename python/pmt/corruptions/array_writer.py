@@ -23,7 +23,7 @@ VALUES_A_PART = 1 << 22
 
 
 class ArrayWriter:
-    """A folder that gets ``labels.npy`` and one ``NAME.npy`` a corruption.
+    """A folder that gets ``labels.npy`` and one ``NAME.npy`` per corruption.
 
     Each array has shape (5 N, H, W, C): all images at severity 1, then all at severity 2, up to
     5. Every file is there whole or not at all. ``manifest.json`` notes what the arrays are made
@@ -35,7 +35,7 @@ class ArrayWriter:
     dataset : Dataset
         The clean images.
     folder : str or pathlib.Path
-        Made where it is missing; else empty, or from an earlier writer of the same.
+        Created if it is missing; otherwise empty, or from an earlier writer of the same.
     split : {"train", "test"}
         "train" or "test"; see :func:`pmt.corruptions.split_seed`.
     seed : int

@@ -194,7 +194,7 @@ def trail(images: Images, radius: int, deviation: float, angles: list[float]) ->
     fades as half a Gaussian. The border pixels repeat outwards. As ImageMagick 6 does, the sums
     are rounded to 16 bit and then truncated to 8.
 
-    `angles` are degrees clockwise from the direction of x, one an image; `radius` is 1 or more.
+    `angles` are degrees clockwise from the direction of x, one per image; `radius` is 1 or more.
     """
     steps = np.arange(2 * radius + 1)
     weights = gaussian_weights(steps, deviation)

@@ -34,7 +34,7 @@ def from_batches(
         float in 0..1, which become ``round(255 x)``, of shape (B, H, W, C), as tensors (B, C, H,
         W); gray ones may lack C.
     limit : int
-        Stop after so many images; 0 goes on to the end. A generator without an end needs it.
+        Stop after this many images; 0 continues to the end. A generator without an end needs it.
     features : bool
         Whether the inputs are not pixels (spectrograms, windows of sensors): float or int8, kept
         as :meth:`Dataset.from_arrays` keeps them, channels last.
@@ -56,7 +56,7 @@ def from_batches(
     Raises
     ------
     TypeError
-        If something else than pairs came, or another dtype.
+        If anything but pairs came, or another dtype.
     ValueError
         If nothing came, shapes differ, float images lie outside of 0..1 (normalized ones), or more
         came than fits into memory.
@@ -90,7 +90,7 @@ def from_torch(
         become ``round(255 x)``; they become (H, W, C). Arrays are (H, W, C), and pictures
         (Pillow) are read as files are.
     limit : int
-        At most so many images: of a Dataset evenly at random and always the same, of a DataLoader
+        At most this many images: of a Dataset evenly at random and always the same, of a DataLoader
         or an IterableDataset the first. 0 takes all.
     features, channels_first : bool, optional
         As :func:`from_batches`: with `features`, tensors (C, T) or (C, H, W) become channels last.
@@ -147,7 +147,7 @@ def from_hugging_face(
         Columns of the inputs and of the labels; by default the ones of type Image and ClassLabel,
         else those called "image" or "img", and "label" or "labels".
     limit : int
-        At most so many images: of a Dataset evenly at random and always the same, of an
+        At most this many images: of a Dataset evenly at random and always the same, of an
         IterableDataset the first. 0 takes all.
     features : bool
         Whether the inputs are not pixels: numbers of shape (H, W, C), (T, C) or (F,).

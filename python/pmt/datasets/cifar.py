@@ -133,7 +133,7 @@ def read_cifar_files(
     """Read one split; files may hold fewer images than the official ones."""
     if labels not in variety.kinds:
         raise ValueError(
-            f"labels={labels!r}: {folder} holds {variety.title}, which has fine labels alone; "
+            f"labels={labels!r}: {folder} holds {variety.title}, which has only fine labels; "
             "leave the option out"
         )
     kind = variety.kinds[labels]

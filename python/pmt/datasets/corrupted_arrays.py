@@ -164,8 +164,8 @@ def load_corrupted(
     Parameters
     ----------
     path : str or pathlib.Path
-        Folder of ``labels.npy`` and one ``.npy`` a corruption, or one that holds such a folder
-        as ``CIFAR-10-C`` or ``CIFAR-100-C``, or as ``train`` and ``test``.
+        Folder of ``labels.npy`` and one ``.npy`` per corruption, or one that holds such a folder as
+        ``CIFAR-10-C`` or ``CIFAR-100-C``, or as ``train`` and ``test``.
     name : str
         Corruption, the name of its file.
     severity : int

@@ -378,11 +378,11 @@ class Dataset:
         return replace(self, images=self.images[:count], labels=self.labels[:count])
 
     def shuffled(self, seed: int) -> Dataset:
-        """Return all images in a random order, which depends on `seed` (0 or more) and N alone."""
+        """Return all images in a random order, which depends only on `seed` (0 or more) and N."""
         return self.subset(self._permutation(seed))
 
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-        """Part the images at random into two data sets.
+        """Split the images at random into two data sets.
 
         Parameters
         ----------
@@ -429,8 +429,8 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
     Parameters
     ----------
     parts : iterable of Dataset
-        At least one. They have inputs of one shape and dtype, and name the classes alike; names
-        that go on where another's end are taken from the longest.
+        At least one. Their inputs have the same shape and dtype, and their classes the same names;
+        if one list of names continues another, the longest is taken.
 
     Returns
     -------
@@ -456,7 +456,7 @@ def concatenate(parts: Iterable[Dataset]) -> Dataset:
 
 def _kind_of_labels(data: Dataset) -> str:
     if data.has_targets:
-        return f"{data.labels.shape[1]} targets an image"
+        return f"{data.labels.shape[1]} targets per image"
     return "class labels" if data.is_labeled else "no labels"
 
 

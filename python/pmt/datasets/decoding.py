@@ -33,7 +33,7 @@ def decode_files(
 
     The array is uint8 of shape (N, H, W, C), with C = 1 if every image is gray, else 3. Without a
     size in `fit` all images must have the size of the first. `boxes`, float64 (N, 4), are cut to.
-    `threads` = 0 takes one a core: Pillow lets the others run meanwhile. One ValueError tells of
+    `threads` = 0 takes one per core: Pillow lets the others run meanwhile. One ValueError tells of
     all images that cannot be decoded, or of an array larger than the free memory.
     """
     pillow()

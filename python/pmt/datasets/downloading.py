@@ -30,9 +30,9 @@ STAMP = ".pmt-download"
 def download(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     """Fetch a data set, unless it is there already; ``pmt.datasets.load(name)`` then reads it.
 
-    What was interrupted is resumed. Every file is checked against its published SHA-256 before
-    anything else is done with it; archives are unpacked and then removed. A file that you put
-    into the folder yourself is checked and taken instead of being fetched.
+    An interrupted download is resumed. Every file is checked against its published SHA-256 before
+    anything else is done with it; archives are unpacked and then removed. A file that you put into
+    the folder yourself is checked and taken instead of being fetched.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _fetched(pooch: ModuleType, folder: Path, file: RemoteFile, source: Source) 
         return target
     advice = f"; {source.note}" if source.note else ""
     raise OSError(
-        f"{target}: could not be fetched ({reason}); try again, which goes on where it stopped, "
+        f"{target}: could not be fetched ({reason}); try again, which continues where it stopped, "
         f"or put the file there yourself: {file.url}, {file.size:,} bytes, SHA-256 "
         f"{file.sha256}{advice}"
     )

@@ -85,7 +85,7 @@ class ImageFiles:
         boxes : bool
             Cut each image to its bounding box first.
         threads : int
-            Number that decode at once, 0 for one a core; the result does not depend on it.
+            Number that decode at once, 0 for one per core; the result does not depend on it.
 
         Returns
         -------

@@ -64,8 +64,8 @@ def load(
     size : int or tuple of int, optional
         Side, or height and width, in pixels, to resize to (bilinear, smoothed; needs Pillow). By
         default images keep their size, and files of images must all have the same. Files are
-        decoded straight to this size: N x H x W x 3 bytes are held, and one image a thread. Inputs
-        that are not pixels have no size.
+        decoded straight to this size: N x H x W x 3 bytes are held, and one image per thread.
+        Inputs that are not pixels have no size.
     crop : float, optional
         By default the whole image is stretched to `size`. A number above 0, at most 1, takes the
         largest centered region of the shape of `size`, times this share of its sides: 0.875 is
@@ -73,10 +73,10 @@ def load(
     boxes : bool
         Cut each image to its bounding box first (Stanford Cars and CUB-200-2011 have them).
     limit : int
-        At most so many images, evenly at random and always the same; only these are decoded. 0
+        At most this many images, evenly at random and always the same; only these are decoded. 0
         takes all.
     threads : int
-        Number of images decoded at once, 0 for one a core; the result does not depend on it.
+        Number of images decoded at once, 0 for one per core; the result does not depend on it.
     labels : {"fine", "coarse"}
         "fine", or "coarse" for the 20 superclasses of CIFAR-100.
 
@@ -221,7 +221,7 @@ def _find(
     if find_corrupted(path, split) is not None:
         raise damaged(
             path,
-            "holds corrupted images alone (labels.npy, fog.npy, ...)",
+            "holds only corrupted images (labels.npy, fog.npy, ...)",
             "choose some with --corruption NAME --severity S, in `pmt show` with --corruptions, in "
             "Python with pmt.datasets.load_corrupted",
         )

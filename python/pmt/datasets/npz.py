@@ -96,7 +96,7 @@ def read_npz_stream(
 
 
 def read_npz_images(path: Path) -> npt.NDArray[np.uint8]:
-    """Read the images alone of one .npz file, which need not hold labels."""
+    """Read only the images of one .npz file, which need not hold labels."""
     with reading(path, "check the path"), path.open("rb") as file:
         arrays, names_there = _read_arrays(file, str(path))
     if "images" not in arrays:

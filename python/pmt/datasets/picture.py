@@ -93,8 +93,8 @@ def decoded(path: Path, fit: Fit, box: Box | None = None) -> npt.NDArray[np.uint
     The format is the file's, whatever its suffix says. `box` (left, top, right, bottom in pixels of
     the upright image) is cut to the image; by default it is the whole image. The result is uint8 of
     shape (H, W, C), C = 1 or 3. UndecodableError tells of a file that is missing, damaged, too
-    large for Pillow's limit against decompression bombs, or of more than 8 bits a channel, and of a
-    box outside of the image.
+    large for Pillow's limit against decompression bombs, or of more than 8 bits per channel, and of
+    a box outside of the image.
     """
     module = pillow()
     try:
@@ -163,7 +163,7 @@ def _refuse(module: ModuleType, picture: Any) -> None:
     if limit is not None and picture.width * picture.height > limit:
         raise _too_large(module)
     if picture.mode.split(";")[0] in WIDE_MODES:
-        raise UndecodableError("has more than 8 bits a channel", "convert it to 8 bits")
+        raise UndecodableError("has more than 8 bits per channel", "convert it to 8 bits")
 
 
 def _too_large(module: ModuleType) -> UndecodableError:

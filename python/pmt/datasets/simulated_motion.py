@@ -13,7 +13,7 @@ from pmt.datasets.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
 
-STEPS, RATE = 128, 50.0  # of a window: samples, and samples a second
+STEPS, RATE = 128, 50.0  # of a window: samples, and samples per second
 CHANNELS = 6
 _NOISE = 0.05
 

@@ -69,7 +69,7 @@ def refuse_unfinished(folder: Path) -> None:
     command = f"pmt download {folder.name}" + (
         "" if is_ours else f" --root {shlex.quote(str(folder.parent))}"
     )
-    raise damaged(folder, "the download is not complete", f"`{command}` goes on with it")
+    raise damaged(folder, "the download is not complete", f"`{command}` continues it")
 
 
 def _holds_only_hidden(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A folder that keeps the first samples of a stream, and goes on where it was interrupted.
+"""A folder that keeps the first samples of a stream, and continues where it was interrupted.
 
 ``images.bin`` and ``labels.bin`` are rows of arrays, ``stream.json`` says how many of them are
 whole. What lies after those was being written when the process ended, and is overwritten.
@@ -229,7 +229,7 @@ class StreamCache:
             raise OSError(
                 error.errno,
                 f"could not write sample {state.samples} ({error.strerror}); free some space, and "
-                "the same call goes on from there",
+                "the same call continues from there",
                 str(self.path),
             ) from error
 

@@ -46,7 +46,7 @@ def from_stream(
     """Write the samples of a stream into a folder in one pass, and give them as a data set.
 
     The data set reads the folder as it is used, so that memory holds some hundred samples, however
-    many there are. An interrupted pass goes on where it stopped, in another process, too; no more
+    many there are. An interrupted pass continues where it stopped, in another process, too; no more
     is read of the stream than is missing, and nothing where the folder holds `limit` samples, or
     where the stream has ended with no smaller limit.
 
@@ -56,16 +56,16 @@ def from_stream(
         Pairs (input, label), one sample or one batch each: an iterable, or a callable that returns
         one. A sample's label is an integer, a vector of float targets, or None; a batch's labels
         have shape (B,), its targets (B, K). Inputs are those of :func:`from_batches`, or pictures
-        (Pillow). To go on, an iterable begins anew and its first samples are passed over: they
-        must be the same. A callable with an argument that has no default gets the number of the
-        sample to begin with instead.
+        (Pillow). To continue, an iterable starts again and its first samples are skipped: they must
+        be the same. A callable with an argument that has no default gets the number of the sample
+        to begin with instead.
     cache : str or pathlib.Path
-        Folder to keep the samples in; it is made. It takes H x W x C bytes a sample, four times as
-        many of float32.
+        Folder to keep the samples in; it is created. It takes H x W x C bytes per sample, four
+        times as many if they are float32.
     limit : int
-        End after so many samples; 0 goes on to the end of the stream, and one without an end needs
-        a limit. A folder that holds more gives the first; with a larger limit it goes on, also
-        where the stream had ended with a smaller one.
+        End after this many samples; 0 continues to the end of the stream, and one without an end
+        needs a limit. A folder that holds more gives the first; with a larger limit it continues,
+        also where the stream had ended with a smaller one.
     key : str
         Says which stream it is, for example its version: a folder of another key is refused.
     features, channels_first, size : bool, int or tuple of int, optional
@@ -83,9 +83,9 @@ def from_stream(
     Raises
     ------
     TypeError, ValueError
-        If a sample is none, or unlike those before it; nothing came; the folder holds another
-        stream or something else, or is damaged; the stream to go on with has begun already, or
-        ends before what the folder holds. Samples before the one in error are kept.
+        If a sample is malformed, or unlike those before it; nothing came; the folder holds another
+        stream or something else, or is damaged; the stream to continue has begun already, or ends
+        before what the folder holds. Samples before the one in error are kept.
     BlockingIOError
         If another process fills the folder.
     OSError
@@ -171,7 +171,7 @@ class _StreamReader:
     def blocks(
         self, pairs: Iterator[Any], state: StreamState, skipped: int, wanted: int | None
     ) -> Iterator[Block]:
-        """Yield all but the first samples, at most so many of them."""
+        """Yield all but the first samples, at most this many of them."""
         first = StreamState({}, images=state.images, labels=state.labels)
         number = state.samples
         for pair in pairs:

@@ -86,7 +86,7 @@ def read_in_blocks(
     channels : {1, 3}
         1, or 3, where gray images get three equal channels.
     threads : int
-        Number that decode at once, 0 for one a core.
+        Number that decode at once, 0 for one per core.
 
     Raises
     ------

@@ -129,7 +129,7 @@ class TrainingLog:
         checkpoints = f"{self.checkpoints} written"
         if self.resumed:
             after = ", ".join(map(str, self.resumed))
-            checkpoints += f"; training went on from one after {after} steps"
+            checkpoints += f"; training continued from one after {after} steps"
         rows += [("checkpoints", checkpoints), ("card", f"{self.retries} retries")]
         errors = [*self.errors]
         if self.unreadable:

@@ -43,9 +43,9 @@ class TrainJob:
     trainer : Trainer
         The method with its options, for example ``pmt.methods.trainer("mezo", layers="B2")``.
     out : str or pathlib.Path
-        Run folder. An unfinished run of the same job goes on, bit for bit.
+        Run folder. An unfinished run of the same job continues, bit for bit.
     limit, valid_limit : int
-        At most so many training and test images, always the same ones; 0 takes all.
+        At most this many training and test images, always the same ones; 0 takes all.
     importer : dict
         Options of :func:`pmt.load`.
     """
@@ -61,7 +61,7 @@ class TrainJob:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A run that is ready to train, or to go on.
+    """A run that is ready to train, or to continue.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Adaptation:
     data : Dataset
         The images to train on.
     valid : Dataset or None
-        The images that are watched; None where the data set has one part alone.
+        The images that are watched; None where the data set has only one part.
     """
 
     folder: RunFolder
@@ -115,7 +115,7 @@ class Adaptation:
         earlier = self._same_images_before() if self.held_out else None
         if earlier is not None:
             notes.append(
-                f"{earlier} was trained on the same images: the start has seen the held-out ones "
+                f"{earlier} was trained on the same images: this model has seen the held-out ones "
                 "and looks too good beside later states; give other images, or --no-keep-best"
             )
         return notes
@@ -218,11 +218,11 @@ def adapt(job: TrainJob, *, progress: Progress = True) -> AdaptationResult:
     Raises
     ------
     FileNotFoundError, ValueError, TypeError, ImportError
-        If the model, the data or the layers cannot be had, or the folder holds another run.
+        If the model, the data or the layers cannot be read, or the folder holds another run.
     FileExistsError
         If the folder holds something else.
     KeyboardInterrupt
-        On Ctrl-C, with a checkpoint left: the same call goes on from there.
+        On Ctrl-C, with a checkpoint left: the same call continues from there.
     """
     return open_run(job).fit(progress)
 
@@ -257,7 +257,7 @@ def resume_run(out: str | Path, *, threads: int = 0) -> Adaptation:
     Returns
     -------
     Adaptation
-        Whose ``fit`` goes on from the last checkpoint, bit for bit.
+        Whose ``fit`` continues from the last checkpoint, bit for bit.
 
     Raises
     ------

@@ -39,8 +39,8 @@ _SUMMARIES = {
         f"{_MCUTRAIN}, with the stored weights rounded",
     ),
     "bp_int8_shadow": ("all layers in int8, with float32 copies of the weights", _MCUTRAIN),
-    "bp_bias_only": ("biases alone", "Cai et al. 2020, TinyTL (arXiv:2007.11622)"),
-    "bp_last_layer": ("the last layer alone", "softmax regression on the features"),
+    "bp_bias_only": ("biases only", "Cai et al. 2020, TinyTL (arXiv:2007.11622)"),
+    "bp_last_layer": ("the last layer only", "softmax regression on the features"),
 }
 
 BACKPROP: dict[str, Method] = {
@@ -76,7 +76,7 @@ UNTRAINED: dict[str, Method] = {
 
 @dataclass(frozen=True)
 class NoAdaptationOptions(Options):
-    """Options that all trainers have; those of the preparation alone do anything here."""
+    """Options that all trainers have; only those of the preparation have an effect here."""
 
     layers: str = "all"
     epochs: int = 0

@@ -114,7 +114,7 @@ def _kind_of(
     optimizer: Optimizer | None,
     preset: str,
 ) -> Kind:
-    """Return the kind of a user's method: one of its own unless it is options alone."""
+    """Return the kind of a user's method: one of its own unless it has only options."""
     if trainer is not None:
         if estimator is not None or optimizer is not None or preset != "default":
             raise ValueError(
@@ -226,7 +226,7 @@ def resumed_trainer(folder: RunFolder, *, threads: int = 0) -> Trainer:
     if dict(made.extensions) != dict(config.extensions):
         own = ", ".join(f"{kind}={name}" for kind, name in config.extensions.items())
         raise ValueError(
-            f"{folder.path}: the run trains with {own}, which no folder can hold; go on with the "
-            "call that began it, or register them as a method and train by its name"
+            f"{folder.path}: the run trains with {own}, which no folder can hold; continue with "
+            "the call that began it, or register them as a method and train by its name"
         )
     return made

@@ -66,7 +66,7 @@ ZEROTH_ORDER: dict[str, Method] = {
         options={"rule": "node", "scope": "model_wise"},
     ),
     "mezo": Method(
-        "one direction a step for all layers and images, forwards and backwards",
+        "one direction per step for all layers and images, forwards and backwards",
         "Malladi et al. 2023: MeZO (arXiv:2305.17333), algorithm 1, on the integers",
         options={
             **_AS_PUBLISHED,
@@ -85,7 +85,7 @@ ZEROTH_ORDER: dict[str, Method] = {
         },
     ),
     "deepzero": Method(
-        "the weights' gradient, one weight a query, with momentum",
+        "the weights' gradient, one weight per query, with momentum",
         f"{_DEEPZERO}, coordinate-wise estimation without pruning",
         options=_COORDINATES,
     ),
@@ -106,7 +106,7 @@ ZEROTH_ORDER: dict[str, Method] = {
         options={"optimizer": "adam"},
     ),
     "bias_only": Method(
-        "biases alone, by one sign a channel",
+        "biases only, by one sign per channel",
         "Cai et al. 2020, TinyTL (arXiv:2007.11622), with zeroth-order gradients",
         options={**_UNPREPARED, "train_weights": False},
     ),

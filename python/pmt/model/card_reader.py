@@ -59,8 +59,8 @@ class CardContents:
     checkpoints : tuple of Checkpoint
         The whole ones, the newest first; none before the board's first.
     damage : tuple of str
-        Why a slot holds no whole checkpoint: a cut in power leaves such a slot, and the board goes
-        on with the other.
+        Why a slot holds no whole checkpoint: a cut in power leaves such a slot, and the board
+        continues with the other.
     """
 
     steps: int
@@ -171,7 +171,7 @@ def _read_slot(
 def _set_parameters(model: Model, layers: list[int], payload: bytes) -> None:
     core = model.core
     biases = 4 * sum(core.bias(op).size for op in layers)
-    trained = len(payload) != biases  # else the checkpoint holds biases alone
+    trained = len(payload) != biases  # else the checkpoint holds only biases
     sizes = biases + trained * sum(core.weights(op).size for op in layers)
     if sizes != len(payload):
         raise ValueError(f"the checkpoint has {len(payload)} bytes, its layers take {sizes}")

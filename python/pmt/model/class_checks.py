@@ -141,7 +141,7 @@ def _unnumbered(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    # A name of symbols alone stays as it is, or any two of them were the same.
+    # A name of symbols only stays as it is, or any two of them were the same.
     return "".join(filter(str.isalnum, name.casefold())) or name
 
 

@@ -28,7 +28,7 @@ class Classifier(ABC):
 
     @abstractmethod
     def logits(self, images: npt.NDArray[np.uint8], *, threads: int = 0) -> npt.NDArray[np.float32]:
-        """Run the network; one row an image."""
+        """Run the network; one row per image."""
 
     @abstractmethod
     def check_gives_classes(self) -> None:
@@ -56,7 +56,7 @@ class Classifier(ABC):
         images : ndarray of uint8, shape (N, height, width, channels)
             Pixels 0..255.
         top : int, optional
-            Return so many labels for each image, 1 to the number of classes.
+            Return this many labels for each image, 1 to the number of classes.
         threads : int
             As in :meth:`logits`.
 

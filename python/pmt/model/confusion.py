@@ -70,7 +70,7 @@ class Confusion:
         return shares
 
     def most_frequent_errors(self, count: int = _SHOWN_ERRORS) -> list[tuple[int, int, int]]:
-        """Return (label, predicted class, images) of at most so many errors, most images first."""
+        """Return the most frequent errors, at most ``count``: (label, predicted class, images)."""
         errors = self._errors()
         order = np.argsort(-errors, axis=None, kind="stable")[:count]
         found = (np.unravel_index(i, errors.shape) for i in order)

@@ -230,7 +230,7 @@ class Model(Classifier, LayerArrays):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Class names, source, license, and all else that the model says of itself."""
+        """Class names, source, license, and whatever else the model states."""
         return read_metadata(self.core.metadata().encode())
 
     @property
@@ -536,8 +536,8 @@ class Model(Classifier, LayerArrays):
     def score_images(self, dataset: DataLike, *, threads: int = 0) -> ImageScores:
         """Measure the loss of every image; :meth:`evaluate` has their means.
 
-        Nothing is said of classes in another order or inputs outside the model's range, of which
-        :meth:`evaluate` warns.
+        It does not warn of classes in another order or inputs outside the model's range, as
+        :meth:`evaluate` does.
 
         Parameters
         ----------
@@ -549,7 +549,7 @@ class Model(Classifier, LayerArrays):
         Returns
         -------
         ImageScores
-            Losses (float64), hits (bool) and predicted labels (int64), each of shape (N,).
+            Losses (float64), correct (bool) and predicted labels (int64), each of shape (N,).
 
         Raises
         ------

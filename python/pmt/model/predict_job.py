@@ -90,7 +90,7 @@ class FilePredictions:
 
 
 def predict_files(job: PredictJob) -> FilePredictions:
-    """Name what is in image files.
+    """Classify image files.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ def _check_input(graph: Graph) -> None:
         _require(
             len(values) == min(channels, 4),
             role,
-            f"{len(values)} values for {channels} input channels (one a channel, four at most)",
+            f"{len(values)} values for {channels} input channels (one per channel, four at most)",
         )
         _require(all(math.isfinite(v) for v in values), role, f"{values} must be finite")
     _require(

@@ -29,8 +29,8 @@ class Comparison:
         Accuracy and loss of each.
     accuracy, loss : PairedMargin
         ``mean`` of the differences ``b - a``, image by image, with their 95 % ``interval``, see
-        :func:`pmt.protocol.intervals.paired_margin`. What other training runs would do is not in
-        it, and where both get the same images right that of the accuracy has no width.
+        :func:`pmt.protocol.intervals.paired_margin`. It does not cover other training runs, and
+        that of the accuracy has no width where both get the same images right.
     only_a, only_b : int
         Images that one gets right and the other does not.
     """
@@ -50,7 +50,7 @@ class Comparison:
         Raises
         ------
         ValueError
-            If there are fewer than two images, or not as many for each.
+            If there are fewer than two images, or not the same number for both.
         """
         if len(a.losses) != len(b.losses) or len(a.losses) < 2:
             raise ValueError(
@@ -134,13 +134,13 @@ def compare(
     -------
     Comparison
         Differences ``b - a`` in accuracy and loss with 95 % intervals. They are paired by image:
-        what makes an image hard for both models cancels, so that they are narrower than those of
-        the two models alone would tell.
+        what makes an image hard for both models cancels, so that they are narrower than the
+        intervals of the two models suggest.
 
     Raises
     ------
     FileNotFoundError, ValueError, TypeError
-        As :func:`pmt.load` and :meth:`Model.evaluate`; or if there is one image alone.
+        As :func:`pmt.load` and :meth:`Model.evaluate`; or if there is only one image.
     """
     models = [one if isinstance(one, Model) else load(one) for one in (a, b)]
     names = [one.name if isinstance(one, Model) else os.fspath(one) for one in (a, b)]

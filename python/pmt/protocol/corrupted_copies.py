@@ -35,7 +35,7 @@ class CorruptJob:
     seed : int
         Seed of the corruptions, 0 or more: the test split is corrupted with the next one.
     limit : int
-        At most so many images, always the same ones; 0 takes all.
+        At most this many images, always the same ones; 0 takes all.
     size : int, optional
         Height and width in pixels that images are resized to before; by default their own.
     labels : {"fine", "coarse"}

@@ -77,7 +77,7 @@ class DataSource:
         model : Model
             Model whose input size and channels the images must have in the end.
         limit : int
-            At most so many images, chosen evenly at random; 0 takes all. They are the same for
+            At most this many images, chosen evenly at random; 0 takes all. They are the same for
             every run, and corrupted as within the whole split.
 
         Returns
@@ -104,7 +104,7 @@ class DataSource:
     def pool(self, split: str, model: Model) -> ImagePool:
         """Return a split's images for :func:`pmt.protocol.split`, which takes some of them.
 
-        They are those of :meth:`load`, and clean ones beside them where the data has both.
+        They are those of :meth:`load`, and clean ones in addition where the data has both.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ def load_clean(
         Height and width in pixels that images are resized to; by default their own. Inputs that
         are not pixels stay as they are.
     limit : int
-        At most so many images, chosen at random, always the same ones; 0 takes all.
+        At most this many images, chosen at random, always the same ones; 0 takes all.
     labels : {"fine", "coarse"}
         Labels of CIFAR-100.
 

@@ -26,7 +26,7 @@ class EvaluateJob:
     split : {"train", "test"}
         Part of the data set.
     limit : int
-        At most so many images, always the same ones; 0 takes all.
+        At most this many images, always the same ones; 0 takes all.
     against : Model, optional
         Another network, compared on the same images; they are resized to the input of each.
     names : tuple of str
@@ -72,7 +72,7 @@ class EvaluationReport:
 
 
 def evaluate_model(job: EvaluateJob) -> EvaluationReport:
-    """Measure a model on a data set, and another beside it.
+    """Evaluate a model on a data set, and another model for comparison.
 
     Raises
     ------

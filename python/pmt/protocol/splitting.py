@@ -130,12 +130,12 @@ def split(
         Decides the choice of images, 0 or more. A larger ``images`` keeps those already chosen, and
         keeps ``held_out``.
     images : int
-        Training images in all, with the held-out ones (``"default"`` alone).
+        Total number of training images, held-out ones included (only for ``"default"``).
     held_out : int
-        Number of images that are held out; 0 holds none out (``"default"`` alone).
+        Number of images that are held out; 0 holds none out (only for ``"default"``).
     test_images : int
-        At most so many test images, balanced over the classes; 0 takes all of ``"default"``'s test
-        images, or ``"paper"``'s 90 of each class.
+        At most this many test images, balanced over the classes; 0 takes all of ``"default"``'s
+        test images, or ``"paper"``'s 90 of each class.
 
     Returns
     -------
@@ -177,7 +177,7 @@ class SplitChoice:
     protocol : {"default", "paper"}
         The protocol.
     images : int, optional
-        Training images in all, 2 or more; by default 1,100, or all where there are fewer. The
+        Total number of training images, 2 or more; by default 1,100, or all if there are fewer. The
         paper's protocol fixes them.
     held_out : int, optional
         Number of images held out to choose on, 0 or more; by default 100. Likewise fixed.

@@ -27,9 +27,9 @@ _RELU6_TOP = 6.0
 def dequantize(graph: Graph, *, clamps: Clamps = "activation") -> FloatGraph:
     """Return the float network with the real values of an int8 network's weights and biases.
 
-    It is what to train further in floating point, and to quantize anew. Quantized again with the
-    ranges of ``graph`` (:func:`quantize_with_ranges`) it has the same int8 weights and scales in
-    every channel whose largest weight is 127 or -127 and whose bias is below ``2**23`` steps. Other
+    Use it to train further in floating point and quantize again. Quantized again with the ranges of
+    ``graph`` (:func:`quantize_with_ranges`) it has the same int8 weights and scales in every
+    channel whose largest weight is 127 or -127 and whose bias is below ``2**23`` steps. Other
     channels get the scale that their largest weight fills; dead ones (a bias at the end of int32)
     the scale that their bias needs.
 

@@ -51,7 +51,7 @@ def equalize(
 ) -> Equalization:
     """Move a positive factor per channel from a layer to the one that reads it.
 
-    Where a layer's output reaches one other layer alone, channel ``i`` of the first may be divided
+    Where a layer's output reaches only one other layer, channel ``i`` of the first may be divided
     by ``s_i`` and what the second does with it multiplied by ``s_i``: cross-layer equalization,
     Nagel et al. 2019 (arXiv:1906.04721, section 4.1). The function of the network stays the same
     up to rounding in float32, for every image of pixels 0..255. ReLU and no activation let any
@@ -122,7 +122,7 @@ class Pair:
 
 
 def scalable_pairs(graph: FloatGraph) -> list[Pair]:
-    """Find every layer whose output reaches one other layer alone.
+    """Find every layer whose output reaches only one other layer.
 
     Paddings, pools and means may lie between, and a reshape before a fully_connected layer. An
     activation that two ops read, or that is the network's output, belongs to no pair.
@@ -261,7 +261,7 @@ def _weight_factors(first: FloatOp, second: FloatOp) -> DoubleArray:
 def _peak_factors(peaks: DoubleArray, second: FloatOp) -> DoubleArray:
     """Factors that make peaks of the activation and weights of the second layer alike.
 
-    A depthwise layer has a scale per channel, so that there the peaks alone matter. The largest
+    A depthwise layer has a scale per channel, so that only the peaks matter there. The largest
     peak stays what it was, so that channels that cannot be scaled are as large as the others.
     """
     read = _largest_read(second, len(peaks))

@@ -68,7 +68,7 @@ def float_activations(graph: FloatGraph, inputs: FloatArray) -> list[FloatArray]
 
 
 def float_logits(graph: FloatGraph, images: npt.NDArray[Any]) -> FloatArray:
-    """Run the network on pixels 0..255 and return its output alone, ``(N, classes)``.
+    """Run the network on pixels 0..255 and return only its output, ``(N, classes)``.
 
     Raises
     ------

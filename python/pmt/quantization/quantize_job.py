@@ -47,25 +47,25 @@ class QuantizeJob:
     name : str
         Name of the model.
     images : int
-        Calibrate on at most so many images, always the same ones; 0 takes all.
+        Calibrate on at most this many images, always the same ones; 0 takes all.
     ranges : str
         Ranges of activations, one of :data:`pmt.quantization.RANGE_METHODS`.
     percentile : float, optional
         For ``ranges="percentile"``: above 50, at most 100.
     equalize : bool
-        Move factors between layers so that channels share a range evenly.
+        Move scale factors between layers so that channels share a range evenly.
     bias_correction : bool
-        Take the mean shift that int8 causes off the biases.
+        Subtract the mean shift that int8 causes from the biases.
     input_mean, input_std : float or tuple of float, optional
         The network reads ``(pixel - mean) / std``, in units of a 0..255 pixel; by default the
         importer's.
     class_names : tuple of str, optional
-        Names of the classes, in the order of the logits; by default those of the calibration
-        data, where their number fits.
+        Names of the classes, in the order of the logits; by default those of the calibration data,
+        if their number fits.
     eval : str, optional
-        Data set on whose test split both networks are measured, too.
+        Data set on whose test split both networks are also measured.
     eval_images : int
-        Number of its images at most; 0 takes all.
+        At most this many of its images; 0 takes all.
     threads : int
         Threads of the int8 network, 0 for all.
     """
@@ -108,7 +108,7 @@ class Accuracies:
 
 @dataclass(frozen=True)
 class QuantizedModel:
-    """An int8 model, how it was made, and its noise beside that of the plainest way.
+    """An int8 model, how it was made, and its noise compared with that of the plainest way.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class QuantizedModel:
     equalized : Equalization or None
         Factors moved between layers.
     plain, noise : list of OpNoise
-        Noise that int8 adds at every op, with minima and maxima alone, and of the model.
+        Noise that int8 adds at every op, with minima and maxima only, and of the model.
     accuracies : dict of str to Accuracies
         Accuracies on the images of ``"calibration"`` and, if any, of the ``"test"``.
     """

@@ -60,7 +60,7 @@ def activation_ranges(
         values have the least mean square error. The latter two work on a histogram of 8,192 to
         16,384 bins.
     percentile : float, optional
-        For ``"percentile"`` alone: above 50 and at most 100; 99.99 by default.
+        Only for ``"percentile"``: above 50 and at most 100; 99.99 by default.
     progress : callable, optional
         Called after every batch as ``progress(images_done, images_in_all)``.
 
@@ -105,7 +105,7 @@ def check_method(method: str, percentile: float | None) -> None:
 
 
 class _Extremes:
-    """Minimum and maximum alone."""
+    """Minimum and maximum only."""
 
     def __init__(self) -> None:
         self.low = np.inf

@@ -195,7 +195,7 @@ def profile(model: Model, method: str, trainer: Trainer) -> Profile:
 def analytic_bytes(model: Model, profile: Profile) -> int:
     """Return the RAM of a method as the paper counts it ("Peak Memory" of the hardware cost).
 
-    With forward passes alone: the trained parameters and the activations that are alive at once in
+    With forward passes only: the trained parameters and the activations that are alive at once in
     inference. For back-propagation the lower bound of :func:`backward_memory`.
     """
     if profile.device is None:

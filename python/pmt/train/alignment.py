@@ -5,8 +5,8 @@ places go together: noise decorrelates them, blur does the opposite.
 
 Channels: batch norm, were it not folded into the weights, could be measured anew on the new images:
 adaptive batch normalization (Li et al. 2016, arXiv:1603.04779; Schneider et al. 2020,
-arXiv:2006.16971). An int8 network has biases and one weight scale a channel instead, and these can
-be set to the same effect.
+arXiv:2006.16971). An int8 network has biases and one weight scale per channel instead, and these
+can be set to the same effect.
 
 Covariances: for a layer with spatial windows, the linear map that gives a window's values their
 clean covariances and moves them least (the optimal transport between normal distributions) goes
@@ -18,7 +18,7 @@ much weight as it keeps of itself in noise probes: copies of the images with sti
 from the images themselves. Images made noisier still tell about their own noise, as is known from
 denoising (Moran et al. 2020, arXiv:1910.11908).
 
-All take forward passes alone, no labels and no perturbations.
+All take forward passes only, no labels and no perturbations.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def align(
     reliability by the weights of layers that mix channels.
 
     Layer by layer, from the first on: every layer is measured with those before it aligned. The
-    activations of all images are kept from one layer to the next: 128 KB an image for MCUNet.
+    activations of all images are kept from one layer to the next: 128 KB per image for MCUNet.
 
     Parameters
     ----------

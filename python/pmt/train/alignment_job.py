@@ -29,7 +29,7 @@ class StatisticsJob:
     split : {"train", "test"}
         Part of the data set.
     images : int
-        At most so many, always the same ones; 0 takes all.
+        At most this many, always the same ones; 0 takes all.
     threads : int
         Threads to use, 0 for all; the result does not depend on it.
     """

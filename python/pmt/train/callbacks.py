@@ -52,7 +52,7 @@ class Event:
 
 @dataclass(frozen=True)
 class PhaseEnd(Event):
-    """The model as it came was measured, or was aligned, or its head was trained.
+    """The original model was measured, or was aligned, or its head was trained.
 
     ``record["phase"]`` is ``"start"``, ``"aligned"``, ``"head"`` or, after the last epoch,
     ``"refit"``; losses and accuracies are those
@@ -77,7 +77,7 @@ Callback = Callable[[Event], bool | None]
 class EarlyStopping:
     """Ends a run whose figure has not become better for some epochs.
 
-    Nothing is kept over a resume: the epochs are counted from where the run goes on.
+    Nothing is kept over a resume: the epochs are counted from where the run continues.
 
     Parameters
     ----------

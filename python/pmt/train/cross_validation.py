@@ -28,7 +28,7 @@ class CrossValidation:
     Parameters
     ----------
     model : Model
-        The model as it came; it is copied.
+        The original model; it is copied.
     data : Dataset
         All training images, with class labels, those held out too.
     seed : int
@@ -49,7 +49,7 @@ class CrossValidation:
         self.best = BestState()
 
     def start(self) -> dict[str, float]:
-        """Score the model as it came; return the figures for its record."""
+        """Score the original model; return the figures for its record."""
         scores = self.score(self.model, self.data)
         self.best.take(scores, PHASE_ERRORS)
         return _figures(scores)

@@ -19,8 +19,8 @@ __all__ = ["Engine"]
 class Engine:
     """Runs a model with one layer perturbed in many ways at once, as fast as the trainer does.
 
-    What comes before the layer runs once for each image, the rest of the network once for each
-    query. The model's own weights are not touched, so that queries need no way back.
+    The part before the layer runs once per image, the rest of the network once per query. The
+    model's own weights are not touched, so that queries need not be undone.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's.
+            If the engine does not have the layer.
         """
         return self.model.core.weights(self._op(layer))
 
@@ -117,7 +117,7 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's, or the shape is another.
+            If the engine does not have the layer, or the shape is wrong.
         TypeError
             If the dtype is not int8.
         """
@@ -156,7 +156,7 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's.
+            If the engine does not have the layer.
         """
         return np.random.default_rng([self.seed, self._op(layer), step])
 
@@ -197,10 +197,10 @@ class Engine:
         Raises
         ------
         ValueError
-            If the layer is none of the engine's, a shape does not fit, a label is not a class, or
+            If the engine does not have the layer, a shape does not fit, a label is not a class, or
             the model gives features.
         TypeError
-            If a dtype is another.
+            If a dtype is wrong.
         """
         if not self.model.is_classifier:
             raise ValueError(
@@ -229,7 +229,7 @@ class Engine:
         bias: npt.NDArray[np.int32] | None = None,
         nodes: npt.NDArray[np.int8] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Return the logits of images, for each perturbation: for a score of one's own.
+        """Return the logits of images, for each perturbation: for a score of your own.
 
         Parameters and errors as in :meth:`losses`.
 

@@ -45,7 +45,7 @@ class Estimator(Protocol):
         Parameters
         ----------
         engine : Engine
-            Holds the weights from before the step. Whatever the estimator sets is taken back.
+            Holds the weights from before the step. Whatever the estimator sets is undone.
         images : ndarray of int8, shape (batch, height, width, channels)
             The model's input.
         labels : ndarray of int64, shape (batch,)

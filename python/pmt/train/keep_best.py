@@ -1,6 +1,6 @@
 """The best state of a run: the choice among its phases and epochs, on images held out of training.
 
-The model as it came is one of the states. Another one replaces it only if it is better by more than
+The original model is one of the states. Another one replaces it only if it is better by more than
 one standard error, so that training does not make a good model worse by chance.
 """
 
@@ -38,10 +38,10 @@ __all__ = [
 _FEWEST = 4
 # With fewer held out of the training images, cross-validation on all of these judges the head.
 FEW = 30
-# Standard errors by which a state must be better than the model as it came. Among many epochs the
+# Standard errors by which a state must be better than the original model. Among many epochs the
 # best one is better by one of them by chance; phases are few.
 PHASE_ERRORS, EPOCH_ERRORS = 1, 2
-# The factor of the learning rate after a step back.
+# The factor of the learning rate after an epoch that was reverted.
 RATE_CUT = 1 / 3
 # The options of it.
 CHOICE = ("keep_best", "held_out_share", "backtrack")
@@ -50,7 +50,7 @@ _STATE = ("held_out_losses", "held_out_correct")
 KEEP_BEST = partial(
     option,
     help="hold images out of training, and end with the state of the run that is best on them: "
-    "the model as it came, prepared, or as an epoch left it",
+    "the original model, the prepared one, or the state after an epoch",
 )
 HELD_OUT_SHARE = partial(
     option,
@@ -60,8 +60,8 @@ HELD_OUT_SHARE = partial(
 )
 BACKTRACK = partial(
     option,
-    help="with {keep_best}, go back to the best state where one is worse by more than a standard "
-    "error, after an epoch with a third of the learning rate",
+    help="with {keep_best}, revert to the best state if the current one is worse by more than a "
+    "standard error; after an epoch, with a third of the learning rate",
 )
 
 

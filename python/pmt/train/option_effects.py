@@ -1,4 +1,4 @@
-"""Options that do nothing beside others that were chosen, and the warning of it."""
+"""Options that have no effect with the other options, and the warning of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READ_WITH: tuple[tuple[tuple[str, ...], _Choices], ...] = (
 
 
 def warn_without_effect(options: object, given: Iterable[str], base: object) -> None:
-    """Warn of options that a user gave, other than those of ``base``, that do nothing.
+    """Warn of options that a user gave, other than those of ``base``, that have no effect.
 
     Called by what the user calls: the warning names that line.
     """

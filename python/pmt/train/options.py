@@ -53,8 +53,8 @@ class TrainingOptions(Options):
     learning_rate: float = option(
         0.1,
         "R",
-        "with {step} normalized the root mean square of a layer's update in weight steps; with "
-        "{step} gradient the factor of the scaled gradient",
+        "with {step} normalized, the root mean square of a layer's update in weight steps; with "
+        "{step} gradient, the factor of the scaled gradient",
         LEARNING_RATES,
     )
     final_learning_rate: float = FINAL_LEARNING_RATE(0.1)
@@ -69,8 +69,8 @@ class TrainingOptions(Options):
         "rademacher",
         "NAME",
         "directions of a layer's queries: independent random signs; rows of a Hadamard matrix "
-        "times one set of random signs, which are orthogonal; or one weight, bias or node a query, "
-        "as many queries as there are of them, whatever {queries} and {baseline} say",
+        "times one set of random signs, which are orthogonal; or one weight, bias or node per "
+        "query, with as many queries as there are of them, regardless of {queries} and {baseline}",
         CORE,
     )
     pairs: str = option(
@@ -82,8 +82,8 @@ class TrainingOptions(Options):
     hadamard_index: str = option(
         "per_sample",
         "NAME",
-        "Hadamard rows of an image: from the first, with signs of its own, or on from the image "
-        "before, with the signs of the whole batch",
+        "Hadamard rows of an image: from the first, with signs of its own; or continued from the "
+        "previous image, with the signs of the whole batch",
         CORE,
     )
     sparsity: float = option(
@@ -93,19 +93,16 @@ class TrainingOptions(Options):
         CORE,
         why="the share of weights that a step leaves out",
     )
-    mask_interval: int = option(
-        1, "N", "steps from one draw of the weights left out to the next", CORE
-    )
-    mask_epochs: int = option(
-        0, "N", "the same in epochs, instead of {mask_interval}; 0 is none", Range(0, 10**6)
-    )
+    mask_interval: int = option(1, "N", "steps between draws of the weights left out", CORE)
+    mask_epochs: int = option(0, "N", "the same in epochs; 0 uses {mask_interval}", Range(0, 10**6))
     scope: str = option(
         "layer_wise", "NAME", "perturb one layer at a time, or all of them in every query", CORE
     )
     baseline: str = option(
         "leave_one_out",
         "NAME",
-        "what a query's loss is compared with, the unperturbed loss or the other queries' mean",
+        "loss that a query's loss is compared with: the unperturbed one, or the mean of the other "
+        "queries",
         CORE,
     )
     mu: str = option(
@@ -117,33 +114,33 @@ class TrainingOptions(Options):
     )
     mu_per_channel: bool = option(
         False,
-        help="scale weight perturbations by channel, 1..8 steps, so that all channels move as far "
-        "in real numbers; dead channels are not perturbed",
+        help="scale weight perturbations by channel, 1..8 steps, so that all channels move by the "
+        "same amount in real numbers; dead channels are not perturbed",
     )
     allocation: str = option(
         "uniform",
         "NAME",
         "queries of a layer: the same for all; or, at the same multiply-accumulates, those that "
-        "make the summed squared error of the gradients smallest, measured",
+        "minimize the summed squared error of the gradients, as measured",
         CORE,
     )
     rule: str = option(
         "pooled",
         "NAME",
-        "which estimator a layer gets; by measurement, the one with the smallest squared error",
+        "estimator of each layer; measured takes the one with the smallest squared error",
         CORE,
     )
     regions: int = option(
         1,
         "K",
-        "with {rule} pooled a query moves each channel of K x K regions of a layer's output plane",
+        "with {rule} pooled, a query moves each channel of K x K regions of a layer's output plane",
         CORE,
     )
     bias_rate: float = option(
         1.0,
         "X",
         "learning rate of biases whose gradient is estimated, as a multiple of {learning_rate}; "
-        "with {step} normalized the product is the root mean square of their update in output "
+        "with {step} normalized, the product is the root mean square of their update in output "
         "steps",
         CORE,
     )
@@ -172,7 +169,8 @@ class TrainingOptions(Options):
         "none",
         "NAME",
         "factor k / (k + d - 1) of a gradient, k = images * queries (paper Eq. 11) or queries; or "
-        "the share of it that its losses show not to be noise, also with {step} normalized",
+        "the share of it that is not noise, as measured from the losses, also with {step} "
+        "normalized",
         CORE,
     )
     shrinkage_memory: float = option(
@@ -186,25 +184,24 @@ class TrainingOptions(Options):
     optimizer: str = option(
         "sgd",
         "NAME",
-        "what stands between a gradient and its step: nothing, momentum or Adam",
+        "optimizer: plain SGD, momentum or Adam",
         CORE,
     )
     momentum: float = option(
         0.9, "X", "share of earlier gradients kept from step to step; Adam's beta 1", CORE
     )
-    adam_beta2: float = option(0.999, "X", "the same of their squares, for Adam", CORE)
+    adam_beta2: float = option(0.999, "X", "the same for their squares; Adam's beta 2", CORE)
     train_weights: bool = option(
         True,
-        help="train weights; without them biases alone, in less memory (but for a head that the "
+        help="train weights; otherwise only biases, in less memory (except for a head that the "
         "{preparation} trains)",
     )
     train_bias: bool = option(True, help="train biases too")
     loss: str = option(
         "cross_entropy",
         "NAME",
-        "what training lowers; entropy, of the prediction, reads no labels, and zero_one, the "
-        "share of wrong images, has no gradient: a linear head is then perturbed as other layers "
-        "are",
+        "loss to minimize; entropy, of the prediction, reads no labels, and zero_one, the share of "
+        "wrong images, has no gradient: a linear head is then perturbed like other layers",
         LossNames.of_core(),
     )
     label_smoothing: float = option(
@@ -214,13 +211,13 @@ class TrainingOptions(Options):
         1.0, "X", "distance from the target beyond which {loss} huber is linear", CORE
     )
     top_k: int = option(
-        1, "K", "with {loss} zero_one an image is right if its label is among the K best", CORE
+        1, "K", "with {loss} zero_one, an image is right if its label is among the K best", CORE
     )
     diversity: float = option(
         0.0,
         "X",
-        "with {loss} entropy the weight of a second term, the negative entropy of the mean "
-        "prediction, as the batch before had it",
+        "with {loss} entropy, the weight of a second term: the negative entropy of the mean "
+        "prediction on the previous batch",
         CORE,
     )
     int8_logits: bool = option(
@@ -238,16 +235,16 @@ class TrainingOptions(Options):
     calibration_steps: int = option(
         20,
         "N",
-        "steps from a measurement of {mu}, {allocation} and {rule} to the next",
+        "steps between measurements of {mu}, {allocation} and {rule}",
         Range(1, 10**6),
     )
     probe_samples: int = option(
-        32, "N", "images of a measurement, at most those of a step", Range(1, 10**6)
+        32, "N", "images per measurement, at most those of a step", Range(1, 10**6)
     )
     probe_queries: int = option(
         16,
         "Q",
-        "perturbed forwards of a measurement for each image, layer, estimator and size",
+        "perturbed forwards per measurement, for each image, layer, estimator and size",
         CORE,
         why="a variance needs two",
     )
@@ -295,12 +292,12 @@ class TrainingOptions(Options):
                 )
             if self.queries % 2 != 0 or self.allocation != "uniform":
                 raise ValueError(
-                    f"pairs='antithetic' takes two queries a direction: queries={self.queries} "
+                    f"pairs='antithetic' takes two queries per direction: queries={self.queries} "
                     f"must be even and allocation={self.allocation!r} 'uniform'"
                 )
             if self.is_measured and self.probe_queries % 2 != 0:
                 raise ValueError(
-                    f"pairs='antithetic' takes two queries a direction, in a probe too: "
+                    f"pairs='antithetic' takes two queries per direction, in a probe too: "
                     f"probe_queries={self.probe_queries} must be even"
                 )
         shared = self.sharing == "batch"

@@ -1,7 +1,7 @@
 """Preparation of a model before the first step: alignment, and the exact head.
 
-Both take forward passes alone, none of them perturbed, and every trainer may begin with them. They
-leave the same bytes whichever trainer it is, so that methods compare from one start.
+Both take forward passes only, none of them perturbed, and every trainer may begin with them. They
+leave the same bytes whichever trainer it is, so that methods start from the same state.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ _ALIGNMENT = 1  # names a stream of random numbers apart from the schedule's
 PREPARATION = partial(
     option,
     metavar="NAME",
-    help="what comes before the first step: nothing; the model is aligned to training images, as "
-    "`pmt align` does, without their labels; its linear head is trained alone, by its exact "
-    "gradient; or both. A model that holds no statistics of clean images is not aligned, and a "
-    "head that is not trained, or not linear, is left alone",
+    help="preparation before the first step: none; align the model to training images without "
+    "labels, as `pmt align` does; train only its linear head, by its exact gradient; or both. A "
+    "model that stores no statistics of clean images is not aligned, and a head that is not to be "
+    "trained, or not linear, is left unchanged",
     values=Words(PREPARATIONS),
 )
 ALIGN_IMAGES = partial(
     option, metavar="N", help="training images that a model is aligned to", values=Range(1, 10**5)
 )
-ALIGN_WINDOWS = partial(option, help="align windows too, not channels alone")
+ALIGN_WINDOWS = partial(option, help="align windows too, not only channels")
 ALIGN_RELIABILITY = partial(
-    option, help="with windows, weigh channels by their reliability too where the images hold noise"
+    option, help="with windows, also weigh channels by their reliability if the images are noisy"
 )
 HEAD_EPOCHS = partial(
     option,
     metavar="N",
-    help="passes of the head alone over features that are computed once, at least; three or ten "
-    "times as many where cross-validation says that they pay, as for a head of other classes",
+    help="least number of passes of the head over features that are computed once; three or ten "
+    "times as many if cross-validation favors that, as for a head with new classes",
     values=Range(1, 10**6),
 )
 HEAD_LEARNING_RATE = partial(
     option,
     metavar="R",
-    help="root mean square of the head's first update when it is trained alone, in weight steps",
+    help="root mean square of the head's first update in the preparation, in weight steps",
     values=LEARNING_RATES,
 )
 

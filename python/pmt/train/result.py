@@ -33,19 +33,19 @@ class RunResult:
     model : Model
         The trained model, in the state that was kept.
     epochs : list of dict
-        One record an epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
+        One record per epoch: ``epoch`` (a fraction at the end of a run whose budget ends within
         one), ``train_loss`` and ``train_accuracy`` (before each step's update, over the epoch; no
         accuracy without labels), ``valid_loss`` and ``valid_accuracy`` (where validation data was
         given), ``held_out_loss`` (of the loss that is trained) and ``held_out_accuracy`` (where
         images choose the best state), ``changed`` weights, ``forwards`` (perturbed forwards so far,
         of a suffix of the network each), ``macs`` (of all forwards so far), ``seconds``;
-        ``taken_back``, true where the epoch was worse than the best state and the run went back to
-        that.
+        ``taken_back``, true where the epoch was worse than the best state and the run was reverted
+        to that.
     phases : list of dict
-        The records of the states before the first step, as far as there are any: ``phase`` is
-        ``"start"`` (the model as it came), ``"aligned"`` or ``"head"`` (its head trained alone);
-        the other entries are those of epochs. Where cross-validation judges the head, start and
-        head have ``out_of_fold_loss`` and ``out_of_fold_accuracy``, on all training images.
+        The records of the states before the first step, if any: ``phase`` is ``"start"`` (the
+        original model), ``"aligned"`` or ``"head"`` (with its head trained); the other entries are
+        those of epochs. Where cross-validation judges the head, start and head have
+        ``out_of_fold_loss`` and ``out_of_fold_accuracy``, on all training images.
     kept : dict
         The record of the state that was kept, a phase or an epoch; empty where the model ends
         with the last step.
@@ -91,7 +91,7 @@ class RunResult:
         if self.kept.get("phase") == "start":
             by = ", its head by cross-validation" if validated else ""
             return (
-                f"kept the model as it was: on {images} no phase was better by more than one "
+                f"kept the original model: on {images} no phase was better by more than one "
                 f"standard error{by}, no epoch by more than two"
             )
         state = self.kept.get("epoch")

@@ -127,7 +127,7 @@ class RunConfig:
 
     @staticmethod
     def read_trainer(path: Path) -> str:
-        """Return the kind of trainer alone; errors as in :meth:`read`."""
+        """Return only the kind of trainer; errors as in :meth:`read`."""
         return str(_read_tables(path).get("run", {}).get("trainer", "zeroth_order"))
 
 

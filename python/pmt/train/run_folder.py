@@ -1,10 +1,10 @@
 """A training run on disk: everything needed to read, repeat or resume it.
 
 ``config.toml`` (trainer, model, data, options), ``env.json`` (machine and versions),
-``metrics.jsonl`` (append-only, one line a step, phase and epoch), ``checkpoint.pmt`` (the model so
-far; its metadata says after which step), ``checkpoint-STEP.npz`` (what else that step left, if
-anything), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE``
-(written last).
+``metrics.jsonl`` (append-only, one line per step, phase and epoch), ``checkpoint.pmt`` (the model
+so far; its metadata says after which step), ``checkpoint-STEP.npz`` (other state of that step, if
+any), ``best.pmt`` (the model that was best on held-out data, if one is kept), ``DONE`` (written
+last).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RunFolder:
 
     @property
     def metrics(self) -> Path:
-        """One JSON object a line."""
+        """One JSON object per line."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -103,7 +103,7 @@ class RunFolder:
         return self.checkpoint.is_file() and self._config.is_file()
 
     def check_free(self) -> None:
-        """Raise FileExistsError if the folder holds what no run killed in its creation left."""
+        """Raise FileExistsError unless the folder is empty or left by a run killed at its start."""
         if not self.path.exists():
             return
         names = set()
@@ -158,8 +158,7 @@ class RunFolder:
     ) -> None:
         """Write the model as it is after ``step`` steps; a crash leaves the last checkpoint.
 
-        The trainer needs ``state`` besides to take the next step. At step 0 it is the prepared
-        model.
+        The trainer also needs ``state`` to take the next step. At step 0 it is the prepared model.
         """
         self.check_there()
         self._metrics.sync()  # before the checkpoint that counts on the records
@@ -198,7 +197,7 @@ class RunFolder:
 
     @staticmethod
     def is_prepared(checkpoint: Model) -> bool:
-        """Whether a run goes on from the checkpoint without its preparation."""
+        """Whether a run continues from the checkpoint without its preparation."""
         training = checkpoint.metadata["training"]
         return bool(training["step"] > 0 or training.get("prepared"))
 

@@ -2,7 +2,7 @@
 
 It prepares the model, keeps to the schedule, evaluates after every phase and epoch, ends with the
 best state, and where there is a run folder writes metrics and checkpoints, from which an
-interrupted run goes on bit for bit.
+interrupted run continues bit for bit.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class Run:
         self.first = self.step
 
     def _prepare(self) -> None:
-        """Measure the model as it came, and prepare it; a run that has begun is prepared."""
+        """Measure the original model, and prepare it; a run that has begun is prepared."""
         if self.prepared:
             return
         validation = self._cross_validation()
@@ -290,7 +290,7 @@ class Run:
         seconds: float,
         validation: CrossValidation | None,
     ) -> None:
-        """Measure and record a phase, unless that is done; go back where it has done harm."""
+        """Measure and record a phase, unless that is done; revert it where it has done harm."""
         name = "start" if phase is None else phase.name
         measured, scores = self._measure()
         better, worse = self._judged(phase, scores, validation, measured)
@@ -317,9 +317,9 @@ class Run:
         validation: CrossValidation | None,
         measured: dict[str, float],
     ) -> tuple[bool, bool]:
-        """Return whether a phase is the best state so far, and whether it is to be taken back.
+        """Return whether a phase is the best state so far, and whether it is to be reverted.
 
-        A head that cross-validation judges is taken back unless it is better: the few images held
+        A head that cross-validation judges is reverted unless it is better: the few images held
         out could not tell later. Its figures are added to those that are ``measured``.
         """
         better = self.keeps_best and self.best.is_better(scores, PHASE_ERRORS)
@@ -345,7 +345,7 @@ class Run:
                 self.stopped = True
 
     def _end_early(self) -> None:
-        """End a run before its last step, with an evaluation, so that nothing goes on from here."""
+        """End a run before its last step, with an evaluation; nothing continues from here."""
         if self.step == self.schedule.steps or self.history.stopped:
             return
         if self.step > 0 and self.history.recorded_to != self.step:
@@ -417,7 +417,7 @@ class Run:
             line.update(self.step, f"loss {result['loss']:.4f}")
 
     def _learning_rate(self) -> float:
-        """Return the schedule's learning rate, less after each epoch that was taken back."""
+        """Return the schedule's learning rate, less after each epoch that was reverted."""
         rate = self.schedule.learning_rate(self.step)
         cuts = self.history.steps_back
         return float(f"{rate * RATE_CUT**cuts:.6g}") if cuts else rate
@@ -469,7 +469,7 @@ class Run:
 
     def _save(self) -> None:
         whole = self.settled and self.stepper.steps_taken == self.step - self.first
-        # Until it is prepared, the folder holds the model as it came.
+        # Until it is prepared, the folder holds the original model.
         if self.folder is not None and whole and self.prepared:
             self.folder.lock.check()
             chosen = self.best.state() if self.keeps_best else self.watched.state()

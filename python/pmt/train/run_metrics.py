@@ -1,4 +1,4 @@
-"""The metrics of a run: records, their sums, and the file of one JSON object a line."""
+"""The metrics of a run: records, their sums, and the file of one JSON object per line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunHistory:
         self.records: list[dict[str, Any]] = []
         self.best: dict[str, Any] | None = None  # the last one marked so
         self.last_state: dict[str, Any] | None = None  # of a phase or an epoch
-        self.steps_back = 0  # epochs that were taken back
+        self.steps_back = 0  # epochs that were reverted
         self.stopped = False  # before the last step, by a callback
         self.refit: dict[str, Any] | None = None  # of the head, after the best state was chosen
         self.recorded_to = -1  # steps before the end of the last epoch that is recorded

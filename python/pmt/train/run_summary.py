@@ -11,7 +11,7 @@ __all__ = ["summary_rows"]
 
 
 def summary_rows(folder: RunFolder) -> list[list[str]]:
-    """Return names and values; of a folder that cannot be read, the reason alone."""
+    """Return names and values; of a folder that cannot be read, only the reason."""
     if not folder.exists():
         return [["state", "holds no run"]]
     try:

@@ -53,7 +53,7 @@ FINAL_LEARNING_RATE = partial(
 WARMUP_EPOCHS = partial(
     option,
     metavar="N",
-    help="first epochs, in which the learning rate rises from 0 along a line",
+    help="epochs of linear warm-up of the learning rate from 0",
     values=Range(0, 10**6),
 )
 

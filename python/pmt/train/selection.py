@@ -1,4 +1,4 @@
-"""Choosing what to train by trial runs, with forward passes alone (section 3.3 of the paper)."""
+"""Choosing what to train by trial runs, with forward passes only (section 3.3 of the paper)."""
 
 from __future__ import annotations
 
@@ -159,10 +159,10 @@ def select(
     threads: int = 0,
     progress: bool = True,
 ) -> Selection:
-    """Train each candidate for a short time from the same start, and choose on held-out images.
+    """Train each candidate for a short time from the same state, and choose on held-out images.
 
     All candidates see the same batches in the same order (common random numbers), so that what is
-    compared differs in the candidate alone.
+    compared differs only in the candidate.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def select(
         If a name is unknown or given twice, a number or the criterion is out of range, or a folder
         holds another run.
     KeyboardInterrupt
-        On Ctrl-C; with ``out``, the same call goes on from there.
+        On Ctrl-C; with ``out``, the same call continues from there.
     """
     check_model(model)
     if options is not None and not isinstance(options, TrainingOptions):

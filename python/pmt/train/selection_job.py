@@ -39,7 +39,7 @@ class SelectJob:
     seeds : int
         Trial runs of each candidate, 1 or more.
     out : str or pathlib.Path, optional
-        Folder for a run folder of each trial run, from which the same call goes on.
+        Folder for a run folder of each trial run, from which the same call continues.
     threads : int
         Threads to use, 0 for all; the result does not depend on it.
     """
@@ -110,7 +110,7 @@ def select_block(
         image is held
         out.
     KeyboardInterrupt
-        On Ctrl-C; with ``out``, the same call goes on from there.
+        On Ctrl-C; with ``out``, the same call continues from there.
     """
     if job.criterion not in CRITERIA:
         near = did_you_mean(job.criterion, CRITERIA)

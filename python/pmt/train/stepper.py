@@ -29,7 +29,7 @@ __all__ = ["CoreStepper", "Stepper", "batch_figures"]
 
 
 def batch_figures(losses: npt.NDArray[np.int32], correct: int) -> dict[str, Any]:
-    """Return a step's record of its batch, from losses in units of 2**-20 nats, one an image."""
+    """Return a step's record of its batch, from losses in units of 2**-20 nats, one per image."""
     loss_sum = int(losses.sum(dtype=np.int64))
     loss = loss_sum / _core.LOSS_ONE / len(losses)
     return {"loss": loss, "loss_sum": loss_sum, "correct": correct}

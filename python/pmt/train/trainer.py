@@ -29,7 +29,7 @@ __all__ = ["Cost", "ZOTrainer"]
 
 
 class ZOTrainer(Trainer):
-    """Trains layers of an int8 model with forward passes alone.
+    """Trains layers of an int8 model with forward passes only.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class ZOTrainer(Trainer):
             )
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return the stepper of a run on ``model``, with so many training samples."""
+        """Return the stepper of a run on ``model``, with this many training samples."""
         options = self.options.for_samples(samples)
         if self.extensions:
             return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)

@@ -59,7 +59,7 @@ def checked_training_data(
     Warns
     -----
     UserWarning
-        Where training images are of one class alone or of half the model's classes or fewer, or a
+        Where training images are of one class only or of half the model's classes or fewer, or a
         class that the model knows has one of 20 or more, or none; more than half of ``valid`` is of
         classes that no training image has; or the inputs are outside of what the model's input can
         hold.

@@ -76,7 +76,7 @@ class Trainer(Parameters, ABC):
 
     @abstractmethod
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return the stepper of a run on ``model``, with so many training samples."""
+        """Return the stepper of a run on ``model``, with this many training samples."""
 
     def check_data(self, model: Model, data: Dataset) -> None:
         """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
@@ -122,7 +122,7 @@ class Trainer(Parameters, ABC):
         return Preparation(self.options, threads=self.threads)
 
     def schedule(self, model: Model, samples: int) -> Schedule:
-        """Return the schedule of a run that trains on so many samples."""
+        """Return the schedule of a run that trains on this many samples."""
         macs = self.cost(model).macs if self.options.macs > 0 else None
         return Schedule(self.options, samples, macs, self.preparation.cost(model, samples).macs)
 
@@ -145,13 +145,13 @@ class Trainer(Parameters, ABC):
         """Train the model in place.
 
         With the option ``keep_best``, the model ends in the state that is best on images held out
-        of training. The states are the model as it came, aligned, with its head trained, and after
+        of training. The states are the original model, aligned, with its head trained, and after
         each epoch; the best one has the least loss on the held-out images: of the loss that is
-        trained, or cross-entropy where that reads no class labels. It takes the place of the first
+        trained, or cross-entropy where that reads no class labels. It replaces the original model
         only if it is clearly better: docs/concepts/algorithm.md has the rule.
 
-        A model whose head is trained on other classes than it names has their names in the end,
-        where the data set names as many as the model has.
+        A model whose head is trained on other classes than it names gets their names in the end,
+        if the data set names as many as the model has.
 
         Parameters
         ----------

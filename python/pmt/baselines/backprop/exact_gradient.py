@@ -49,8 +49,8 @@ def exact_gradient(
 ) -> ExactGradient:
     """Differentiate the loss by one layer's parameters, for every sample.
 
-    It is what an estimate of :meth:`pmt._core.Trainer.estimate` is to be compared with: in the same
-    units (one step of a weight or bias), in the same order, before any scaling (QAS, GNS).
+    Estimates of :meth:`pmt._core.Trainer.estimate` are compared with it: it is in the same units
+    (one step of a weight or bias), in the same order, before any scaling (QAS, GNS).
 
     "Exact" means free of sampling: the straight-through gradient of the int8 network. Rounding
     counts as the identity; a clamp counts as it is, with values on a bound let through (as in
@@ -58,8 +58,8 @@ def exact_gradient(
     weights, whose derivative is zero almost everywhere, so this is a choice, the one that
     quantization-aware training makes. A zeroth-order estimate with a finite ``mu`` has the
     *smoothed* loss's gradient as its expectation: the two agree well, but not perfectly, however
-    many queries are spent. Where they part, the cosine's limit below 1 is the estimator's bias, not
-    its variance.
+    many queries are spent. Where they differ, the cosine's limit below 1 is the estimator's bias,
+    not its variance.
 
     Parameters
     ----------

@@ -129,9 +129,9 @@ def preset(name: str, **changes: Any) -> BackpropOptions:
     Parameters
     ----------
     name : {"bp_fp32", "bp_int8", "bp_int8_shadow", "bp_bias_only", "bp_last_layer"}
-        Full training of the float network; of the int8 network with weights that are really
-        rounded (stochastically), or with float32 shadow weights; of its biases alone; of the block
-        ``head`` alone.
+        Full training of the float network; of the int8 network with weights that are really rounded
+        (stochastically), or with float32 shadow weights; only of its biases; only of the block
+        ``head``.
     **changes
         Fields of :class:`pmt.backprop.BackpropOptions`.
 

@@ -106,7 +106,7 @@ class BackpropTrainer(Trainer):
         return self.options.arithmetic == "float32"
 
     def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return the stepper of a run on ``model``, with so many training samples.
+        """Return the stepper of a run on ``model``, with this many training samples.
 
         Raises
         ------

@@ -61,7 +61,7 @@ class Engine(Protocol):
         Raises
         ------
         ValueError
-            If there is no such layer, or a type or shape is another.
+            If there is no such layer, or a type or shape is wrong.
         """
 
     def losses(

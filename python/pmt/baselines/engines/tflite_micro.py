@@ -56,7 +56,7 @@ class TFLiteMicroEngine:
         If the package tflite_micro or tflite is missing.
     ValueError
         If the file cannot be imported or run, its ends are not int8, or a layer's weights or biases
-        do not stand in it.
+        are not in it.
     """
 
     def __init__(self, path: str | Path, *, arena_bytes: int | None = None) -> None:
@@ -266,7 +266,7 @@ def interpreter_package() -> Any:
 def _writable(content: bytes) -> tuple[bytes, npt.NDArray[np.uint8]]:
     """Return bytes of the same content, and an array through which they can be written.
 
-    The interpreter takes ``bytes`` alone, and keeps a pointer to them. CPython lets an extension
+    The interpreter takes only ``bytes``, and keeps a pointer to them. CPython lets an extension
     write to those that it has made with PyBytes_FromStringAndSize(NULL, n) and shown to nobody that
     needs them constant.
     """

@@ -21,7 +21,7 @@ _INT32 = np.iinfo(np.int32)
 # Sums of difference times sign, of weights and of biases; how many samples and sets of signs.
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]
 # The options that have one value here: what they would add needs more of an engine than a loss, or
-# is the core's alone.
+# only the core has it.
 _FIXED: dict[str, Any] = {
     "loss": "cross_entropy",
     "label_smoothing": 0.0,
@@ -39,7 +39,7 @@ _WEIGHT_SIGNS, _BIAS_SIGNS = 0, 1  # purposes of a stream
 
 
 class EngineTrainer(Stepper):
-    """Takes training steps on an engine, by nothing but its losses.
+    """Takes training steps on an engine, using only its losses.
 
     On :class:`pmt.baselines.engines.CoreEngine` a step leaves the bytes that
     :class:`pmt.ZOTrainer` leaves with the same options, seed and images.

@@ -53,11 +53,12 @@ class Contributions:
     Attributes
     ----------
     before : float
-        Accuracy with nothing but the head trained, or nothing at all where there is no linear head.
+        Accuracy with only the head trained, or nothing if there is no linear head.
     biases : dict
         Accuracies by number k, with the biases of the last k layers trained too.
     weights : dict
-        Accuracies by (layer's name, ratio), with that layer's weights trained beside the biases.
+        Accuracies by (layer's name, ratio), with that layer's weights trained in addition to the
+        biases.
     """
 
     before: float
@@ -125,11 +126,12 @@ def analyze(
     cache: str | Path | None = None,
     threads: int = 0,
 ) -> Contributions:
-    """Train every update on its own and measure what it gains.
+    """Train each update separately and measure its gain.
 
     With the linear head always trained: the biases of the last k layers, for every k; then, for
-    every layer, its weights at every ratio beside the biases from that layer on. Each starts from
-    ``model`` and sees the same images in the same order, so that differences are the update's.
+    every layer, its weights at every ratio in addition to the biases from that layer on. Each
+    starts from ``model`` and sees the same images in the same order, so that differences are the
+    update's.
 
     Parameters
     ----------
@@ -144,8 +146,8 @@ def analyze(
     stride : int
         Biases are tried for every ``stride``-th k, and for all layers.
     cache : str or pathlib.Path, optional
-        JSON file that every measurement is written to. An analysis that was interrupted goes on
-        from there; one of other data, weights or options is refused.
+        JSON file that every measurement is written to. An interrupted analysis continues from
+        there; one of other data, weights or options is refused.
     threads : int
         Torch's threads.
 

@@ -60,7 +60,7 @@ class TinyTrainOptions(BackpropOptions):
     memory: int = option(
         100 * 1024,
         "BYTES",
-        "budget of what the update adds to memory, in bytes, by MCUTrain's count",
+        "budget for the memory that the update adds, in bytes, by MCUTrain's count",
         Range(0),
     )
     backward_macs: float = option(
@@ -73,7 +73,7 @@ class TinyTrainOptions(BackpropOptions):
     inspect: int = option(
         18,
         "N",
-        "how many last layers before the head are scored; 18 are six blocks of MCUNet",
+        "number of last layers before the head that are scored; 18 are six blocks of MCUNet",
         Range(1),
     )
     scored_images: int = option(
@@ -117,7 +117,7 @@ def published_scheme(model: Model, name: str, *, head: bool = True) -> UpdateSch
     Raises
     ------
     ValueError
-        If the name is unknown, or the network is none of 42 convolutions.
+        If the name is unknown, or the network does not have 42 convolutions.
     """
     if name not in PUBLISHED:
         raise ValueError(f"scheme={name!r} is unknown; choose one of {', '.join(PUBLISHED)}")

@@ -37,13 +37,13 @@ class SchemeJob:
     split : SplitChoice
         Images that are looked at and, with ``mcutrain``, those that choose.
     memory : int
-        Budget in bytes of what the update adds to memory.
+        Budget for the memory that the update adds, in bytes.
     training : BackpropOptions
         Options of each training of ``mcutrain``.
     stride : int
-        ``mcutrain`` tries the biases of every so many last layers.
+        ``mcutrain`` tries only every ``stride``-th number of last layers for the biases.
     cache : str or pathlib.Path, optional
-        JSON file that keeps every measurement of ``mcutrain``; an analysis goes on from it.
+        JSON file that keeps every measurement of ``mcutrain``; an analysis continues from it.
     tinytrain : TinyTrainOptions
         Options of ``tinytrain``; its ``memory`` is that of the job.
     threads : int

@@ -79,7 +79,7 @@ def link_firmware(target: Target, image: bytes, arenas: Sequence[int]) -> list[L
     """Build the firmware that :func:`~pmt.firmware.export.export` writes, in a temporary folder.
 
     Samples and steps are on the card, and none are needed here. Trainings of one model differ in
-    the size of the arena alone, so everything else is compiled once.
+    the size of the arena only, so everything else is compiled once.
 
     Raises
     ------

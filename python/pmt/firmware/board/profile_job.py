@@ -63,7 +63,7 @@ class ProfileJob:
     scheme : str, optional
         For ``mcutrain`` and ``tinytrain``: a published scheme or a JSON file.
     plan : bool
-        Ask for a plan of activations, which zeroth-order methods alone have.
+        Ask for a plan of activations, which only zeroth-order methods have.
     target : str, optional
         Board to compare the memory with, or the path of a TOML file that describes one.
     link : bool
@@ -254,7 +254,7 @@ class InstructionsJob:
     clock : float, optional
         MHz of the core; by default the board's.
     cycles_per_instruction : float, optional
-        Cycles of an instruction in the projection; by default 1, an assumption.
+        Cycles per instruction in the projection; by default 1, an assumption.
     """
 
     model: Model

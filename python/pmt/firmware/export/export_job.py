@@ -21,10 +21,11 @@ from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import TrainingOptions, preset
 from pmt.train.run_folder import RunFolder
 
-__all__ = ["ExportJob", "export_files"]
+__all__ = ["BOARD_SIZES", "ExportJob", "export_files"]
 
 _HELD_OUT = 100
-_BOARD_SIZES = {"batch": 4, "queries": 8}
+# A board has memory and time for small batches only, whatever the run or the preset has.
+BOARD_SIZES = {"batch": 4, "queries": 8}
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class ExportJob:
     Parameters
     ----------
     model : str
-        Run folder, model file or name of a bundled model. A run goes on from its last step.
+        Run folder, model file or name of a bundled model. A run continues from its last step.
     target : str
         Board, or the path of a TOML file that describes one.
     out : str or pathlib.Path
@@ -42,12 +43,12 @@ class ExportJob:
     data : DataSource, optional
         The training images; by default the run's, or those of the bundled model.
     limit : int
-        Choose from at most so many training images; 0 takes as many as the run, or all.
+        Choose from at most this many training images; 0 takes as many as the run, or all.
     preset : {"default", "paper"}, optional
         Options to start from; by default the run's, or ``"default"``.
     options : dict
-        Options that differ from these. A board steps in small batches: ``batch`` and ``queries``
-        are 4 and 8 unless they are given.
+        Options that differ from these. ``batch`` and ``queries`` are 4 and 8 unless they are given,
+        whatever the run or the preset has.
     select : tuple of str, optional
         Blocks or layers, several joined by ``+``, of which the board chooses the one to train.
     held_out : int, optional
@@ -128,7 +129,7 @@ def export_files(job: ExportJob) -> ExportReport:
 
 
 def _options(job: ExportJob, run: RunFolder | None) -> TrainingOptions:
-    given = {**_BOARD_SIZES, **job.options}
+    given = {**BOARD_SIZES, **job.options}
     if run is not None and job.preset is None:
         config = run.config()
         if isinstance(config.options, TrainingOptions) and not config.extensions:

@@ -63,7 +63,7 @@ class Latency:
     def factors(self) -> str:
         """Say what instructions are multiplied by, and where the clock is from."""
         return (
-            f"instructions x {self.cycles_per_instruction:g} cycles an instruction / "
+            f"instructions x {self.cycles_per_instruction:g} cycles per instruction / "
             f"{self.clock_mhz:g} MHz ({self.clock_source})"
         )
 

@@ -77,7 +77,7 @@ def export(
     Parameters
     ----------
     model_or_run : Model, RunFolder, str or pathlib.Path
-        The model, a model file, or a run folder. A run goes on, with its own options, from its
+        The model, a model file, or a run folder. A run continues, with its own options, from its
         last step.
     target : str
         A board: one of :func:`targets`, or the path of a TOML file that describes one.
@@ -85,8 +85,8 @@ def export(
         Another target, whose sizes of flash and RAM limit an emulated one: by the linker's regions
         and by the memory protection unit.
     out : str or pathlib.Path
-        Folder to write: a new or empty one, or an earlier export. Its ``app/``, and what no
-        export wrote, is kept; ``build/`` is removed.
+        Folder to write: a new or empty one, or an earlier export. Its ``app/`` and files that no
+        export wrote are kept; ``build/`` is removed.
     dataset : Dataset or tuple of two arrays
         Training data, of the model's input size; the card gets the samples that the steps use.
     options : TrainingOptions, optional
@@ -108,14 +108,14 @@ def export(
         Samples whose activations are compared op by op, before training; by default two, or the
         one that is used.
     save_interval : int
-        Steps from one checkpoint to the next, 1..100,000; there is one after the last step, too.
+        Steps between checkpoints, 1..100,000; there is also one after the last step.
     format : str
         Build system: ``"make"`` (and CMake), ``"platformio"`` for a board, ``"zephyr"`` or
         ``"arduino"`` for the target ``generic``.
     ram, flash, stack : str or int, optional
         Budgets, in bytes or as ``"256K"``, ``"1M"``; by default the board's, and a stack of 2 KB
-        more where the board chooses a block. They become regions of the linker script: what does
-        not fit does not link.
+        more where the board chooses a block. They become regions of the linker script: firmware
+        that does not fit does not link.
     force : bool
         Replace files of an earlier export that were changed since.
     arguments : mapping, optional
@@ -134,7 +134,7 @@ def export(
         If an argument is outside its range, the training cannot fit the budgets, or an input or a
         file is not the one of ``lock``.
     FileExistsError
-        If the folder holds what no export wrote, or changed files of one.
+        If the folder holds files that no export wrote, or changed files of one.
     OSError
         If the folder cannot be written; what was there is unchanged.
     """

@@ -32,7 +32,7 @@ class ExportReport:
     model_bytes : int
         The model, in flash.
     code_bytes : int
-        Code and constants beside it, at most.
+        Code and constants in addition, at most.
     arena_bytes : int
         Memory of training, exact.
     arena_parts : dict of str to int

@@ -265,7 +265,7 @@ def _learning_rates(
     given: Sequence[float] | None, schedule: Schedule, first: int, steps: int
 ) -> list[float]:
     if given is None:
-        # A finished run goes on with its final rate.
+        # A finished run continues at its final rate.
         return [schedule.learning_rate(min(first + i, schedule.steps)) for i in range(steps)]
     rates = [float(rate) for rate in given]
     if len(rates) != steps or not all(math.isfinite(r) and r >= 0.0 for r in rates):

@@ -126,7 +126,7 @@ class Call:
         return value
 
     def vector(self, index: int, channels: int, what: str) -> npt.NDArray[np.float64]:
-        """Return a constant with one value a channel."""
+        """Return a constant with one value per channel."""
         values = self.constant(index, what).astype(np.float64).ravel()
         if values.size != channels:
             raise Unsupported(

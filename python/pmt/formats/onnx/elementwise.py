@@ -133,7 +133,7 @@ def _affine(call: Call, view: View, factor: float | Vector, offset: float | Vect
 
 
 def _operands(call: Call) -> tuple[View, Vector, bool]:
-    """Return the activation, the constant (a number or one a channel), and if it came first."""
+    """Return the activation, the constant (a number or one per channel), and if it came first."""
     if len(call.node.inputs) != 2:
         raise Unsupported(f"it has {len(call.node.inputs)} inputs", "two are supported")
     reverse = not isinstance(call.values[0], View)
@@ -148,7 +148,7 @@ def _operands(call: Call) -> tuple[View, Vector, bool]:
 
 
 def _by_channel(view: View, constant: Vector) -> Vector:
-    """Reduce a constant that is broadcast over an activation to a number or one a channel."""
+    """Reduce a constant that is broadcast over an activation to a number or one per channel."""
     shape = view.shape
     extra = constant.ndim - len(shape)
     if extra > 0 and constant.shape[:extra] == (1,) * extra:
@@ -159,7 +159,7 @@ def _by_channel(view: View, constant: Vector) -> Vector:
     ):
         raise Unsupported(
             f"a constant of shape {constant.shape} does not fit a value of shape {shape}",
-            "one number, or one a channel, is supported",
+            "one number, or one per channel, is supported",
         )
     letters = "".join(axis for axis, own in zip(view.axes, lengths, strict=True) if own > 1)
     values = np.asarray(constant.reshape([view.length(letter) for letter in letters]))
@@ -170,7 +170,7 @@ def _by_channel(view: View, constant: Vector) -> Vector:
         if not np.array_equal(np.broadcast_to(first, values.shape), values):
             raise Unsupported(
                 f"a constant of shape {constant.shape} differs from pixel to pixel",
-                "one number, or one a channel, is supported",
+                "one number, or one per channel, is supported",
             )
         values = np.asarray(first.squeeze(axis))
     return values

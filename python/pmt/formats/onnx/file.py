@@ -23,7 +23,7 @@ _OLDEST_OPSET = 9
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 # Data types that a network's input may have, by their numbers in ONNX.
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 10: "float16", 11: "float64", 16: "bfloat16"}
-# ONNX data type -> (name, bytes a value, the field that holds values which are not raw).
+# ONNX data type -> (name, bytes per value, the field that holds values which are not raw).
 _TYPES = {
     1: ("float32", 4, "float_data"),
     2: ("uint8", 1, "int32_data"),
@@ -177,7 +177,7 @@ class _Reader:
         if len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
                 f"{self._source}: has the inputs {_names(v.name for v in inputs)} and the outputs "
-                f"{_names(outputs)}, one of each is supported: export the classifier alone"
+                f"{_names(outputs)}, one of each is supported: export only the classifier"
             )
         producers = self._producers(initializers | {inputs[0].name})
         needed = self._needed(outputs[0], producers, initializers | {inputs[0].name})

@@ -46,7 +46,7 @@ def read(
         External data must lie inside its folder.
     input_mean, input_std : float or sequence of float, optional
         Mean and std of the *file's* input, (pixel - mean) / std, in units of a 0..255 pixel: one
-        number each or one a channel. Without them mean 0 and std 255, inputs in 0..1
+        number each or one per channel. Without them mean 0 and std 255, inputs in 0..1
         (torchvision's ``ToTensor``); std 1 where the file's input is uint8. Normalization at the
         start of the network itself is joined with it.
 

@@ -1,4 +1,4 @@
-"""Nodes that read constants alone, computed at once: shapes, paddings, rearranged weights."""
+"""Nodes that read only constants, computed at once: shapes, paddings, rearranged weights."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each op between a DequantizeLinear and a QuantizeLinear becomes one integer op with the file's own
 weights and scales. An engine that computes these nodes in float, one after the other, differs by
-at most 1 a layer: where a float sum falls on the other side of a rounding tie.
+at most 1 per layer: where a float sum falls on the other side of a rounding tie.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read(
     ----------
     path : str or pathlib.Path
         The file. Activations int8 or uint8 (uint8 becomes int8, 128 lower), weights symmetric with
-        one scale or one a channel, biases int32 or float.
+        one scale or one per channel, biases int32 or float.
     input_mean, input_std : float or sequence of float, optional
         Mean and std of the file's real input, (pixel - mean) / std, in units of a 0..255 pixel.
         With neither, the int8 input is pixel - 128; with one, the other is mean 0 or std 255.

@@ -175,7 +175,7 @@ def _require_quantized(model: FileModel, source: str) -> None:
 def _per_channel(
     name: str, values: Numbers, channels: int, default: float
 ) -> npt.NDArray[np.float64]:
-    """Return an option as one finite number a channel."""
+    """Return an option as one finite number per channel."""
     try:
         array = np.asarray(default if values is None else values, np.float64)
     except (TypeError, ValueError):

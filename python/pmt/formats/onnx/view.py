@@ -61,7 +61,7 @@ class View:
         return self.axes == tuple(self.letters(letter) for letter in "NCHW")
 
     def is_features(self) -> bool:
-        """Whether this is a matrix of one row an image."""
+        """Whether this is a matrix of one row per image."""
         return len(self.axes) == 2 and self.axes[0] == self.letters("N")
 
     def columns_to_memory(self) -> npt.NDArray[np.intp]:

@@ -125,7 +125,7 @@ class TfliteFile:
     def _operator_code(self, kind: str) -> int:
         number = int(getattr(self.schema.BuiltinOperator, kind))
         version = OPERATORS[kind][0]
-        # Readers of schemas before 3a look at the deprecated field alone.
+        # Readers of schemas before 3a look only at the deprecated field.
         return self._table(
             "OperatorCode", DeprecatedBuiltinCode=number, BuiltinCode=number, Version=version
         )

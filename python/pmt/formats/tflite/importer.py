@@ -1,7 +1,7 @@
 """Importer of full-integer ``.tflite`` networks.
 
 Layers round as TFLite's XNNPACK kernels do. TFLite's fixed-point reference kernels and its average
-pool, which rounds halves away from zero, give values that differ by at most 1 a layer in a few
+pool, which rounds halves away from zero, give values that differ by at most 1 per layer in a few
 percent of them; the predicted class changes only where two logits are nearly equal. How each
 operator is lowered is tabled in ``docs/guides/importers.md``.
 """

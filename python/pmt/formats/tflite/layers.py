@@ -95,7 +95,7 @@ def fully_connected(step: Step) -> None:
         )
     else:
         raise Unsupported(
-            f"{inner} weights a row for an input of {source.height}x{source.width}x"
+            f"{inner} weights per row for an input of {source.height}x{source.width}x"
             f"{source.channels}",
             "a row must take all values, or the channels of one position",
         )

@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ForwardTime:
-    """A whole forward: microseconds an image, 10^9 MACs a second, share of the peak (0..1)."""
+    """A whole forward: microseconds per image, 10^9 MACs per second, share of the peak (0..1)."""
 
     images: int
     threads: int
@@ -43,7 +43,7 @@ class ForwardTime:
 
 @dataclass(frozen=True)
 class OpTimes:
-    """One op, or a group of them: microseconds an image by the number of images at once.
+    """One op, or a group of them: microseconds per image by the number of images at once.
 
     ``window`` is the kernel's height and width and the stride, where there is one.
     """
@@ -57,7 +57,7 @@ class OpTimes:
     microseconds: dict[int, float]
 
     def gmacs(self, images: int) -> float:
-        """Return 10^9 multiply-accumulates a second."""
+        """Return 10^9 multiply-accumulates per second."""
         return self.macs / self.microseconds[images] / 1e3
 
 

@@ -36,7 +36,7 @@ class Rival(Protocol):
         """Prepare a forward of images, ``batch`` at once.
 
         The images are brought into the engine's own layout and type here, not in the call. The
-        call returns one row of outputs an image.
+        call returns one row of outputs per image.
         """
         ...
 

@@ -28,7 +28,7 @@ class Machine:
     """All that a figure depends on but the network.
 
     ``peak_instruction`` is the dot product of the loop that measured the peak, ``peak_gmacs`` its
-    10^9 multiply-accumulates a second, by number of threads, ``one_thread_gmacs`` on one thread.
+    10^9 multiply-accumulates per second, by number of threads, ``one_thread_gmacs`` on one thread.
     """
 
     processor: str
@@ -57,7 +57,7 @@ class Machine:
 
 
 def processor() -> str:
-    """Return the processor's name, as far as the system tells."""
+    """Return the processor's name, if the system tells."""
     information = Path("/proc/cpuinfo")
     if information.is_file():
         for line in information.read_text(encoding="utf-8", errors="replace").splitlines():

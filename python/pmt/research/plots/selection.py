@@ -35,7 +35,7 @@ def plot_selection(
     """Draw loss and accuracy after the trial run as bars, and lines at what was before it.
 
     Error bars are 95 % intervals of the difference to the chosen candidate, in the panel of the
-    criterion: a bar whose end does not reach the chosen one's is worse for certain.
+    criterion: a bar whose end does not reach the chosen one's is worse at the 95 % level.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Figures:
     metric : str
         One of :data:`pmt.research.report.METRICS`.
     spread : {"std", "range"}
-        Figure beside the mean: the standard deviation over seeds, or the least and largest.
+        Figure after the mean: the standard deviation over seeds, or the smallest and largest value.
     """
 
     def __init__(self, metric: str, spread: str = "std") -> None:
@@ -56,7 +56,8 @@ class Figures:
     @property
     def title(self) -> str:
         """The metric and its unit: ``"test accuracy in %"``."""
-        return f"{self.metric.replace('_', ' ')} in {self.unit}"
+        words = self.metric.replace("held_out", "held-out").replace("_", " ")
+        return f"{words} in {self.unit}"
 
     def value(self, value: float, *, sign: bool = False) -> str:
         """Write one value."""
@@ -116,7 +117,7 @@ class TableText:
 def pivot_text(table: Pivot, figures: Figures, *, transpose: bool = False) -> TableText:
     """Write the means; the best of each column is bold, and stays so where it becomes a row.
 
-    A mean that has none beside it is not bold.
+    A mean without others in its column is not bold.
     """
     best = {column: table.best(column) for column in table.columns}
     averages = {row: table.average(row) for row in table.rows}
@@ -209,15 +210,18 @@ def _notes(table: Pivot, figures: Figures) -> tuple[str, ...]:
         notes.append(f"All runs: {printable(same)}.")
     seeds = ", ".join(map(str, table.seeds))
     if any(len(cell.values) > 1 for cell in table.cells.values()):
-        what = "±: standard deviation" if figures.spread == "std" else "[a..b]: least and largest"
+        what = (
+            "±: standard deviation"
+            if figures.spread == "std"
+            else "[a..b]: smallest and largest value"
+        )
         notes.append(f"Mean over seeds {seeds}. {what} over them.")
     elif seeds:
         notes.append(f"Seed {seeds}.")
     if any(cell.interval for cell in table.cells.values()):
         notes.append(
-            "(a..b): Wilson's 95 % interval over the images, those of all seeds pooled; an image "
-            "that several seeds share counts once, and more only as far as the seeds disagree on "
-            "it. It does not say what other seeds would give."
+            "(a..b): 95 % Wilson interval for the choice of test images, pooled over seeds. It "
+            "does not include variation between seeds."
         )
     return tuple(notes)
 
@@ -269,7 +273,7 @@ def to_tex(tables: Sequence[TableText]) -> str:
 
 
 def to_csv(table: Pivot, compared: Comparison | None) -> str:
-    """Write one line a cell, values as they are (accuracies 0..1), with full precision."""
+    """Write one line per cell, values as they are (accuracies 0..1), with full precision."""
     titles = [*table.row_fields, *table.column_fields, "metric", "mean", "std", "min", "max"]
     titles += ["wilson_low", "wilson_high", "seeds", "missing", "best"]
     if compared is not None:

@@ -29,7 +29,7 @@ _REMEDY = "give the --out of a `pmt sweep`, or a file that `pmt report --keep` w
 _SHARED = ("options", "contents", "protocol")
 _IMAGES = ("n", "crc32")
 _KEYS = {"unfinished": list, "shared": dict, "starts": list, "runs": list}
-# Levels of the JSON that are spread over lines: down to one line a run.
+# Levels of the JSON that are spread over lines: down to one line per run.
 _SPREAD = 2
 
 

@@ -30,11 +30,11 @@ class Cell:
     Attributes
     ----------
     runs : tuple of FinishedRun
-        One a seed, by seed; empty where none has finished.
+        One per seed, by seed; empty where none has finished.
     values : tuple of float
         Their metric.
     expected : int
-        Number that there should be, by the seeds of the other cells.
+        Expected number, by the seeds of the other cells.
     interval : tuple of float or None
         Interval of the mean over the test images, for accuracies.
     """
@@ -247,7 +247,7 @@ def compare(table: Pivot, baseline: str) -> Comparison:
     Returns
     -------
     Comparison
-        Runs are paired by seed; a baseline without seeds stands against each.
+        Runs are paired by seed; a baseline without seeds is compared with each.
 
     Raises
     ------

@@ -27,7 +27,7 @@ class ChosenRate:
     factor, learning_rate : float
         The factor of the method's own rate that won, and the rate.
     at_edge : bool
-        Whether it is the least or the largest factor that was tried.
+        Whether it is the smallest or the largest factor that was tried.
     losses : dict of float to float or None
         Held-out loss of each trial by its factor; None where it was not finite.
     """

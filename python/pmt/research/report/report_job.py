@@ -33,10 +33,10 @@ class ReportJob:
     folders : sequence of str or pathlib.Path
         Folders of sweeps, and files that :meth:`Report.keep` wrote.
     rows : tuple of str, optional
-        Fields that the rows are; by default the method, and each other axis of the grid in which
-        runs of one cell would differ, such as the preparation.
+        Fields of the rows; by default the method, and each other axis of the grid in which runs of
+        one cell would differ, such as the preparation.
     columns : tuple of str
-        Fields that the columns are.
+        Fields of the columns.
     where : dict of str to list of str
         Only runs whose field has one of these values.
     metric : str
@@ -82,9 +82,9 @@ class Report:
         Parameters
         ----------
         form : {"md", "tex", "csv"}
-            Markdown, LaTeX (booktabs), or one line a cell, without the tuned rates.
+            Markdown, LaTeX (booktabs), or one line per cell, without the tuned rates.
         spread : {"std", "range"}
-            Spread over seeds: standard deviation, or the least and the largest.
+            Spread over seeds: standard deviation, or the smallest and the largest value.
         transpose : bool
             Whether columns are written as rows, in Markdown and LaTeX; the figures stay.
         """

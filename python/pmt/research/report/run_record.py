@@ -33,7 +33,7 @@ def run_record(run: FinishedRun) -> dict[str, Any]:
         ``axes``, ``base``, ``trainer``; ``options`` that differ from the method's defaults,
         ``tuning``; ``macs``, ``forwards``, ``steps``, ``epochs``, ``train_seconds``, ``threads``;
         ``chosen_state``, ``chosen_epoch``; ``before`` and ``after`` as in ``result.json``, with the
-        test images that are right after training alone; ``curve``, at most 40 pairs of MACs and
+        test images that are right only after training; ``curve``, at most 40 pairs of MACs and
         held-out loss. Numbers that are not finite are None.
     """
     result = run.result

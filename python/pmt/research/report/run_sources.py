@@ -37,7 +37,7 @@ class Found:
 
 
 def read_runs(folders: Iterable[str | Path]) -> tuple[list[FinishedRun], int]:
-    """Read the finished runs of sweeps but trials of learning rates, and count the unfinished ones.
+    """Read the finished runs of sweeps except trials, and count the unfinished ones.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def gather_runs(folders: Iterable[str | Path]) -> Found:
         names = ", ".join(map(str, paths))
         what = "only trials of learning rates" if trials else "no finished run of a sweep"
         begun = trials or failed or unfinished
-        remedy = "go on with the same `pmt sweep`" if begun else "start one with `pmt sweep`"
+        remedy = "continue with the same `pmt sweep`" if begun else "start one with `pmt sweep`"
         raise ValueError(f"{names}: holds {what}; {remedy}")
     return Found(
         [found[name] for name in sorted(found)],

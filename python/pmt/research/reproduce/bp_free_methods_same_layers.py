@@ -16,6 +16,6 @@ STUDY = grid_study(
     bp_free_grids(_GRID),
     lambda data, paper: bp_free_rows(data, paper, _GRID),
     lambda data, ax=None: plot_bp_free(data, _GRID, ax=ax),
-    conditions="MeZO and DeepZero train block 2 alone, as their published numbers of forwards "
+    conditions="MeZO and DeepZero train only block 2, as their published numbers of forwards "
     "tell; the run of the paper's method, which is that of table 7, trains the head, too.",
 )

@@ -43,7 +43,7 @@ def bp_free_grids(grid: str) -> Callable[[Scale, Context], dict[str, Grid]]:
 
 
 def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
-    """Return forwards a step and image, all forwards, and accuracy of every method."""
+    """Return forwards per step and image, all forwards, and accuracy of every method."""
     rows = []
     for place, method in enumerate(paper["methods"]):
         found = _found(data, grid, method)
@@ -55,7 +55,7 @@ def bp_free_rows(data: Data, paper: Data, grid: str) -> list[Row]:
             rows.append(_forwards_row(title, _of_a_step(data, found), each))
             share = _share(ours, every)
         elif not found.small:
-            rows.append(not_run(f"{title}: forwards a step", each, FORWARDS.unit, found.state))
+            rows.append(not_run(f"{title}: forwards per step", each, FORWARDS.unit, found.state))
         theirs = paper["accuracy"][place]
         rows.append(accuracy_row(f"{title}: accuracy", found, theirs, why=share))
     return rows
@@ -76,7 +76,7 @@ def _found(data: Data, grid: str, method: str) -> Found:
 def _forwards_row(title: str, ours: float, theirs: float) -> Row:
     fits = _OF_A_STEP.near(ours, theirs)
     why = "" if fits else "the published count fits no number of parameters of the network"
-    return compared(f"{title}: forwards a step", ours, theirs, _OF_A_STEP, why=why)
+    return compared(f"{title}: forwards per step", ours, theirs, _OF_A_STEP, why=why)
 
 
 def _of_a_step(data: Data, found: Found) -> float:

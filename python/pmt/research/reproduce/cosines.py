@@ -78,7 +78,7 @@ def _figures(rows: Sequence[Quality]) -> dict[str, Any]:
 
 
 def series(data: Mapping[str, Any], estimator: str) -> tuple[Any, Any]:
-    """Return an estimator's cosines and their standard errors, one of each a layer."""
+    """Return an estimator's cosines and their standard errors, one of each per layer."""
     found = data["estimators"][estimator]
     return np.array(found["cosine"]), np.array(found["error"])
 

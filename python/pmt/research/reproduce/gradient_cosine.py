@@ -23,22 +23,22 @@ from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, cla
 
 __all__ = ["STUDY"]
 
-# The figure is of perturbations "across the whole model"; steps and baseline are the paper's.
+# The figure is of perturbations "across the whole model"; mu and baseline are the paper's.
 _WEIGHT, _NODE = "weight+model_wise+mu1+clean", "node+model_wise+mu1+clean"
 _WEIGHT_ALONE, _NODE_ALONE = "weight+mu1+clean", "node+mu1+clean"
-# Layer by layer with the default's steps and baseline.
+# Layer by layer with the default's mu and baseline.
 _OURS = ("weight", "node", "pooled")
 _ESTIMATORS = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, *_OURS)
-# All with the paper's steps and baseline but the last.
+# All with the paper's mu and baseline but the last.
 _DRAWN = (_WEIGHT, _NODE, _WEIGHT_ALONE, _NODE_ALONE, "pooled")
 _NAMES = {
     _WEIGHT: "weight, model-wise",
     _NODE: "node, model-wise",
     _WEIGHT_ALONE: "weight, layer-wise",
     _NODE_ALONE: "node, layer-wise",
-    "weight": "weight, layer-wise, default's steps",
-    "node": "node, layer-wise, default's steps",
-    "pooled": "one sign a channel, layer-wise",
+    "weight": "weight, layer-wise, default's mu",
+    "node": "node, layer-wise, default's mu",
+    "pooled": "one sign per channel, layer-wise",
 }
 
 
@@ -102,7 +102,7 @@ def _node_why(data: Mapping[str, Any]) -> str:
     loo, clean = (mean_cosine(data, name)[0] for name in ("node", _NODE_ALONE))
     return (
         f"with all layers at once the signal is lost: layer by layer nodes have {clean:.3f} with "
-        f"the same steps and baseline, and {loo:.3f} with the default's"
+        f"the same mu and baseline, and {loo:.3f} with the default's"
     )
 
 

@@ -1,4 +1,4 @@
-"""Parts of a study that are kept as they are measured, so that the same command goes on."""
+"""Parts of a study that are kept as they are measured, so that the same command continues."""
 
 from __future__ import annotations
 

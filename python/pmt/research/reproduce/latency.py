@@ -9,7 +9,7 @@ from pmt.research.reproduce.study import Row, beside, not_run, projected
 
 __all__ = ["ITERATIONS", "latency_rows"]
 
-# 1,000 images, one a step, 50 epochs: the paper's end-to-end times are its latencies times this.
+# 1,000 images, one per step, 50 epochs: the paper's end-to-end times are its latencies times this.
 ITERATIONS = 50_000
 _NO_BOARD = "no board was measured"
 

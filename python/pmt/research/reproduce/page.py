@@ -1,4 +1,4 @@
-"""The page of reproductions: every study's rows as Markdown, from the versioned results alone."""
+"""The page of reproductions: every study's rows as Markdown, from the versioned results only."""
 
 from __future__ import annotations
 

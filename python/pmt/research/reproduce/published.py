@@ -1,4 +1,4 @@
-"""The paper's numbers, which stand in ``published.toml`` alone."""
+"""The paper's numbers; ``published.toml`` is the only place that has them."""
 
 from __future__ import annotations
 

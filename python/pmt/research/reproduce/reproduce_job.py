@@ -49,7 +49,7 @@ class ReproduceJob:
         Folder with what the user has of ``cifar-10-batches-bin``, ``mcunet-5fps.pkl`` and the
         fine-grained data sets; by default the working directory and downloads.
     jobs : int
-        Processes; 0 for one each CPU at full scale and for this one alone at small scale.
+        Processes; 0 for one per CPU at full scale and for this one only at small scale.
     shard : (int, int)
         ``(I, N)`` does the I-th of N parts of each sweep.
     dask : str, optional
@@ -189,7 +189,7 @@ def forecast(job: ReproduceJob) -> Forecast | None:
 
 
 def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -> Reproduction:
-    """Measure a table or figure of the paper, or go on with it, and compare.
+    """Measure a table or figure of the paper, or continue it, and compare.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     Unfinished
         If nothing is to be done, and a study without sweeps is not finished.
     KeyboardInterrupt
-        On Ctrl-C; the same call goes on.
+        On Ctrl-C; the same call continues.
     """
     study = find_study(job.study)
     if job.force and (job.results is None or job.collect or job.shard != (1, 1)):

@@ -49,7 +49,7 @@ _AXES = ("method", "layers", "preparation", "seed")
 _TUNING_KEYS = ("at_edge", "learning_rate", "trials")
 _SETTINGS = ("model", "protocol", "macs")
 _SOURCE = ("commit", "date", "machine")
-# Levels of the JSON that are spread over lines: down to one line a run.
+# Levels of the JSON that are spread over lines: down to one line per run.
 _SPREAD = 5
 
 
@@ -174,7 +174,7 @@ def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) ->
     scale : {"small", "full"}
         Scale of the new result.
     new : dict, optional
-        The new result; by default scales alone are compared.
+        The new result; by default only scales are compared.
     """
     if not path.exists():
         return

@@ -49,14 +49,14 @@ class Found:
 
     @property
     def untrained(self) -> str:
-        """How many runs were taken back to their start; empty where none was."""
+        """How many runs were reverted to the original model; empty where none was."""
         trained = [run for run in self.runs if run["steps"]]
         back = sum(run.get("chosen_state") == "start" for run in trained)
         if not back:
             return ""
         if len(trained) > 1:
-            return f"{back} of {len(trained)} runs were taken back to their start"
-        return "taken back to its start: no epoch is clearly better on held-out images"
+            return f"{back} of {len(trained)} runs were reverted to the original model"
+        return "reverted to the original model: no epoch is clearly better on held-out images"
 
     def _left(self) -> str:
         count = len(self.missing)

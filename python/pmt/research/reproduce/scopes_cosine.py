@@ -22,8 +22,8 @@ from pmt.research.reproduce.study import Context, Row, Scale, Study, beside, cla
 __all__ = ["STUDY"]
 
 _KINDS = {"weight": "weight", "node": "node", "by_dimension": "mixture"}
-# Steps and baseline of the paper, then those of the default.
-_SETTINGS = {"mu1+clean": "paper's steps", "mu4": "steps of 4"}
+# Settings of the paper, then those of the default.
+_SETTINGS = {"mu1+clean": "the paper's mu (1), clean baseline", "mu4": "mu 4"}
 _OURS = "pooled"
 
 
@@ -128,7 +128,7 @@ def _ours(data: Mapping[str, Any]) -> Row:
     theirs = _name("by_dimension", "layer_wise", "mu1+clean")
     mean, interval = mean_cosine(data, _OURS)
     return beside(
-        "mean over layers, one sign a channel, layer-wise",
+        "mean over layers, one sign per channel, layer-wise",
         mean,
         "cosine",
         interval=interval,
@@ -138,7 +138,7 @@ def _ours(data: Mapping[str, Any]) -> Row:
 
 
 def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
-    """Draw both scopes of weight, node and mixture, with the paper's steps, and ours.
+    """Draw both scopes of weight, node and mixture, with the paper's mu, and ours.
 
     On axes of our own each of the three has a panel, as in the paper; the first one is returned.
     """
@@ -157,7 +157,7 @@ def _of_kind(kind: str, title: str) -> dict[str, str]:
     """Name what is drawn of a kind: both scopes, and ours."""
     scopes = ("layer_wise", "model_wise")
     both = {_name(kind, s, "mu1+clean"): f"{title}, {s.replace('_', '-')}" for s in scopes}
-    return {**both, _OURS: "one sign a channel, layer-wise"}
+    return {**both, _OURS: "one sign per channel, layer-wise"}
 
 
 STUDY = Study(

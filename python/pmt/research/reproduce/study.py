@@ -233,7 +233,7 @@ class Context:
     fine_grained : dict of str to pathlib.Path
         Folders of fine-grained data sets, by ``cars``, ``cub``, ``flowers``, ``food``, ``pets``.
     jobs : int
-        Processes; 0 for one each CPU.
+        Processes; 0 for one per CPU.
     shard : (int, int)
         The part of a sweep that is done here.
     dask : str or None
@@ -304,7 +304,7 @@ class Study:
     title : str
         Subject in a few words.
     measure : callable
-        ``measure(scale, context)`` does the work, or goes on with it, and returns JSON values.
+        ``measure(scale, context)`` does the work, or continues it, and returns JSON values.
         ``"full"`` is the paper's budget, or the share of it that is stated; ``"small"`` shows in
         seconds that all works, on what comes with pmt.
     compare : callable

@@ -22,7 +22,7 @@ SMALL_MODEL = "fashion_mnist_dscnn"
 _SMALL_PROTOCOL = {"images": 30, "held_out": 10, "test_images": 20}
 # Options of every method that has them; deepzero's step is a query for each of its weights.
 _SMALL_OPTIONS: dict[str, Any] = {"batch": 10, "queries": 4, "align_images": 20, "head_epochs": 2}
-# Steps with a query for each weight, and a scheme that is MCUNet's alone.
+# Steps with a query for each weight, and a scheme that only MCUNet has.
 _NOT_SMALL = ("deepzero", "deepzero_sparse", "mcutrain")
 
 
@@ -46,7 +46,7 @@ def small(grid: Grid) -> Grid:
     The bundled Fashion-MNIST network and images stand for MCUNet and CIFAR-10; the first corruption
     and the first seed for all; 20 training, 10 held-out and 20 test images; batches of 10 images, 4
     queries; 1 epoch, or 0.5 GMAC; learning rates are not tuned. Left out are DeepZero, whose
-    step alone takes longer, and MCUTrain, whose scheme is for MCUNet alone.
+    step alone takes longer, and MCUTrain, whose scheme is for MCUNet only.
     """
     tables = tuple(
         dataclasses.replace(table, options=_without(table.options, _SMALL_OPTIONS))

@@ -22,12 +22,12 @@ __all__ = ["STUDY"]
 
 _SQUARES = Quantity("|g|^2", 0.2, relative=True)
 # Images, and words of the estimators: where the formulas hold, what images of different gradients
-# do to them, and the paper's own steps and baseline.
+# do to them, and the paper's own mu and baseline.
 _CASES = ((1, "mu4"), (4, "mu4"), (4, "mu1+clean"))
 # Ratios that count as "just below 1".
 _JUST_BELOW = 0.8
 _EXACT = "exact for a loss that is linear in the perturbation, without rounding and clamps"
-_NAMES = {"mu4": "steps of 4", "mu1+clean": "paper's steps"}
+_NAMES = {"mu4": "mu 4", "mu1+clean": "the paper's mu (1), clean baseline"}
 
 
 def _measure(scale: Scale, context: Context) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _why(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     if row["scope"] == "layer_wise" and "clean" not in case["words"]:
         reasons.append("a layer's own mean as baseline costs one of its few queries")
     if "mu1" in case["words"]:
-        reasons.append("at steps of 1 rounding comes on top")
+        reasons.append("with mu 1, rounding comes on top")
     return "; ".join([exact, *reasons])
 
 
@@ -172,7 +172,7 @@ def _plot(data: Mapping[str, Any], *, ax: Any = None) -> Any:
 
 def _label(case: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     scope = row["scope"].replace("_", "-")
-    return f"{row['estimator']}, {scope}\nN = {case['images']}, {_NAMES[case['words']]}"
+    return f"{row['estimator']}, {scope}\nN = {case['images']}, {case['words']}"
 
 
 STUDY = Study(

@@ -34,7 +34,7 @@ class LayerMoments:
     Attributes
     ----------
     gradient : ndarray of float64, shape (weights,)
-        Derivatives by the weights, mean over the images, nats a step.
+        Derivatives by the weights, mean over the images, nats per step.
     weights, nodes : int
         Dimensions.
     weight_squares : ndarray of float64, shape (N,)
@@ -255,7 +255,7 @@ def expected_error(
     Returns
     -------
     float
-        Squared nats a step; of a pooled layer around the pooled gradient, so that
+        Squared nats per step; of a pooled layer around the pooled gradient, so that
         :func:`expected_bias` comes on top. Rounding, curvature and what a clean baseline leaves in
         are not in it: what is measured beyond it is theirs.
 

@@ -82,7 +82,7 @@ def estimator_options(name: str, queries: int, seed: int) -> TrainingOptions:
         if mu:
             changes |= {"mu_weight": int(mu[1]), "mu_node": int(mu[1])}
         elif regions and "pooled" not in words:
-            raise ValueError(f"estimator {name!r}: {word!r} goes with pooled alone")
+            raise ValueError(f"estimator {name!r}: {word!r} goes only with pooled")
         elif regions:
             changes |= {"regions": int(regions[1])}
         elif word in WORDS:

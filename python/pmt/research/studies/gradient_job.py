@@ -33,7 +33,7 @@ class GradientJob:
     data : DataSource
         The images.
     out : str or pathlib.Path
-        Folder of figures and plots; what was measured is kept there, and the same job goes on.
+        Folder of figures and plots; what was measured is kept there, and the same job continues.
     layers : str
         Names of blocks or layers, separated by commas.
     estimators : tuple of str

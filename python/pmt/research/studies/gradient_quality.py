@@ -322,7 +322,7 @@ def _read_rows(path: Path) -> list[Quality]:
 
 
 class _Store:
-    """Measurements on disk: ``study.json`` says of what, ``rows.jsonl`` has one a line."""
+    """Measurements on disk: ``study.json`` says of what, ``rows.jsonl`` has one per line."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
         self.folder = folder

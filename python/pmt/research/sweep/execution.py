@@ -43,9 +43,9 @@ class Outcome:
 
 
 def execute(spec: RunSpec, out: str, threads: int) -> Outcome:
-    """Do a run in its folder below ``out``, or go on with it, unless another process does it.
+    """Do a run in its folder below ``out``, or continue it, unless another process does it.
 
-    A run that raises an error has failed, and the sweep goes on without it.
+    A run that raises an error has failed, and the sweep continues without it.
     """
     folder = Path(out) / spec.hash
     run = RunFolder(folder)

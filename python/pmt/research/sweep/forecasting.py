@@ -45,8 +45,8 @@ def estimate(
     left : iterable of RunSpec
         Runs without a result.
     finished : iterable of dict
-        Results of others: a method that has some goes on at their median speed. Results of runs
-        with another number of threads count where a method has no others.
+        Results of others: a method that has some is expected to keep their median speed. Results of
+        runs with another number of threads count where a method has no others.
     model : Model
         The model.
     held_out, test : int
@@ -79,7 +79,7 @@ def estimate(
 
 
 def _forward_speed(model: Model, threads: int) -> float:
-    """Return the multiply-accumulates a second of the model's forward."""
+    """Return the multiply-accumulates per second of the model's forward."""
     generator = np.random.Generator(np.random.PCG64(0))
     images = generator.integers(-128, 128, (8, *model.input_shape), dtype=np.int8)
     model.logits(images, threads=threads)
@@ -101,7 +101,7 @@ def _evaluation_macs(spec: RunSpec, model: Model, *, held_out: int, test: int) -
 
 
 class _Speeds:
-    """Multiply-accumulates a second that runs were trained with, the most alike first."""
+    """Multiply-accumulates per second that runs were trained with, the most alike first."""
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class GridError(FileProblems):
 
 
 class Problems:
-    """Collects what is wrong, so that a user mends it in one go.
+    """Collects problems, so that a user can fix them all at once.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def _macs(table: dict[str, Any], problems: Problems) -> int:
     """Return the budget, 0 without one; 2e13 is a float in TOML, and wanted as a whole number."""
     macs = table.get("macs", 0)
     if "macs" in table and not (1 <= macs <= 10**18 and int(macs) == macs):
-        problems.add(f"[budget] macs = {macs} must be 1..1e18 multiply-accumulates a run, whole")
+        problems.add(f"[budget] macs = {macs} must be 1..1e18 multiply-accumulates per run, whole")
         return 0
     return int(macs)
 

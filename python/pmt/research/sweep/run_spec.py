@@ -46,10 +46,10 @@ class RunSpec:
         Cost of training: steps, evaluations of the held-out images, MACs of all forwards
         (and backwards), perturbed forwards.
     trial : float
-        Factor of the method's own learning rate in a trial, whose test images are left alone; 0 in
-        a run of the tables.
+        Factor of the method's own learning rate in a trial, whose test images are not used; 0 in a
+        run of the tables.
     awaits_rate : bool
-        Whether the learning rate is still to be chosen by trials: such a run cannot be done.
+        Whether the learning rate is still to be chosen by trials: such a run cannot be done yet.
     tuning : dict
         Account of its choice, for the result; empty for a rate that the grid or the method gives.
     """

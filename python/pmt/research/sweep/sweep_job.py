@@ -30,12 +30,11 @@ class SweepJob:
     grid : str, pathlib.Path or Grid
         TOML file of the grid, or one that was read.
     out : str or pathlib.Path
-        Folder of the runs; made if it is missing.
+        Folder of the runs; created if it is missing.
     jobs : int
         Processes of one thread each; 0 takes one for each CPU, 1 this process with all its threads.
     shard : (int, int)
-        ``(I, N)`` does the I-th of N equal parts of the runs; trials of learning rates belong to
-        every part.
+        ``(I, N)`` runs the I-th of N equal parts; every part includes all trials of learning rates.
     dask : str, optional
         Address of a Dask scheduler, whose workers do the runs.
     """
@@ -57,7 +56,7 @@ class SweepJob:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that is planned.
+    """A planned sweep.
 
     Attributes
     ----------
@@ -133,7 +132,7 @@ class Sweep:
         return SweepForecast(self, expected)
 
     def run(self, tell: Callable[[str], None] | None = None) -> SweepResult:
-        """Do what is left, trials first; errors as in :func:`run_sweep`."""
+        """Run what is left, trials first; errors as in :func:`run_sweep`."""
         settled = self
         if self.job.dask is None:  # else the workers have what the corruptions need
             check_corruptions(self.left, self.plan.model, Problems(_path(self.job.grid)))
@@ -261,19 +260,19 @@ def _check(job: SweepJob) -> None:
 
 
 def run_sweep(job: SweepJob, *, tell: Callable[[str], None] | None = None) -> SweepResult:
-    """Do every run of a grid file that is not finished.
+    """Run every configuration in a grid file that is not finished.
 
     Parameters
     ----------
     job : SweepJob
         The grid and the folder.
     tell : callable, optional
-        Gets a line of text for each run that ends, and whatever else there is to say.
+        Gets a line of text for each run that ends, and other messages.
 
     Returns
     -------
     SweepResult
-        What became of the runs.
+        Outcomes of the runs.
 
     Raises
     ------

@@ -34,14 +34,14 @@ Tell = Callable[[str], None]
 
 @dataclass
 class Summary:
-    """Ends of all runs: hashes, and of failed ones the error."""
+    """Outcomes of all runs: hashes, and the errors of failed ones."""
 
     finished: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
-        """Take in the ends of other runs."""
+        """Add the outcomes of other runs."""
         self.finished += other.finished
         self.already += other.already
         self.failed |= other.failed
@@ -62,27 +62,27 @@ def finished_results(runs: Iterable[RunSpec], out: str | Path) -> dict[str, dict
 def run_all(
     runs: Sequence[RunSpec], out: str | Path, *, jobs: int = 0, tell: Tell | None = None
 ) -> Summary:
-    """Do the runs that are not finished.
+    """Run everything that is not finished.
 
     Parameters
     ----------
     runs : sequence of RunSpec
         The runs, see :func:`pmt.research.sweep.plan`. None may await a learning rate.
     out : str or pathlib.Path
-        Folder of the sweep; made if it is missing. Each run gets a folder in it, named by its hash.
-        Several processes, on several machines, may work in one folder at once: a run is done by one
-        of them, and the others wait for it at the end.
+        Folder of the sweep; created if it is missing. Each run gets a folder in it, named by its
+        hash. Several processes, on several machines, may work in one folder at once: a run is done
+        by one of them, and the others wait for it at the end.
     jobs : int
         Processes. 1 does all in this process, with all its threads. 0 takes the backend of
         ``joblib.parallel_config``, where one is active, and else one process for each CPU.
     tell : callable, optional
-        Gets a line of text for each run that ends, and whatever else there is to say.
+        Gets a line of text for each run that ends, and other messages.
 
     Returns
     -------
     Summary
-        Ends of the runs. Those that raised an error have failed; a worker that died has not: what
-        it did is done again from its last checkpoint.
+        Outcomes of the runs. Those that raised an error have failed; a worker that died has not:
+        what it did is done again from its last checkpoint.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def run_all(
     OSError
         If the pool died three times without having finished a run.
     KeyboardInterrupt
-        On Ctrl-C. The runs have left checkpoints; the same call goes on.
+        On Ctrl-C. The runs have left checkpoints; the same call continues.
     """
     say = tell if tell is not None else lambda text: None
     if any(run.awaits_rate for run in runs):

@@ -54,7 +54,7 @@ class Choice:
 
     @property
     def at_edge(self) -> bool:
-        """Whether the best factor is the least or the largest: one beyond it may be better."""
+        """Whether the best factor is the smallest or the largest: one beyond it may be better."""
         return self.best in (self.trials[0], self.trials[-1])
 
     @property

@@ -136,7 +136,7 @@ def arena_bytes(
     """Return the exact size of the target's arena, a multiple of 16 bytes.
 
     It holds the list of the layers, their settings, which ops stream, weights (int8; not where
-    biases alone are trained) and biases (int32), and the trainer's own memory for one worker:
+    only biases are trained) and biases (int32), and the trainer's own memory for one worker:
     activations, queries, gradient sums, the optimizer state. Options are from
     :func:`device_options`, layers op indices in ascending order; settings are by default the
     options'.
