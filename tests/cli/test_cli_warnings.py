@@ -42,7 +42,7 @@ def test_a_warning_is_one_line_and_the_command_goes_on(
     assert printed.err == (
         f"pmt: warning: data set {tmp_path.name!r} has 2 classes (cat, dog), the model 10: label 0 "
         "of both must be the same class, and so on; give all of the model's classes as "
-        "class_names, or use a model of as many classes\n"
+        "class_names, or the model a new last layer by classes=2 (--classes)\n"
     )
 
 

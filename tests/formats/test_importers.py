@@ -185,7 +185,7 @@ def test_a_missing_package_says_what_to_install(
         ("card.img", "a card, which takes none"),
         ("net.onnx", "an .onnx file; it takes input_mean and input_std"),
         ("net.tflite", "a .tflite file; it takes input_mean and input_std"),
-        ("net.pkl", "a tiny-training .pkl; it takes classes and resolution"),
+        ("net.pkl", "a tiny-training .pkl; it takes resolution"),
     ],
 )
 def test_load_refuses_options_that_the_format_does_not_take(
@@ -211,9 +211,9 @@ def test_a_file_whose_name_is_not_utf8_is_read(tmp_path: Path, suffix: str) -> N
     assert pmt.load(path).metadata["source"] == rf"{suffix} caf\udce9\x1b.{suffix}"
 
 
-def test_a_bundled_model_keeps_its_classes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "fashion_mnist_dscnn", "--classes", "5"]) == 2
+def test_a_bundled_model_has_no_resolution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "fashion_mnist_dscnn", "--resolution", "64"]) == 2
     assert capsys.readouterr().err == (
-        "pmt: error: options ['classes'] are unknown for the bundled model 'fashion_mnist_dscnn', "
-        "which takes none\n"
+        "pmt: error: options ['resolution'] are unknown for the bundled model "
+        "'fashion_mnist_dscnn', which takes none\n"
     )

@@ -69,13 +69,13 @@ def test_a_file_sorted_by_class_is_drawn_evenly(tmp_path: Path) -> None:
 def test_two_classes_for_a_model_of_ten() -> None:
     assert_warns(
         "data set 'mine' has images of 2 classes (0, 1), the model has 10: it unlearns the others; "
-        "use a model of as many classes, or images of all",
+        "give it a new last layer by classes=2 (--classes), or add images of all",
         of_labels([0, 1] * 10),
     )
     message = (
         "data set 'mine' has 2 classes (cat, dog), the model 10: label 0 of both must be the same "
-        "class, and so on; give all of the model's classes as class_names, or use a model of as "
-        "many classes"
+        "class, and so on; give all of the model's classes as class_names, or the model a new last "
+        "layer by classes=2 (--classes)"
     )
     named = of_labels([0, 1] * 10, ["cat", "dog"])
     assert_warns(message, named)
@@ -156,7 +156,7 @@ def test_classes_that_are_corruptions() -> None:
 def test_labels_outside_of_the_models_classes() -> None:
     message = (
         "data set 'mine' has label 11, the model has 10 classes (0..9); use another data set, or "
-        "a model of 12 classes"
+        "give the model a new last layer by classes=12 (--classes)"
     )
     for data, valid in ((of_labels([11]), None), (SOME, of_labels([11]))):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

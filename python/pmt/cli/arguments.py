@@ -144,14 +144,14 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         help=".pmt, .tflite (full-integer), .onnx (int8, QDQ) or .pkl (tiny-training) file, run "
         f"folder, or the name of a bundled model: {', '.join(BUNDLED_MODELS)}",
     )
-    group = parser.add_argument_group("import of a .pkl")
     add_integer(
-        group,
+        parser,
         "--classes N",
-        "replace the classifier with a new one of N classes",
+        "replace the last layer with a new one of N classes, to be trained",
         otherwise="keep it",
         within=(2, MOST_CHANNELS),
     )
+    group = parser.add_argument_group("import of a .pkl")
     add_integer(
         group,
         "--resolution N",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pmt.net.graph import Graph
 from pmt.net.image import read_graph
+from pmt.net.new_head import with_new_head
 
 __all__ = ["SUFFIXES", "check_options", "read", "require_file"]
 
@@ -49,12 +50,12 @@ _IMPORTERS = {
     ".pmt": _Importer(_pmt, "a .pmt image"),
     ".tflite": _Importer(_tflite, "a .tflite file", ("input_mean", "input_std")),
     ".onnx": _Importer(_onnx, "an .onnx file", ("input_mean", "input_std")),
-    ".pkl": _Importer(_tiny_training, "a tiny-training .pkl", ("classes", "resolution")),
+    ".pkl": _Importer(_tiny_training, "a tiny-training .pkl", ("resolution",)),
 }
 SUFFIXES = tuple(_IMPORTERS)
 
 
-def read(path: str | Path, **options: Any) -> Graph:
+def read(path: str | Path, *, classes: int | None = None, **options: Any) -> Graph:
     """Read a network, choosing the importer by the file's suffix.
 
     Parameters
@@ -62,9 +63,12 @@ def read(path: str | Path, **options: Any) -> Graph:
     path : str or pathlib.Path
         ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or
         ``.pkl`` (tiny-training).
+    classes : int, optional
+        Replace the last layer with a new one of so many classes, see
+        :func:`pmt.net.new_head.with_new_head`; by default it stays.
     **options
-        Passed to the importer: :func:`pmt.formats.tiny_training.importer.read` takes ``classes``
-        and ``resolution``; :func:`pmt.formats.tflite.importer.read` and
+        Passed to the importer: :func:`pmt.formats.tiny_training.importer.read` takes
+        ``resolution``; :func:`pmt.formats.tflite.importer.read` and
         :func:`pmt.formats.onnx.importer.read` take ``input_mean`` and ``input_std``.
 
     Returns
@@ -77,7 +81,8 @@ def read(path: str | Path, **options: Any) -> Graph:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the suffix is unknown or the file is damaged or not supported.
+        If the suffix is unknown, the file is damaged or not supported, or ``classes`` is out of
+        range.
     TypeError
         If the importer has no such option.
     """
@@ -91,7 +96,8 @@ def read(path: str | Path, **options: Any) -> Graph:
     require_file(path)
     importer = _IMPORTERS[suffix]
     check_options(options, importer.kind, importer.options)
-    return importer.read(path, **options)
+    graph = importer.read(path, **options)
+    return graph if classes is None else with_new_head(graph, classes)
 
 
 def require_file(path: Path) -> None:

@@ -25,7 +25,7 @@ _LISTED = 4
 _NUMBERED = re.compile(r"\d+[\W_]+(?=[^\W\d_])")
 
 
-def check_labels(data: Dataset, classes: int, source: str) -> None:
+def check_labels(data: Dataset, classes: int) -> None:
     """Raise ValueError if a data set has no class labels, or some that a model has no class for."""
     if not data.has_class_labels:
         found = "float targets" if data.has_targets else "no labels"
@@ -34,9 +34,7 @@ def check_labels(data: Dataset, classes: int, source: str) -> None:
         )
     largest = int(data.labels.max())
     if largest >= classes:
-        remedy = f"a model of {largest + 1} classes"
-        if source.startswith("tiny-training"):
-            remedy = f"import the model from its .pkl with classes={largest + 1}"
+        remedy = f"give the model a new last layer by classes={largest + 1} (--classes)"
         raise ValueError(
             f"data set {data.name!r} has label {largest}, the model has {classes} "
             f"classes (0..{classes - 1}); use another data set, or {remedy}"
@@ -64,7 +62,7 @@ def warn_of_other_classes(data: Dataset, classes: int, names: object, *, stackle
         warnings.warn(
             f"data set {data.name!r} has {len(own)} classes ({listed(own)}), the model {classes}: "
             "label 0 of both must be the same class, and so on; give all of the model's classes "
-            "as class_names, or use a model of as many classes",
+            f"as class_names, or the model a new last layer by classes={len(own)} (--classes)",
             stacklevel=stacklevel,
         )
         return

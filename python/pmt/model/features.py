@@ -9,19 +9,11 @@ from typing import Any
 import numpy as np
 
 from pmt._util.did_you_mean import nearest
-from pmt.net.graph import FEATURES_ENTRY, STATISTICS_KEY, Graph, Op, is_layer
+from pmt.net.graph import FEATURES_ENTRY, OF_CLASSES, STATISTICS_KEY, Graph, Op, is_layer
 
-__all__ = ["check_classes_are_given", "ends_in_features", "features_graph", "output_text"]
-
-_OF_CLASSES = ("class_names",)  # entries of the metadata that a model of features lacks
+__all__ = ["check_classes_are_given", "features_graph", "output_text"]
 
 Shape = tuple[int, int, int]
-
-
-def ends_in_features(shape: Shape, metadata: Mapping[str, Any]) -> bool:
-    """Whether an output is features: it says so, or has several positions."""
-    height, width, _ = shape
-    return height * width > 1 or FEATURES_ENTRY.items() <= metadata.items()
 
 
 def output_text(shape: Shape, *, is_classifier: bool) -> str:
@@ -73,7 +65,7 @@ def features_graph(graph: Graph, layer: str | int | None) -> Graph:
 
 def _metadata(metadata: dict[str, Any], ops: list[Op]) -> dict[str, Any]:
     """Return what the metadata says of the ops that are left."""
-    kept = {k: v for k, v in metadata.items() if k not in _OF_CLASSES} | FEATURES_ENTRY
+    kept = {k: v for k, v in metadata.items() if k not in OF_CLASSES} | FEATURES_ENTRY
     statistics = kept.get(STATISTICS_KEY)
     if isinstance(statistics, dict):
         # The last layer has none: nothing is aligned to what ends the network.

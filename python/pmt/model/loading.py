@@ -14,6 +14,7 @@ from pmt.formats.layers import input_formula
 from pmt.formats.reading import check_options
 from pmt.model.model import Model
 from pmt.net.graph import Tensor
+from pmt.net.new_head import with_new_head
 
 __all__ = [
     "BEST",
@@ -31,7 +32,7 @@ BUNDLED_MODELS = ("fashion_mnist_dscnn", "cifar10_mcunet", "cifar10_small")
 BEST, CHECKPOINT, DONE = "best.pmt", "checkpoint.pmt", "DONE"
 
 
-def load(path: str | os.PathLike[str], **options: Any) -> Model:
+def load(path: str | os.PathLike[str], *, classes: int | None = None, **options: Any) -> Model:
     """Load a model.
 
     Parameters
@@ -42,9 +43,12 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
         :func:`pmt.firmware.export.read_card`), a run folder (of a finished run the state that was
         kept, else the checkpoint), or the name of a bundled model:
         ``"fashion_mnist_dscnn"``, ``"cifar10_mcunet"`` or ``"cifar10_small"``.
+    classes : int, optional
+        Replace the last layer with a new one of so many classes, whose logits are all 0 until it is
+        trained. Training gives the model the class names of its data. By default the layer stays.
     **options
-        Options of the importer: ``classes`` and ``resolution`` of a ``.pkl``, ``input_mean`` and
-        ``input_std`` of a ``.tflite`` or ``.onnx``.
+        Options of the importer: ``resolution`` of a ``.pkl``, ``input_mean`` and ``input_std`` of a
+        ``.tflite`` or ``.onnx``.
 
     Returns
     -------
@@ -56,10 +60,18 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is damaged, unknown or holds what pmt does not support.
+        If the file is damaged, unknown or holds what pmt does not support; or if ``classes`` is out
+        of range or the network does not end in a layer that gives logits.
     TypeError
         If ``path`` is neither text nor a path, or an option is unknown for this kind of file.
     """
+    model = _load(path, options)
+    if classes is None:
+        return model
+    return Model.from_graph(with_new_head(model.to_graph(), classes))
+
+
+def _load(path: str | os.PathLike[str], options: dict[str, Any]) -> Model:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"path={path!r} must be text or a path: a model file, the folder of a run, or the name "

@@ -32,13 +32,12 @@ from pmt.model.classifier import Classifier
 from pmt.model.confusion import Confusion
 from pmt.model.features import (
     check_classes_are_given,
-    ends_in_features,
     features_graph,
     output_text,
 )
 from pmt.model.input_conversion import check_range, prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
-from pmt.net.graph import Graph
+from pmt.net.graph import Graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata
 from pmt.net.image_limits import DEAD_CHANNEL_SCALE
 
@@ -439,7 +438,7 @@ class Model(Classifier, LayerArrays):
 
     def _check_labels(self, dataset: Dataset) -> None:
         self.check_gives_classes()
-        check_labels(dataset, self.classes, str(self.metadata.get("source", "")))
+        check_labels(dataset, self.classes)
 
     def logits(
         self, images: npt.NDArray[Any], *, threads: int = 0, int8_logits: bool = False

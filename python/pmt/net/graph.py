@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, TypeVar
 
@@ -35,6 +35,8 @@ _WEIGHTLESS_KINDS = ("add", *_POOL_KINDS, "mean", "pad", "reshape")
 KEEPING_KINDS: tuple[OpKind, ...] = (*_POOL_KINDS, "pad", "reshape")
 # In the metadata of a network whose output is features and no logit for each class.
 FEATURES_ENTRY = {"output": "features"}
+# Entries that only a network of classes has.
+OF_CLASSES = ("class_names",)
 # Its entry with statistics of layers on clean images.
 STATISTICS_KEY = "channel_statistics"
 _INT32_MAX = 2**31 - 1
@@ -141,6 +143,12 @@ class Graph(BaseGraph[Tensor, Op]):
     ``metadata`` is JSON-serializable: ``class_names``, ``source``, ``licence``, and what else a
     reader of the model wants to know.
     """
+
+
+def ends_in_features(shape: Shape, metadata: Mapping[str, Any]) -> bool:
+    """Whether an output is features: it says so, or has several positions."""
+    height, width, _ = shape
+    return height * width > 1 or FEATURES_ENTRY.items() <= metadata.items()
 
 
 def graph_of_activations(tensors: list[Tensor], ops: list[Op]) -> Graph:

@@ -128,7 +128,8 @@ def _on_few_classes(data: Dataset, counts: npt.NDArray[np.int64]) -> str | None:
         return (
             f"data set {data.name!r} has images of {len(found)} classes "
             f"({listed(found.tolist())}), the model has {classes}: it unlearns the others; "
-            "use a model of as many classes, or images of all"
+            f"give it a new last layer by classes={int(found[-1]) + 1} (--classes), or add images "
+            "of all"
         )
     return None
 

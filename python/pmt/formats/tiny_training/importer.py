@@ -34,18 +34,13 @@ _MAX_STRIDE = 8
 _MOST_WEIGHTS = 2**24  # with zeros for groups: an archive must not become a huge network
 
 
-def read(path: str | Path, *, classes: int | None = None, resolution: int = 128) -> Graph:
+def read(path: str | Path, *, resolution: int = 128) -> Graph:
     """Read a tiny-training archive.
 
     Parameters
     ----------
     path : str or pathlib.Path
         The ``.pkl`` file.
-    classes : int, optional
-        ``None`` keeps the head of the file (1,000 classes). A number gives a new head with that
-        many classes: int8 weights 0, bias 0, every weight scale the median of the old head's
-        scales. All its logits are 0 until it is trained; with those scales the int8 range covers
-        the weights that the old head had.
     resolution : int
         Height and width of the input image in pixels, 32 to 512. The file says 128.
 
@@ -65,17 +60,15 @@ def read(path: str | Path, *, classes: int | None = None, resolution: int = 128)
         If there is no such file.
     ValueError
         If the file is damaged, holds anything but dicts and arrays of numbers, or has another
-        structure: one message with every layer that is wrong; if ``classes`` or ``resolution`` is
-        out of range.
+        structure: one message with every layer that is wrong; if ``resolution`` is out of range.
     TypeError
-        If one of the two is not an integer.
+        If it is not an integer.
     """
-    _check_integer("classes", 2 if classes is None else classes, 2, MOST_CHANNELS)
     _check_integer("resolution", resolution, 32, 512)
     path = Path(path)
     archive = Node(read_pickle(path), path.name)
     try:
-        graph = _NetworkBuilder(resolution).build(archive, classes, path.name)
+        graph = _NetworkBuilder(resolution).build(archive, path.name)
     except ValueError as error:
         if path.name in str(error):
             raise
@@ -99,7 +92,7 @@ class _NetworkBuilder:
     problems: list[str] = field(default_factory=list)
     weights_left: int = field(default_factory=lambda: _MOST_WEIGHTS)
 
-    def build(self, archive: Node, classes: int | None, source: str) -> Graph:
+    def build(self, archive: Node, source: str) -> Graph:
         first = archive.child("first_conv")
         scale, zero_point = first.child("params").quantization("x")
         size, channels = self.resolution, first.integer("in_channel", 1, 4)
@@ -113,8 +106,6 @@ class _NetworkBuilder:
         current = self._layer("classifier", head, self._average_pool(head, current))
         if self.problems:
             raise ValueError("; ".join(self.problems))
-        if classes is not None:
-            self._replace_head(classes)
         mean, std = raw_pixels(scale, zero_point, channels)
         return Graph(
             tensors=self.tensors,
@@ -226,16 +217,6 @@ class _NetworkBuilder:
         self._check_link("avgpool", quantization, source)
         self.ops.append(Op("mean", "avgpool", (source,), target))
         return target
-
-    def _replace_head(self, classes: int) -> None:
-        head, old = self.ops[-1], self.tensors[-1]
-        assert head.weights is not None
-        assert head.weight_scales is not None
-        scale = np.float32(np.median(head.weight_scales))
-        head.weights = np.zeros((classes, *head.weights.shape[1:]), np.int8)
-        head.bias = np.zeros(classes, np.int32)
-        head.weight_scales = np.full(classes, scale, np.float32)
-        self.tensors[-1] = Tensor(old.name, 1, 1, classes, old.scale, old.zero_point)
 
     def _blocks(self) -> dict[str, list[int]]:
         layers = [i for i, op in enumerate(self.ops) if is_layer(op)]
