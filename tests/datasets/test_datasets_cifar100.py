@@ -149,7 +149,9 @@ def test_a_missing_split(tmp_path: Path) -> None:
 
 def test_coarse_labels_elsewhere_are_refused(tmp_path: Path) -> None:
     write_binary(tmp_path / "b")
-    with pytest.raises(ValueError, match=r"labels='coarse': .* CIFAR-10, which has fine labels"):
+    with pytest.raises(
+        ValueError, match=r"labels='coarse': .* CIFAR-10, which has only fine labels"
+    ):
         load(tmp_path / "b", labels="coarse")
     (tmp_path / "x.npz").write_bytes(b"")
     with pytest.raises(ValueError, match=r"labels='coarse': .*x.npz is not CIFAR-100"):

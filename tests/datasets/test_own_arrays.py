@@ -308,7 +308,7 @@ def test_only_labels_of_one_kind_are_joined() -> None:
         Dataset(made().images, np.zeros((6, n), np.float32), ("a", "b", "c")[:n], f"of {n}")
         for n in (3, 2)
     )
-    with pytest.raises(ValueError, match=r"^'of 3' has 3 targets an image, 'of 2' 2 targets an"):
+    with pytest.raises(ValueError, match=r"^'of 3' has 3 targets per image, 'of 2' 2 targets per"):
         wide + narrow
 
 

@@ -456,8 +456,8 @@ def test_a_folder_of_trials_alone_has_no_table(grid, tmp_path, capsys):
     run_all(plan(read_grid(grid)).trials[:1], tmp_path / "out", jobs=1)
     assert main(["report", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
-        f"pmt: error: {tmp_path / 'out'}: holds only trials of learning rates; go on with the same "
-        "`pmt sweep`\n"
+        f"pmt: error: {tmp_path / 'out'}: holds only trials of learning rates; continue with the "
+        "same `pmt sweep`\n"
     )
 
 

@@ -118,8 +118,8 @@ def test_a_callable_needs_no_targets() -> None:
         (
             "huber",
             "few",
-            "data set 'targets' holds 3 targets an image, the model has 512 outputs; give one "
-            "target an output",
+            "data set 'targets' holds 3 targets per image, the model has 512 outputs; give one "
+            "target per output",
         ),
     ],
 )

@@ -248,7 +248,7 @@ def test_targets_are_checked() -> None:
         fitted(data)
     narrow = Dataset(data.images, targets[:, :3].copy(), tuple("abc"), "tags")
     expected = (
-        "data set 'tags' holds 3 targets an image, the model has 4 outputs; give one target an "
+        "data set 'tags' holds 3 targets per image, the model has 4 outputs; give one target per "
         "output"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):

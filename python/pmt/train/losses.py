@@ -108,7 +108,7 @@ def check_labels(loss: str, data: Dataset, classes: int) -> None:
         if data.labels.shape[1] != classes:
             raise ValueError(
                 f"data set {data.name!r} holds {data.labels.shape[1]} targets per image, the model "
-                f"has {classes} outputs; give one target an output"
+                f"has {classes} outputs; give one target per output"
             )
     elif not data.is_labeled and traits.needs_labels:
         raise ValueError(
