@@ -83,8 +83,8 @@ for kind, selection in found.items():
 
 # %% [markdown]
 # - **Noise** enters at the first layers, and in this small network it is best corrected there.
-# - **Fog** changes the contrast of the whole image. The third block does best, and the last one
-#   worst.
+# - **Fog** changes the contrast of the whole image. The third block does best, the first and the
+#   last one worst.
 # - **Elastic distortion** can be learned in two of the blocks equally well. Nothing is lost by a
 #   wrong choice between these.
 
