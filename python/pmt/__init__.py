@@ -12,7 +12,7 @@ from pmt.train.engine import Engine
 from pmt.train.options import PRESETS, TrainingOptions, preset
 from pmt.train.result import RunResult
 from pmt.train.run_folder import RunFolder
-from pmt.train.trainer import Cost, ZOTrainer
+from pmt.train.zo_trainer import Cost, ZOTrainer
 
 __all__ = [
     "PRESETS",

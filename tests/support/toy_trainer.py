@@ -11,7 +11,7 @@ import pmt
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.train.stepper import Stepper
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 HEAD = 7
 

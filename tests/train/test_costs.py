@@ -13,12 +13,12 @@ from pmt.baselines.backprop.cost import (
     Arithmetic,
     backward_memory,
     backward_work,
-    inference_moments,
 )
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.contribution import layer_memory, scheme_memory
 from pmt.baselines.sparse_update.options import PUBLISHED, published_scheme
 from pmt.model import Model
+from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import (
     arena_bytes,
     device_options,
@@ -34,7 +34,7 @@ def test_the_work_of_full_back_propagation():
     assert work.input_gradients == DEPTH + HEAD  # none by the image
     assert work.weight_gradients == CONV + DEPTH + HEAD
     assert work.macs == 3 * (CONV + DEPTH + HEAD) - CONV
-    assert work.cost(7) == pmt.train.trainer.Cost(0, 7 * work.macs)
+    assert work.cost(7) == pmt.train.zo_trainer.Cost(0, 7 * work.macs)
 
 
 @pytest.mark.parametrize(

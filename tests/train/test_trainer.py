@@ -1,261 +1,217 @@
-"""ZOTrainer.fit: history, run folders, resuming, interrupts, bad input."""
+"""The run loop for any trainer: state beside the model, interrupts, the best model, budgets."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
+import shutil
 
 import numpy as np
 import pytest
-from networks import labels, pixels, residual_network
+from networks import residual_network
+from toy_trainer import Stop, Toy, ToyOptions, data, flat, stop_at
 
 import pmt
-from pmt.datasets import Dataset
 from pmt.train.schedule import Schedule
 
-OPTIONS = {"layers": "B3,head", "epochs": 3, "batch": 4, "queries": 6, "preparation": "align"}
+
+@pytest.fixture
+def model():
+    return residual_network()
 
 
-def data(count: int = 12, seed: int = 0) -> Dataset:
-    model = residual_network()
-    names = tuple("abcd")
-    return Dataset(pixels(model, count, seed), labels(model, count, seed), names, "random")
+def contents(folder):
+    files = {p.name: p.read_bytes() for p in folder.iterdir()}
+    files["metrics.jsonl"] = [
+        {k: v for k, v in json.loads(line).items() if k != "seconds"}
+        for line in files["metrics.jsonl"].splitlines()
+    ]
+    return files
 
 
-class Stop(BaseException):
-    """Stands for a kill or an interrupt."""
-
-
-def stop_at(step: int):
-    def callback(done, record):
-        if done == step:
-            raise Stop
-
-    return callback
-
-
-def test_fit_returns_the_history_and_trains_in_place():
-    model = residual_network()
-    start = model.image()
-    result = pmt.ZOTrainer(**OPTIONS).fit(model, data(), valid=data(5, 9), progress=False)
-    assert result.model is model
-    assert model.image() != start
-    assert [record["epoch"] for record in result.epochs] == [1, 2, 3]
-    assert set(result.before) == {"valid_loss", "valid_accuracy"}
-    evaluation = model.evaluate(data(5, 9))
-    assert result.epochs[-1]["valid_loss"] == evaluation.loss
-    # The head's gradient is exact: only B3 is queried, 6 forwards for each of 12 samples.
-    assert [record["forwards"] for record in result.epochs] == [72, 144, 216]
-
-
-def test_only_the_chosen_layers_change():
-    model = residual_network()
-    before = model.copy()
-    pmt.ZOTrainer(**OPTIONS).fit(model, data(), progress=False)
-    changed = {
-        layer.name
-        for layer in model.layers
-        if (model.core.weights(layer.index) != before.core.weights(layer.index)).any()
-    }
-    assert changed == {"down", "head"}
-
-
-def test_the_loss_falls_on_data_that_can_be_learned():
-    model = residual_network()
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 80)
-    images = rng.integers(0, 60, (80, 8, 8, 3)).astype(np.uint8)
-    images += (y * 60).astype(np.uint8)[:, None, None, None]  # brightness tells the class
-    bright = Dataset(images, y, tuple("abcd"), "brightness")
-    trainer = pmt.ZOTrainer(
-        layers="all", epochs=8, batch=20, queries=16, learning_rate=0.5, keep_best=False
-    )
-    result = trainer.fit(model, bright, valid=bright, progress=False)
-    assert result.epochs[-1]["valid_loss"] < 0.6 * result.before["valid_loss"]
-
-
-def test_cost_counts_forwards_and_macs():
-    model = residual_network()
-    macs = {layer.name: layer.macs for layer in model.layers}
-    total = sum(macs.values())
-    cost = pmt.ZOTrainer(layers="B2", queries=10, batch=3, rule="weight").cost(model)
-    suffix = [total - sum(list(macs.values())[:i]) for i in (2, 3)]
-    assert cost.forwards == 3 * 10 * 2
-    assert cost.macs == 3 * (total + 10 * sum(suffix))
-
-
-def test_mcunet_paper14_costs_what_the_paper_says(mcunet_path):
-    model = pmt.load(mcunet_path, classes=10)
-    blocks = {"paper14": 7857.9e6, "B3": 1160.3e6}
-    for block, expected in blocks.items():
-        trainer = pmt.ZOTrainer(preset="paper", layers=block, queries=50, rule="weight")
-        head = 1600  # the paper counts the 42 convolutions, without the new head
-        counted = trainer.cost(model, samples=1).macs - head * (1 + 50 * len(model.blocks[block]))
-        assert round(counted / 1e6, 1) == round(expected / 1e6, 1)
-
-
-@pytest.mark.parametrize("stop", [1, 3, 7])
-def test_resume_is_bit_exact(tmp_path, stop):
-    whole = residual_network()
-    straight = pmt.ZOTrainer(**OPTIONS).fit(
-        whole, data(), valid=data(5, 9), out=tmp_path / "whole", progress=False
-    )
+@pytest.mark.parametrize("stop", [1, 3, 5, 8])
+def test_a_run_with_state_resumes_bit_for_bit(tmp_path, model, stop):
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
     with pytest.raises(Stop):
-        pmt.ZOTrainer(**OPTIONS).fit(
-            residual_network(),
-            data(),
-            valid=data(5, 9),
-            out=tmp_path / "run",
-            progress=stop_at(stop),
-        )
-    assert not pmt.RunFolder(tmp_path / "run").done
-    model = residual_network()
-    resumed = pmt.ZOTrainer(**OPTIONS).fit(
-        model, data(), valid=data(5, 9), out=tmp_path / "run", progress=False
-    )
-    assert model.image() == whole.image()
-    for name in ("train_loss", "valid_loss", "changed", "forwards"):
-        assert [r[name] for r in resumed.epochs] == [r[name] for r in straight.epochs]
-    assert (tmp_path / "run" / "checkpoint.pmt").read_bytes() == (
-        tmp_path / "whole" / "checkpoint.pmt"
-    ).read_bytes()
-    assert resumed.before == straight.before
+        Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=stop_at(stop))
+    assert (tmp_path / "run" / f"checkpoint-{stop}.npz").is_file()
+    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert "checkpoint-9.npz" in contents(tmp_path / "run")
 
 
-def test_a_crash_between_checkpoint_and_metrics_loses_nothing(tmp_path):
-    whole = residual_network()
-    pmt.ZOTrainer(**OPTIONS).fit(whole, data(), out=tmp_path / "whole", progress=False)
+def test_a_kill_between_the_state_and_the_model_leaves_the_last_checkpoint(tmp_path, model):
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+    out = tmp_path / "run"
+    for stop in (2, 5):
+        with pytest.raises(Stop):
+            Toy().fit(residual_network(), data(), out=out, progress=stop_at(stop))
+        if stop == 2:
+            shutil.copytree(out, tmp_path / "two")
+    # As if the state of step 5 had been written, but not yet the model.
+    (tmp_path / "two" / "checkpoint-5.npz").write_bytes((out / "checkpoint-5.npz").read_bytes())
+    (tmp_path / "two" / ".checkpoint-5.npz.3.00000000.1.part").touch()
+    Toy().fit(residual_network(), data(), out=tmp_path / "two", progress=False)
+    assert contents(tmp_path / "two") == contents(tmp_path / "whole")
+
+
+def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
+    out = tmp_path / "run"
     with pytest.raises(Stop):
-        pmt.ZOTrainer(**OPTIONS).fit(
-            residual_network(), data(), out=tmp_path / "run", progress=stop_at(4)
-        )
-    metrics = tmp_path / "run" / "metrics.jsonl"
-    metrics.write_text(metrics.read_text() + '{"kind": "step", "step": 4, "loss_su')
-    model = residual_network()
-    pmt.ZOTrainer(**OPTIONS).fit(model, data(), out=tmp_path / "run", progress=False)
-    assert model.image() == whole.image()
-    steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
-    assert sorted(set(steps)) == list(range(9))
+        Toy().fit(residual_network(), data(), out=out, progress=stop_at(4))
+    state = out / "checkpoint-4.npz"
+    whole = state.read_bytes()
+    state.write_bytes(whole[:-30])
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz: .*; the run cannot be resumed"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
+    state.unlink()
+    with pytest.raises(ValueError, match=r"checkpoint-4\.npz is missing; the run cannot be"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
+    with (out / "checkpoint-4.npz").open("wb") as file:
+        np.savez(file, other=np.zeros(3))
+    with pytest.raises(ValueError, match="velocity is missing from the checkpoint; the run cannot"):
+        Toy().fit(residual_network(), data(), out=out, progress=False)
 
 
-def test_a_folder_of_another_run_is_refused(tmp_path):
-    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
-    with pytest.raises(ValueError, match="holds a run with other options or data"):
-        pmt.ZOTrainer(**{**OPTIONS, "seed": 5}).fit(
-            residual_network(), data(), out=tmp_path / "run", progress=False
-        )
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
-    with pytest.raises(FileExistsError, match="already exists and holds no run"):
-        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "full")
+def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
+    monkeypatch.setattr("pmt.train.run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
+
+    def torn(stepper):
+        stepper.stop_in_step = 6
+
+    with pytest.raises(KeyboardInterrupt):
+        Toy(change=torn).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 6
+    Toy().fit(residual_network(), data(), out=tmp_path / "run", progress=False)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
-def test_a_finished_run_is_returned_as_it_is(tmp_path):
-    model = residual_network()
-    first = pmt.ZOTrainer(**OPTIONS).fit(model, data(), out=tmp_path / "run", progress=False)
-    again = pmt.ZOTrainer(**OPTIONS).fit(
-        residual_network(), data(), out=tmp_path / "run", progress=False
+def test_an_epoch_whose_evaluation_was_interrupted_is_evaluated_on_resuming(tmp_path, model):
+    whole = Toy(losses=flat(4)).fit(
+        model, data(), valid=data(5), out=tmp_path / "whole", progress=False
     )
-    assert again.model.image() == model.image()
-    assert again.epochs == first.epochs
+
+    def torn(stepper):
+        stepper.stop_in_evaluation = True
+
+    with pytest.raises(Stop):
+        Toy(losses=flat(1)).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=stop_at(2)
+        )
+    with pytest.raises(KeyboardInterrupt):
+        Toy(change=torn).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
+        )
+    assert pmt.RunFolder(tmp_path / "run").load_checkpoint()[1] == 3
+    resumed = Toy(losses=flat(3)).fit(
+        residual_network(), data(), valid=data(5), out=tmp_path / "run", progress=False
+    )
+    assert [r["epoch"] for r in resumed.epochs] == [1, 2, 3]
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+    assert resumed.before == whole.before == {"valid_loss": 1.0, "valid_accuracy": 0.5}
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path):
-    pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run", progress=False)
-    checkpoint = tmp_path / "run" / "checkpoint.pmt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"checkpoint\.pmt: .*; the run cannot be resumed"):
-        pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data(), out=tmp_path / "run")
+def test_an_epoch_sums_up_its_steps_by_their_mean_losses(model):
+    result = Toy().fit(model, data(), progress=False)
+    assert [r["train_loss"] for r in result.epochs] == [2.0, 5.0, 8.0]
+    assert [r["train_accuracy"] for r in result.epochs] == [0.25] * 3
+    assert [r["changed"] for r in result.epochs] == [9] * 3
+    assert [r["forwards"] for r in result.epochs] == [30, 60, 90]
+    assert [r["macs"] for r in result.epochs] == [3000, 6000, 9000]
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"queries": 0}, "queries=0 must be 2..4096"),
-        ({"queries": 0, "baseline": "clean"}, "queries=0 must be 1..4096"),
-        ({"mu_weight": 0}, "mu_weight=0 must be 1..64"),
-        ({"seed": 0, "generator": "xorshift32"}, "seed=0 must be 1..4294967295"),
-        ({"learning_rate": math.nan}, "learning_rate=nan must be a finite number > 0"),
-        ({"rounding": "up"}, "rounding='up' is unknown; choose one of nearest, stochastic"),
-        ({"bathc": 3}, "option 'bathc' is unknown; did you mean 'batch'"),
-        ({"preset": "papper"}, "preset='papper' is unknown; did you mean 'paper'"),
-    ],
+    ("macs", "steps", "epochs"),
+    [(4999, 4, [1, 1.3333]), (6000, 6, [1, 2]), (2000, 2, [0.6667]), (1000, 1, [0.3333])],
 )
-def test_bad_options_name_argument_value_and_rule(change, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        pmt.ZOTrainer(**change)
-
-
-def test_the_core_checks_options_itself():
-    options = pmt.preset("default").to_core()
-    options.queries = 0
-    model = residual_network()
-    with pytest.raises(
-        ValueError, match=r"queries must be 1\.\.4096, at least 2 with leave-one-out"
-    ):
-        pmt._core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("paper").to_core()
-    options.seed = 0
-    with pytest.raises(ValueError, match="XORShift32 needs a seed other than 0"):
-        pmt._core.Trainer(model.core, options, [0], 1)
-    options = pmt.preset("default").to_core()
-    with pytest.raises(ValueError, match=r"the op has no weights to train \(index 4\)"):
-        pmt._core.Trainer(model.core, options, [4], 1)
-    with pytest.raises(ValueError, match="layers must be ascending, each once"):
-        pmt._core.Trainer(model.core, options, [3, 0], 1)
-
-
-def test_labels_and_layers_that_do_not_fit_are_refused():
-    model = residual_network()
-    five = Dataset(pixels(model, 5), np.arange(5), tuple("abcde"), "five")
-    with pytest.raises(ValueError, match="has label 4, the model has 4 classes"):
-        pmt.ZOTrainer(**OPTIONS).fit(model, five)
-    with pytest.raises(ValueError, match="'B9' is neither a block"):
-        pmt.ZOTrainer(layers="B9").fit(model, data())
-    with pytest.raises(ValueError, match="batch=25 is larger than the training set of 12 samples"):
-        pmt.ZOTrainer(layers="B1").fit(model, data())
-    message = (
-        r"^batch=25 is larger than the 16 training images left, 4 of 20 are held out to choose the "
-        r"best state; use a smaller batch$"
+def test_a_budget_ends_the_run_after_its_last_whole_step(tmp_path, model, macs, steps, epochs):
+    result = Toy(macs=macs, losses=flat(9)).fit(
+        model, data(), valid=data(5), out=tmp_path / "run", progress=False
     )
+    assert [r["epoch"] for r in result.epochs] == epochs
+    assert result.epochs[-1]["macs"] == 1000 * steps <= macs
+    assert all("valid_loss" in r for r in result.epochs)
+    # The last record is of the steps since the one before.
+    assert result.epochs[-1]["changed"] == 3 * (steps - 3 * (len(epochs) - 1))
+    assert f"{epochs[-1]}" in str(result)
+    with pytest.raises(Stop):
+        Toy(macs=macs, losses=flat(9)).fit(
+            residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=stop_at(1)
+        )
+    Toy(macs=macs, losses=flat(9)).fit(
+        residual_network(), data(), valid=data(5), out=tmp_path / "two", progress=False
+    )
+    assert contents(tmp_path / "two") == contents(tmp_path / "run")
+
+
+def test_a_budget_that_holds_no_step_is_refused(model):
+    message = "macs=999 is less than the 1000 multiply-accumulates of one step; raise it, or use a"
     with pytest.raises(ValueError, match=message):
-        pmt.ZOTrainer(layers="B1").fit(model, data(20))
+        Toy(macs=999).fit(model, data(), progress=False)
+    message = "macs=999 is less than the 1500 multiply-accumulates of the preparation and one step"
+    with pytest.raises(ValueError, match=message):
+        Schedule(ToyOptions(macs=999), 13, 1000, 500)
+    with pytest.raises(ValueError, match="a schedule needs step_macs"):
+        Schedule(ToyOptions(macs=10), 13)
 
 
-def test_every_sample_is_seen_once_an_epoch_in_an_order_of_the_seed():
-    options = pmt.preset("default", epochs=2, batch=4)
-    schedule = Schedule(options, 13)
-    assert schedule.steps == 6
-    first = np.concatenate([schedule.indices(step) for step in range(3)])
-    second = np.concatenate([schedule.indices(step) for step in range(3, 6)])
-    assert len(set(first)) == len(set(second)) == 12
-    assert first.tolist() != second.tolist()
-    assert Schedule(options, 13).indices(0).tolist() == [9, 2, 4, 12]
-    other = options.replace(seed=2)
-    assert Schedule(other, 13).indices(0).tolist() != [9, 2, 4, 12]
+def test_the_schedule_spans_the_budget_exactly():
+    options = ToyOptions(macs=80_500, batch=1, learning_rate=0.2, final_learning_rate=0.0)
+    schedule = Schedule(options, 13, 10_000)
+    assert schedule.steps == 8
+    assert schedule.learning_rate(0) == 0.2
+    assert schedule.learning_rate(4) == 0.1
+    assert schedule.learning_rate(8) == 0.0
 
 
-def test_learning_rate_follows_a_cosine_to_its_final_fraction():
-    options = pmt.preset("default", epochs=10, batch=1, learning_rate=0.2, final_learning_rate=0.1)
-    schedule = Schedule(options, 1)
-    rates = [schedule.learning_rate(step) for step in range(10)]
-    assert rates[0] == 0.2
-    assert rates[5] == 0.11
-    assert rates[9] == pytest.approx(0.02 + 0.18 * (1 + math.cos(0.9 * math.pi)) / 2, rel=1e-5)
-
-
-def test_the_text_of_a_result_is_a_table():
+def test_zeroth_order_training_keeps_to_a_budget_too():
+    trainer = pmt.ZOTrainer(layers="B3", batch=4, queries=6)
     model = residual_network()
-    result = pmt.ZOTrainer(**{**OPTIONS, "epochs": 1}).fit(
-        model, data(), valid=data(5, 9), progress=False
-    )
-    title, start, epoch, note, choice = str(result).splitlines()
-    assert " ".join(title.split()) == (
-        "epoch train loss train acc valid loss valid acc changed forwards GMAC seconds"
-    )
-    assert note.startswith("not aligned: the model holds no statistics of clean images; ")
-    assert choice == "no state is chosen: 12 training images are too few to hold some out"
-    assert start.split()[:3] == ["start", "-", "-"]
-    assert epoch.split()[0] == "1"
-    assert len({len(title), len(start), len(epoch)}) == 1
-    assert result._repr_html_().startswith("<table><thead><tr><th>epoch</th>")
+    macs = 5 * trainer.cost(model).macs
+    result = pmt.ZOTrainer(trainer.options, macs=macs + 1).fit(model, data(), progress=False)
+    assert [r["epoch"] for r in result.epochs] == [1, 1.6667]
+    assert result.epochs[-1]["macs"] == macs
+
+
+def test_the_learning_rate_warms_up_along_a_line_and_then_follows_the_cosine():
+    options = ToyOptions(epochs=6, batch=4, warmup_epochs=2, final_learning_rate=0.5)
+    schedule = Schedule(options, 8)
+    rates = [schedule.learning_rate(step) for step in range(12)]
+    assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert rates[8] == 0.75
+    with pytest.raises(
+        ValueError, match=r"warmup_epochs=6 must be less than the whole run of 6 epochs"
+    ):
+        Schedule(dataclasses.replace(options, warmup_epochs=6), 8)
+
+
+def test_a_folder_says_what_trains_in_it(tmp_path, model):
+    Toy().fit(model, data(), out=tmp_path / "run", progress=False)
+    folder = pmt.RunFolder(tmp_path / "run")
+    assert folder.trainer() == "toy"
+    assert folder.read_config(ToyOptions) == (ToyOptions(), {})
+    assert (tmp_path / "run" / "config.toml").read_text().splitlines()[1:4] == [
+        "[run]",
+        'trainer = "toy"',
+        "",
+    ]
+    with pytest.raises(ValueError, match="holds a run with other options or data"):
+        pmt.ZOTrainer(layers="head", batch=4).fit(model, data(), out=tmp_path / "run")
+    with pytest.raises(ValueError, match="trainer 'toy' is unknown; it may need a newer version"):
+        folder.read_config()
+
+
+def test_a_folder_from_before_there_were_other_trainers_is_read_but_not_resumed(tmp_path, model):
+    trainer = pmt.ZOTrainer(layers="head", batch=4, epochs=1)
+    trainer.fit(model, data(), out=tmp_path / "run", progress=False)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text()
+    old = text[text.index("[source]") : text.index("[contents]")] + text[text.index("[options]") :]
+    kept = [line for line in old.splitlines() if line.split(" =")[0] not in ("macs",)]
+    config.write_text("\n".join(kept) + "\n")
+    assert pmt.RunFolder(tmp_path / "run").trainer() == "zeroth_order"
+    assert pmt.RunFolder(tmp_path / "run").read_config() == (trainer.options, {})
+    message = "holds a run of an older version of pmt, which did not note which model and data"
+    with pytest.raises(ValueError, match=message):
+        trainer.fit(residual_network(), data(), out=tmp_path / "run", progress=False)

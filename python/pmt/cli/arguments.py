@@ -24,7 +24,7 @@ from pmt.train.alignment_job import StatisticsJob
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pmt import _core
 from pmt._util.counted import counted
-from pmt.baselines.backprop.cost import inference_moments
 from pmt.baselines.sparse_update.options import PUBLISHED, MCUTrainOptions
 from pmt.cli.arguments import (
     add_integer,
@@ -40,6 +39,7 @@ from pmt.model import Model
 from pmt.research.plots import plot_memory, plot_step_memory, save_plot
 from pmt.research.profile import METHODS, Profile
 from pmt.research.step_memory import step_memory
+from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import PARTS, PlanMoment, peak_moment
 
 USAGE = """\

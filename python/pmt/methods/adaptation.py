@@ -18,10 +18,10 @@ from pmt.model.loading import load
 from pmt.protocol.data_source import DataSource, data_path, model_path
 from pmt.train.learned_classes import note_on_classes
 from pmt.train.result import RunResult
+from pmt.train.run import Progress
 from pmt.train.run_folder import RunFolder
-from pmt.train.run_loop import Progress
 from pmt.train.schedule import Schedule
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 __all__ = ["Adaptation", "AdaptationResult", "TrainJob", "adapt", "open_run", "resume_run"]
 

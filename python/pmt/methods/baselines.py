@@ -24,7 +24,7 @@ from pmt.train.preparation import (
 )
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper, batch_figures
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 __all__ = ["BACKPROP", "UNTRAINED", "NoAdaptation", "NoAdaptationOptions"]
 

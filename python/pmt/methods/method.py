@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pmt._util.tables import html_table
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 __all__ = ["Kind", "Method"]
 
@@ -44,7 +44,7 @@ class Kind:
         return self.trainer_class().options_class
 
 
-_ZEROTH_ORDER = Kind("zeroth_order", "pmt.train.trainer:ZOTrainer")
+_ZEROTH_ORDER = Kind("zeroth_order", "pmt.train.zo_trainer:ZOTrainer")
 
 
 @dataclass(frozen=True, repr=False)

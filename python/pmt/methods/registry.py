@@ -15,8 +15,8 @@ from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import preset as preset_options
 from pmt.train.run_config import register_options
 from pmt.train.run_folder import RunFolder, RunOptions
-from pmt.train.trainer import ZOTrainer
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
+from pmt.train.zo_trainer import ZOTrainer
 
 __all__ = ["METHODS", "method", "options_of", "register", "resumed_trainer", "trainer"]
 
@@ -66,7 +66,7 @@ def register(
         Updates of zeroth-order training, likewise.
     trainer : type, optional
         Another class than :class:`pmt.ZOTrainer`: a subclass of it or of
-        ``pmt.train.training_run.Trainer`` whose ``name`` is the method's.
+        ``pmt.train.trainer.Trainer`` whose ``name`` is the method's.
     preset : {"default", "paper"}
         Preset of zeroth-order training that ``options`` start from.
     **options

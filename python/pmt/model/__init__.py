@@ -2,8 +2,9 @@
 
 from pmt.model.confusion import Confusion
 from pmt.model.loading import BUNDLED_MODELS, ConvertedFile, convert, load
-from pmt.model.model import Evaluation, ImageScores, Layer, Model, scores_of_logits
+from pmt.model.model import Layer, Model
 from pmt.model.predict_job import FilePredictions, PredictJob, predict_files
+from pmt.model.scores import Evaluation, ImageScores, scores_of_logits
 
 __all__ = [
     "BUNDLED_MODELS",

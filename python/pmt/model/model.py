@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,62 +37,18 @@ from pmt.model.features import (
 )
 from pmt.model.input_conversion import check_range, prepared_inputs
 from pmt.model.layer_arrays import LayerArrays
+from pmt.model.scores import Evaluation, ImageScores, scores_of_logits
 from pmt.net.graph import Graph, ends_in_features
 from pmt.net.image import build_image, read_graph, read_metadata
 from pmt.net.image_limits import DEAD_CHANNEL_SCALE
 
-__all__ = ["Evaluation", "ImageScores", "Layer", "Model", "check_model", "scores_of_logits"]
+__all__ = ["Layer", "Model", "check_model"]
 
 
 _AT_ONCE = 1 << 23  # bytes of images
 # Lines of a text or table that is looked at; more layers are folded away.
 _SHOWN_BLOCKS = 9
 _SHOWN_LAYERS = 12
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Accuracy (0..1) and mean cross-entropy loss (nats) over ``n`` images."""
-
-    accuracy: float
-    loss: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"accuracy {self.accuracy:.3f}, loss {self.loss:.4f}, {counted(self.n, 'image')}"
-
-
-@dataclass(frozen=True)
-class ImageScores:
-    """Scores of every image: two models are compared on the same images, pair by pair.
-
-    Attributes
-    ----------
-    losses : ndarray of float64, shape (N,)
-        Cross-entropy in nats, multiples of 2^-20.
-    correct : ndarray of bool, shape (N,)
-        Whether the largest logit is the label's.
-    predicted : ndarray of int64, shape (N,)
-        The class of the largest logit, the lower one of equals; empty where it is not known.
-    """
-
-    losses: npt.NDArray[np.float64]
-    correct: npt.NDArray[np.bool_]
-    predicted: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """Their means, as :meth:`Model.evaluate` gives them."""
-        n = len(self.losses)
-        return Evaluation(int(self.correct.sum()) / n, float(self.losses.sum()) / n, n)
-
-
-def scores_of_logits(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> ImageScores:
-    """Score logits (N, classes) against labels (N,)."""
-    labels = np.ascontiguousarray(labels)
-    losses, _ = _core.cross_entropy(logits, labels)
-    predicted = logits.argmax(axis=1)
-    return ImageScores(losses / float(_core.LOSS_ONE), predicted == labels, predicted)
 
 
 def _parts(images: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmt import _core
-from pmt.baselines.backprop.cost import inference_moments
 from pmt.model import Model
+from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import device_options, peak_moment
 from pmt.train.options import TrainingOptions
 

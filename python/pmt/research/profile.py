@@ -13,7 +13,6 @@ from pmt.baselines.backprop.cost import (
     Arithmetic,
     backward_memory,
     backward_work,
-    inference_moments,
 )
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.backprop.scheme import head_layer
@@ -22,10 +21,11 @@ from pmt.methods import registry
 from pmt.methods.baselines import BACKPROP
 from pmt.methods.method import Method
 from pmt.model import Model
+from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import PARTS, Memory, device_options, zeroth_order_memory
 from pmt.train.costs.work import Work, device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 __all__ = [
     "METHODS",

@@ -11,7 +11,7 @@ from pmt.train.keep_best import part
 from pmt.train.run_config import contents_of
 
 if TYPE_CHECKING:
-    from pmt.train.training_run import Trainer
+    from pmt.train.trainer import Trainer
 
 __all__ = ["Images"]
 

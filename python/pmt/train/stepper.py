@@ -14,7 +14,7 @@ from pmt import _core
 from pmt.datasets import Dataset
 from pmt.datasets.array_checks import has_labels
 from pmt.model import ImageScores, Model
-from pmt.model.model import scores_of_logits
+from pmt.model.scores import scores_of_logits
 from pmt.train.costs.work import Work, zeroth_order_work
 from pmt.train.layer_settings import (
     describe_layers,

@@ -1,235 +1,229 @@
-"""Zeroth-order training of a model."""
+"""Trainers: options, the cost of a step, and runs."""
 
 from __future__ import annotations
 
-import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.processes import thread_count
 from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.model.model import check_model
-from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
-from pmt.train.engine import Engine
-from pmt.train.extended_stepper import ExtendedStepper
-from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
-from pmt.train.layer_settings import settings_in_force
-from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
-from pmt.train.option_effects import warn_without_effect
-from pmt.train.options import PRESETS, TrainingOptions
-from pmt.train.options import preset as _preset
-from pmt.train.preparation import without_head
-from pmt.train.stepper import CoreStepper, Stepper
-from pmt.train.training_run import Trainer
+from pmt.train.callbacks import Callback
+from pmt.train.costs.work import Cost
+from pmt.train.keep_best import held_out_count
+from pmt.train.learned_classes import warning_of_classes
+from pmt.train.losses import reads_labels
+from pmt.train.parameters import Parameters
+from pmt.train.preparation import Preparation
+from pmt.train.result import RunResult
+from pmt.train.run import Progress, Run
+from pmt.train.run_config import RunOptions
+from pmt.train.run_folder import RunFolder
+from pmt.train.run_images import Images
+from pmt.train.schedule import Schedule
+from pmt.train.stepper import Stepper
+from pmt.train.training_data import checked_training_data, measured_images
 
-__all__ = ["Cost", "ZOTrainer"]
+__all__ = ["Progress", "Trainer"]
 
 
-class ZOTrainer(Trainer):
-    """Trains layers of an int8 model with forward passes only.
+class Trainer(Parameters, ABC):
+    """Base of trainers: options, a cost, and ``fit``.
 
     Parameters
     ----------
-    options : TrainingOptions, optional
-        All options; by default the preset's.
-    preset : {"default", "paper"}
-        Preset where ``options`` is not given.
+    options : dataclass, optional
+        All options; by default those of ``options_class()``.
     threads : int
-        Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
-        depend on it.
-    estimator : Estimator, optional
-        Gradients by a callable ``(engine, images, labels, step) -> {layer: gradient}`` of your own
-        instead of the built-in queries, see :class:`pmt.train.extensions.Estimator`.
-    optimizer : str or Optimizer, optional
-        The option of that name, or a callable ``(layer, gradient, learning_rate) -> update`` of
-        your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
-        as they were given.
+        Threads to use; 0 takes all, but one in a worker of a process pool.
     **changes
-        Options that differ from the preset, see :class:`pmt.TrainingOptions`. ``loss`` may be a
-        callable, too: ``loss(logits, labels)`` gets float32 logits of shape (queries, samples,
-        classes) and the samples' labels, int64 of shape (samples,), float32 targets of shape
-        (samples, classes), or None, and returns the losses, shape (queries, samples), finite
-        numbers of which -1024 to 1024 count. It is called by the training's threads, one at a
-        time, for a block of queries of one sample; it must be a function of its arguments alone.
-        What it raises, ``fit`` raises, with the weights as before the step. ``options.loss`` and
-        run folders hold its name.
+        Options that differ.
 
     Attributes
     ----------
-    loss_function : callable or None
-        The callable given as ``loss``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an option is unknown or outside its range, or does not go with an estimator or optimizer
-        of your own; or ``options`` name a callable as the loss that is not given.
-
-    Examples
-    --------
-    >>> import pmt
-    >>> model = pmt.load("fashion_mnist_dscnn")
-    >>> data = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "gaussian_noise", 5)
-    >>> trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2, batch=100)
-    >>> result = trainer.fit(model, data, progress=False)
-    >>> len(result.epochs)
-    1
+    name : str
+        Name of the kind of trainer, as in a run folder's ``config.toml``.
+    options_class : type
+        Class of the options: a frozen dataclass of str, int, float and bool.
+    options : dataclass
+        The options.
+    threads : int
+        Threads of the evaluation, and of the training where it uses the core.
+    extensions : dict of str to str
+        Names of the user's own estimator and optimizer, as in ``config.toml``.
     """
 
-    name = "zeroth_order"
-    options: TrainingOptions
-    options_class = TrainingOptions
+    name: str
+    options_class: type[Any]
+    options: RunOptions
+    threads: int
+    extensions: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(
-        self,
-        options: TrainingOptions | None = None,
-        *,
-        preset: str = "default",
-        threads: int = 0,
-        estimator: Estimator | None = None,
-        optimizer: str | Optimizer | None = None,
-        **changes: Any,
-    ) -> None:
-        if options is not None and not isinstance(options, TrainingOptions):
-            raise TypeError(
-                f"options is {type(options).__name__}: must be pmt.TrainingOptions; options by "
-                "name are given as they are, for example ZOTrainer(queries=4), and a preset as "
-                "preset='paper'"
-            )
-        base = options if options is not None else _preset(preset)
-        if isinstance(optimizer, str):
-            changes["optimizer"] = optimizer
-        loss = changes.get("loss")
-        self.loss_function: LossFunction | None = loss if callable(loss) else None
-        if callable(loss):
-            changes["loss"] = function_name(loss)
-        super().__init__(base, threads=threads, **changes)
-        warn_without_effect(self.options, changes, base)
-        if is_function(self.options.loss) and self.loss_function is None:
-            name = self.options.loss.partition(":")[2]
-            raise ValueError(
-                f"loss={self.options.loss!r} is a Python callable, which no file holds; pass it: "
-                f"pmt.ZOTrainer(..., loss={name})"
-            )
-        self.estimator = estimator
-        self.optimizer = None if isinstance(optimizer, str) else optimizer
-        check_extensions(self.options, self.estimator, self.optimizer)
-        self.extensions = extension_names(self.estimator, self.optimizer)
-        self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
+    def __init__(self, options: Any = None, *, threads: int = 0, **changes: Any) -> None:
+        base = options if options is not None else self.options_class()
+        self.options = base.replace(**changes)
+        self.threads = thread_count(threads)
 
-    def presets(self) -> dict[str, TrainingOptions]:
-        """Return the options of every preset."""
-        return {name: _preset(name) for name in PRESETS}
-
-    def option_objects(self) -> dict[str, Any]:
-        """Return the callable that is the loss, if one is."""
-        return {} if self.loss_function is None else {"loss": self.loss_function}
-
+    @abstractmethod
     def cost(self, model: Model, *, samples: int | None = None) -> Cost:
-        """Count one step's work: clean forward, queries, node gradients with their forwards.
+        """Count one step's work, for the options' batch or another number of samples."""
+
+    @abstractmethod
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return the stepper of a run on ``model``, with this many training samples."""
+
+    def check_data(self, model: Model, data: Dataset) -> None:
+        """Raise a ValueError if the trainer cannot use the labels; by default they are classes."""
+        model.check_classes(data)
+
+    @property
+    def trains_floats(self) -> bool:
+        """Whether what is trained and measured is a float network, which no ``.pmt`` holds."""
+        return False
+
+    @property
+    def chooses_state(self) -> bool:
+        """Whether a run may end in another state than its last."""
+        return not self.trains_floats
+
+    def held_out_images(self, data: Dataset) -> int:
+        """Return how many of its training images a run holds out to choose its best state.
+
+        None where they have no class labels, by which states are compared.
+
+        Raises
+        ------
+        ValueError
+            If the others do not fill a batch.
+        """
+        if not self.chooses_state or not data.has_class_labels:
+            return 0
+        samples = len(data)
+        count = held_out_count(self.options, samples)
+        batch = self.options.batch
+        if count > 0 and samples - count < batch:
+            whole = ", or keep_best=False, which trains on all" if batch <= samples else ""
+            raise ValueError(
+                f"batch={batch} is larger than the {samples - count} training images left, "
+                f"{count} of {samples} are held out to choose the best state; use a smaller batch"
+                f"{whole}"
+            )
+        return count
+
+    @property
+    def preparation(self) -> Preparation:
+        """The preparation of a model before the first step."""
+        return Preparation(self.options, threads=self.threads)
+
+    def schedule(self, model: Model, samples: int) -> Schedule:
+        """Return the schedule of a run that trains on this many samples."""
+        macs = self.cost(model).macs if self.options.macs > 0 else None
+        return Schedule(self.options, samples, macs, self.preparation.cost(model, samples).macs)
+
+    def schedule_on(self, model: Model, data: Dataset) -> Schedule:
+        """Return the schedule of :meth:`fit` on a data set, of which a part may be held out."""
+        return self.schedule(model, len(data) - self.held_out_images(data))
+
+    def fit(
+        self,
+        model: Model,
+        data: DataLike,
+        *,
+        valid: DataLike | None = None,
+        held_out: DataLike | None = None,
+        out: str | Path | RunFolder | None = None,
+        source: dict[str, Any] | None = None,
+        progress: Progress = True,
+        callbacks: Sequence[Callback] = (),
+    ) -> RunResult:
+        """Train the model in place.
+
+        With the option ``keep_best``, the model ends in the state that is best on images held out
+        of training. The states are the original model, aligned, with its head trained, and after
+        each epoch; the best one has the least loss on the held-out images: of the loss that is
+        trained, or cross-entropy where that reads no class labels. It replaces the original model
+        only if it is clearly better: docs/concepts/algorithm.md has the rule.
+
+        A model whose head is trained on other classes than it names gets their names in the end,
+        if the data set names as many as the model has.
 
         Parameters
         ----------
         model : Model
-            The model to train.
-        samples : int, optional
-            Batch size; the options' by default.
+            The model; its weights change.
+        data : Dataset or tuple of two arrays
+            Training images and labels, see :meth:`pmt.datasets.Dataset.from_arrays`; where the
+            loss does without class labels, also images alone or with float targets.
+        valid : Dataset or tuple of two arrays, optional
+            Images with class labels to watch: their accuracy and cross-entropy are measured before
+            training, after every phase and every epoch. Nothing is chosen on them.
+        held_out : Dataset or tuple of two arrays, optional
+            Images with class labels to choose the best state on, which is then kept whatever
+            ``keep_best`` says; by default a share of ``data``, balanced over the classes, and none
+            where ``data`` has no class labels. What they say of the best state is too good:
+            measure on others.
+        out : str, pathlib.Path or RunFolder, optional
+            Run folder. If it holds an unfinished run of the same options, data and model (as it
+            was before training, or as the run saved it last), that run is resumed, bit for bit; a
+            finished one is returned as it is. One process at a time works in a folder.
+        source : dict, optional
+            Origin of model and data, for the run folder's ``config.toml``.
+        progress : bool or callable
+            Show a progress line on a terminal or in a notebook; or call ``progress(step, record)``
+            after each step.
+        callbacks : sequence of callables
+            Called with a :class:`pmt.callbacks.Event` after each phase, step and epoch. One that
+            returns True or raises :class:`pmt.callbacks.StopTraining` ends the run, as if it were
+            its last step; other errors of theirs end it as Ctrl-C does.
 
         Returns
         -------
-        Cost
-            See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
-            ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
-            that of uniform queries; a run records what it took. With an estimator or optimizer of
-            your own a step on blank images is taken, by copies of them and of the model.
+        RunResult
+            History and the trained model.
+
+        Raises
+        ------
+        ValueError
+            If data and model do not fit, or the run folder belongs to another run (the error says
+            what differs) or is damaged.
+        BlockingIOError
+            If another process works in the run folder.
+        OSError
+            If the run folder cannot be written, or is removed while the run trains in it.
+        KeyboardInterrupt
+            On Ctrl-C, within a second. The checkpoint in ``out`` is of a whole step, mostly of the
+            last one.
+
+        Warns
+        -----
+        UserWarning
+            If no best state is kept, and the run ends worse on ``valid`` than it began: with a
+            lower accuracy, and a loss higher by more than one standard error. If the data have
+            other classes than the model, the loss reads labels, and the head is not trained.
         """
         check_model(model)
-        if self.extensions:
-            return self._measured_cost(model, samples or self.options.batch)
-        layers = model.select_layers(self.options.layers)
-        options = self.options.to_core()
-        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
-        images = self.options.batch if samples is None else checked_integer("samples", samples)
-        step = zeroth_order_work(model.core, options, layers, most).cost(images)
-        probed = min(self.options.probe_samples, images)
-        probes = probe_work(model.core, options, layers).cost(probed)
-        every = self.options.calibration_steps
-        return Cost(
-            step.forwards + math.ceil(probes.forwards / every),
-            step.macs + math.ceil(probes.macs / every),
+        unseen = held_out is None and reads_labels(getattr(self.options, "loss", ""))
+        data, valid = checked_training_data(
+            model, data, valid, self.check_data, warns_of_missing=unseen
         )
-
-    def _measured_cost(self, model: Model, images: int) -> Cost:
-        key = (images, *(int(op["macs"]) for op in model.core.ops()))
-        if key not in self._costs:
-            engine, options = self._engine(model.copy()), self.options.replace(batch=images)
-            stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
-            blank = np.zeros((images, *model.input_shape), np.int8)
-            taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
-            self._costs[key] = Cost(taken["forwards"], taken["macs"])
-        return self._costs[key]
-
-    def _engine(self, model: Model) -> Engine:
-        options = self.options
-        return Engine(
-            model,
-            options.layers,
-            int8_logits=options.int8_logits,
-            seed=options.seed,
-            threads=self.threads,
-        )
-
-    def check_data(self, model: Model, data: Dataset) -> None:
-        """Refuse labels that the model or the loss cannot use."""
-        loss = self.options.loss
-        check_output(loss, data, model)
-        if loss == "zero_one" and self.options.top_k >= model.classes:
-            raise ValueError(
-                f"top_k={self.options.top_k} must be below the model's {model.classes} classes, "
-                "or every image is right"
-            )
-        check_labels(loss, data, model.classes)
-        if data.has_class_labels:
-            model.check_classes(data)
-        elif self.preparation.trains_head(model):
-            raise ValueError(
-                f"preparation={self.options.preparation!r} trains the head on class labels, which "
-                f"data set {data.name!r} lacks; use preparation="
-                f"{without_head(self.options.preparation)!r}"
-            )
-
-    def stepper(self, model: Model, samples: int) -> Stepper:
-        """Return the stepper of a run on ``model``, with this many training samples."""
-        options = self.options.for_samples(samples)
-        if self.extensions:
-            return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
-        layers = model.select_layers(options.layers)
-        core = _core.Trainer(
-            model.core,
-            options.to_core(),
-            layers,
-            options.batch,
-            self.threads,
-            loss=self.loss_function,
-        )
-        return CoreStepper(core, options, model, layers)
-
-
-def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
-    """Return settings that cost as much as any that may be measured."""
-    settings = settings_in_force(trainer)
-    if options.rule != "measured":
-        return settings
-    return [
-        _core.LayerSettings(
-            queries=one.queries,
-            mu_weight=one.mu_weight,
-            mu_node=one.mu_node,
-            # A weight perturbation's gradient needs no forward of its own.
-            estimator=max(one.estimator, _core.Estimator.node_perturbation),
-        )
-        for one in settings
-    ]
+        message = warning_of_classes(model, data, self.options)
+        if message is not None:
+            warnings.warn(message, stacklevel=2)
+        if held_out is not None:
+            held_out = measured_images(model, held_out, "held_out")
+        folder = RunFolder.of(out) if out is not None else None
+        run = Run(self, model, Images.of(self, data, valid, held_out), folder, progress, callbacks)
+        if folder is None:
+            return run.execute(source or {})
+        if not folder.exists():
+            folder.check_free()
+        folder.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with folder.lock.holding(f"out={str(folder.path)!r}"):
+            folder.remove_strays()
+            return run.execute(source or {})

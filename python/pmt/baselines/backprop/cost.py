@@ -13,6 +13,7 @@ from typing import Any
 
 from pmt.baselines.backprop.scheme import UpdateScheme, head_layer, input_channels
 from pmt.model import Model
+from pmt.train.costs.inference import inference_moments, lifetimes
 from pmt.train.costs.memory import Memory, Moment
 from pmt.train.costs.work import Work
 
@@ -22,7 +23,6 @@ __all__ = [
     "backward_memory",
     "backward_moments",
     "backward_work",
-    "inference_moments",
 ]
 
 _LAYERS = ("conv2d", "depthwise_conv2d", "fully_connected")
@@ -183,36 +183,11 @@ def backward_moments(
     return list(_moments(model, BackwardGraph.of(model, scheme), arithmetic, batch))
 
 
-def inference_moments(model: Model, value: int = 1) -> list[Moment]:
-    """Return the activations alive at each op of a forward pass, ``value`` bytes each."""
-    ops, tensors = model.core.ops(), model.core.tensors()
-    sizes = [int(t["height"] * t["width"] * t["channels"]) * value for t in tensors]
-    made, used = _lifetimes(ops)
-    moments = []
-    for now in range(len(ops)):
-        alive = [t for t in used if made[t] <= now <= used[t]]
-        image = sizes[model.core.input_tensor] if model.core.input_tensor in alive else 0
-        moments.append(Moment(activations=sum(sizes[t] for t in alive) - image, input=image))
-    return moments
-
-
-def _lifetimes(ops: list[dict[str, Any]]) -> tuple[dict[int, int], dict[int, int]]:
-    """Ops that make each tensor and that read it last; the network's input is there from op 0."""
-    made: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for op in ops:
-        for tensor in op["inputs"]:
-            made.setdefault(tensor, 0)
-            used[tensor] = op["index"]
-        made[op["output"]] = used[op["output"]] = op["index"]
-    return made, used
-
-
 def _moments(
     model: Model, graph: BackwardGraph, arithmetic: Arithmetic, batch: int
 ) -> Iterator[Moment]:
     """Yield what is alive at each op forward, then at each op backward."""
-    made, used = _lifetimes(graph.ops)
+    made, used = lifetimes(graph.ops)
     kept = graph.kept_bytes(model, arithmetic.value)
     one = {u.op: _gradient_bytes(model, graph.scheme, u.op) for u in graph.scheme.layers}
     sums = sum(one.values()) if batch > 1 else 0

@@ -12,7 +12,7 @@ from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.stepper import Stepper
-from pmt.train.training_run import Trainer
+from pmt.train.trainer import Trainer
 
 __all__ = ["BackpropTrainer"]
 

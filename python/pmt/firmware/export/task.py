@@ -24,7 +24,7 @@ from pmt.train.options import TrainingOptions
 from pmt.train.preparation import without_head
 from pmt.train.run_folder import RunFolder
 from pmt.train.schedule import Schedule
-from pmt.train.trainer import ZOTrainer
+from pmt.train.zo_trainer import ZOTrainer
 
 __all__ = ["MOST_STEPS", "Step", "Task", "check_steps", "make_task"]
 

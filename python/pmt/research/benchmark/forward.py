@@ -14,7 +14,7 @@ from pmt import _core
 from pmt.model import Model
 from pmt.research.benchmark.timing import Machine, median_seconds, take_turns
 from pmt.train.options import TrainingOptions
-from pmt.train.trainer import Cost, ZOTrainer
+from pmt.train.zo_trainer import Cost, ZOTrainer
 
 __all__ = [
     "ForwardTime",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pmt.baselines.backprop.cost import inference_moments
 from pmt.baselines.backprop.scheme import head_layer
 from pmt.model import Model, load
 from pmt.research.profile import analytic_bytes, profile_method, profiled_method
+from pmt.train.costs.inference import inference_moments
 from pmt.train.costs.memory import PARTS
 
 __all__ = ["KB", "NETWORK", "kilobytes", "paper_network", "printed_macs", "training_costs"]

@@ -32,7 +32,7 @@ from pmt.research.studies.estimators import (
     layer_trainers,
 )
 from pmt.train.options import TrainingOptions
-from pmt.train.trainer import ZOTrainer
+from pmt.train.zo_trainer import ZOTrainer
 
 __all__ = ["QUERIES", "GradientStudy", "Quality", "study_gradients"]
 

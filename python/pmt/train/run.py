@@ -34,7 +34,7 @@ from pmt.train.run_images import Images
 from pmt.train.run_metrics import RunHistory
 
 if TYPE_CHECKING:
-    from pmt.train.training_run import Trainer
+    from pmt.train.trainer import Trainer
 
 __all__ = ["Progress", "Run", "stepper_state"]
 
@@ -44,7 +44,7 @@ Progress = bool | Callable[[int, dict[str, Any]], None]
 
 
 class Run:
-    """One call of :meth:`pmt.train.training_run.Trainer.fit`."""
+    """One call of :meth:`pmt.train.trainer.Trainer.fit`."""
 
     def __init__(
         self,

@@ -1,0 +1,235 @@
+"""Zeroth-order training of a model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pmt import _core
+from pmt._util.checks import checked_integer
+from pmt.datasets import Dataset
+from pmt.model import Model
+from pmt.model.model import check_model
+from pmt.train.costs.work import Cost, probe_work, zeroth_order_work
+from pmt.train.engine import Engine
+from pmt.train.extended_stepper import ExtendedStepper
+from pmt.train.extensions import Estimator, Optimizer, check_extensions, extension_names
+from pmt.train.layer_settings import settings_in_force
+from pmt.train.losses import LossFunction, check_labels, check_output, function_name, is_function
+from pmt.train.option_effects import warn_without_effect
+from pmt.train.options import PRESETS, TrainingOptions
+from pmt.train.options import preset as _preset
+from pmt.train.preparation import without_head
+from pmt.train.stepper import CoreStepper, Stepper
+from pmt.train.trainer import Trainer
+
+__all__ = ["Cost", "ZOTrainer"]
+
+
+class ZOTrainer(Trainer):
+    """Trains layers of an int8 model with forward passes only.
+
+    Parameters
+    ----------
+    options : TrainingOptions, optional
+        All options; by default the preset's.
+    preset : {"default", "paper"}
+        Preset where ``options`` is not given.
+    threads : int
+        Threads to use; 0 takes all, but one in a worker of a process pool. The result does not
+        depend on it.
+    estimator : Estimator, optional
+        Gradients by a callable ``(engine, images, labels, step) -> {layer: gradient}`` of your own
+        instead of the built-in queries, see :class:`pmt.train.extensions.Estimator`.
+    optimizer : str or Optimizer, optional
+        The option of that name, or a callable ``(layer, gradient, learning_rate) -> update`` of
+        your own, see :class:`pmt.train.extensions.Optimizer`. Every run works on copies of both,
+        as they were given.
+    **changes
+        Options that differ from the preset, see :class:`pmt.TrainingOptions`. ``loss`` may be a
+        callable, too: ``loss(logits, labels)`` gets float32 logits of shape (queries, samples,
+        classes) and the samples' labels, int64 of shape (samples,), float32 targets of shape
+        (samples, classes), or None, and returns the losses, shape (queries, samples), finite
+        numbers of which -1024 to 1024 count. It is called by the training's threads, one at a
+        time, for a block of queries of one sample; it must be a function of its arguments alone.
+        What it raises, ``fit`` raises, with the weights as before the step. ``options.loss`` and
+        run folders hold its name.
+
+    Attributes
+    ----------
+    loss_function : callable or None
+        The callable given as ``loss``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is unknown or outside its range, or does not go with an estimator or optimizer
+        of your own; or ``options`` name a callable as the loss that is not given.
+
+    Examples
+    --------
+    >>> import pmt
+    >>> model = pmt.load("fashion_mnist_dscnn")
+    >>> data = pmt.corruptions.corrupt(pmt.datasets.bundled("train"), "gaussian_noise", 5)
+    >>> trainer = pmt.ZOTrainer(layers="B1,head", epochs=1, queries=2, batch=100)
+    >>> result = trainer.fit(model, data, progress=False)
+    >>> len(result.epochs)
+    1
+    """
+
+    name = "zeroth_order"
+    options: TrainingOptions
+    options_class = TrainingOptions
+
+    def __init__(
+        self,
+        options: TrainingOptions | None = None,
+        *,
+        preset: str = "default",
+        threads: int = 0,
+        estimator: Estimator | None = None,
+        optimizer: str | Optimizer | None = None,
+        **changes: Any,
+    ) -> None:
+        if options is not None and not isinstance(options, TrainingOptions):
+            raise TypeError(
+                f"options is {type(options).__name__}: must be pmt.TrainingOptions; options by "
+                "name are given as they are, for example ZOTrainer(queries=4), and a preset as "
+                "preset='paper'"
+            )
+        base = options if options is not None else _preset(preset)
+        if isinstance(optimizer, str):
+            changes["optimizer"] = optimizer
+        loss = changes.get("loss")
+        self.loss_function: LossFunction | None = loss if callable(loss) else None
+        if callable(loss):
+            changes["loss"] = function_name(loss)
+        super().__init__(base, threads=threads, **changes)
+        warn_without_effect(self.options, changes, base)
+        if is_function(self.options.loss) and self.loss_function is None:
+            name = self.options.loss.partition(":")[2]
+            raise ValueError(
+                f"loss={self.options.loss!r} is a Python callable, which no file holds; pass it: "
+                f"pmt.ZOTrainer(..., loss={name})"
+            )
+        self.estimator = estimator
+        self.optimizer = None if isinstance(optimizer, str) else optimizer
+        check_extensions(self.options, self.estimator, self.optimizer)
+        self.extensions = extension_names(self.estimator, self.optimizer)
+        self._costs: dict[tuple[int, ...], Cost] = {}  # of extended steps
+
+    def presets(self) -> dict[str, TrainingOptions]:
+        """Return the options of every preset."""
+        return {name: _preset(name) for name in PRESETS}
+
+    def option_objects(self) -> dict[str, Any]:
+        """Return the callable that is the loss, if one is."""
+        return {} if self.loss_function is None else {"loss": self.loss_function}
+
+    def cost(self, model: Model, *, samples: int | None = None) -> Cost:
+        """Count one step's work: clean forward, queries, node gradients with their forwards.
+
+        Parameters
+        ----------
+        model : Model
+            The model to train.
+        samples : int, optional
+            Batch size; the options' by default.
+
+        Returns
+        -------
+        Cost
+            See :class:`pmt.train.costs.work.Work`. Where layers get settings from measurements,
+            ``macs`` is an upper bound that spreads the probes over the steps, and ``forwards``
+            that of uniform queries; a run records what it took. With an estimator or optimizer of
+            your own a step on blank images is taken, by copies of them and of the model.
+        """
+        check_model(model)
+        if self.extensions:
+            return self._measured_cost(model, samples or self.options.batch)
+        layers = model.select_layers(self.options.layers)
+        options = self.options.to_core()
+        most = _most_expensive(_core.Trainer(model.core, options, layers, 1, 1), self.options)
+        images = self.options.batch if samples is None else checked_integer("samples", samples)
+        step = zeroth_order_work(model.core, options, layers, most).cost(images)
+        probed = min(self.options.probe_samples, images)
+        probes = probe_work(model.core, options, layers).cost(probed)
+        every = self.options.calibration_steps
+        return Cost(
+            step.forwards + math.ceil(probes.forwards / every),
+            step.macs + math.ceil(probes.macs / every),
+        )
+
+    def _measured_cost(self, model: Model, images: int) -> Cost:
+        key = (images, *(int(op["macs"]) for op in model.core.ops()))
+        if key not in self._costs:
+            engine, options = self._engine(model.copy()), self.options.replace(batch=images)
+            stepper = ExtendedStepper(engine, options, self.estimator, self.optimizer)
+            blank = np.zeros((images, *model.input_shape), np.int8)
+            taken = stepper.step(blank, np.zeros(images, np.int64), 0, options.learning_rate)
+            self._costs[key] = Cost(taken["forwards"], taken["macs"])
+        return self._costs[key]
+
+    def _engine(self, model: Model) -> Engine:
+        options = self.options
+        return Engine(
+            model,
+            options.layers,
+            int8_logits=options.int8_logits,
+            seed=options.seed,
+            threads=self.threads,
+        )
+
+    def check_data(self, model: Model, data: Dataset) -> None:
+        """Refuse labels that the model or the loss cannot use."""
+        loss = self.options.loss
+        check_output(loss, data, model)
+        if loss == "zero_one" and self.options.top_k >= model.classes:
+            raise ValueError(
+                f"top_k={self.options.top_k} must be below the model's {model.classes} classes, "
+                "or every image is right"
+            )
+        check_labels(loss, data, model.classes)
+        if data.has_class_labels:
+            model.check_classes(data)
+        elif self.preparation.trains_head(model):
+            raise ValueError(
+                f"preparation={self.options.preparation!r} trains the head on class labels, which "
+                f"data set {data.name!r} lacks; use preparation="
+                f"{without_head(self.options.preparation)!r}"
+            )
+
+    def stepper(self, model: Model, samples: int) -> Stepper:
+        """Return the stepper of a run on ``model``, with this many training samples."""
+        options = self.options.for_samples(samples)
+        if self.extensions:
+            return ExtendedStepper(self._engine(model), options, self.estimator, self.optimizer)
+        layers = model.select_layers(options.layers)
+        core = _core.Trainer(
+            model.core,
+            options.to_core(),
+            layers,
+            options.batch,
+            self.threads,
+            loss=self.loss_function,
+        )
+        return CoreStepper(core, options, model, layers)
+
+
+def _most_expensive(trainer: _core.Trainer, options: TrainingOptions) -> list[_core.LayerSettings]:
+    """Return settings that cost as much as any that may be measured."""
+    settings = settings_in_force(trainer)
+    if options.rule != "measured":
+        return settings
+    return [
+        _core.LayerSettings(
+            queries=one.queries,
+            mu_weight=one.mu_weight,
+            mu_node=one.mu_node,
+            # A weight perturbation's gradient needs no forward of its own.
+            estimator=max(one.estimator, _core.Estimator.node_perturbation),
+        )
+        for one in settings
+    ]
