@@ -16,7 +16,6 @@ from pmt._util.extras import missing_extra
 from pmt.cli import main
 from pmt.research.report.run_record import thinned
 from pmt.research.reproduce import results
-from pmt.research.reproduce.bp_free_rows import bp_free_rows
 from pmt.research.reproduce.curve_rows import loss_rows
 from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
@@ -245,7 +244,7 @@ def test_the_rate_that_was_chosen_and_the_share_of_forwards_are_said():
             "cifar10c_paper": grid_data([run_record("paper", 26, forwards=20_000_000, epochs=50)]),
         }
     }
-    rows = bp_free_rows(data, published("bp-free-methods"), "bp_free_methods")
+    rows = STUDIES["bp-free-methods"].compare(data, published("bp-free-methods"))
     assert [(row.what, row.ours, row.theirs, row.verdict) for row in rows] == [
         ("MeZO: forwards per step", 2.0, 2, "reproduced"),
         ("MeZO: accuracy", 25.0, 18.33, "reproduced"),

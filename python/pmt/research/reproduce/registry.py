@@ -5,7 +5,6 @@ from __future__ import annotations
 from pmt._util.did_you_mean import did_you_mean
 from pmt.research.reproduce import (
     bp_free_methods,
-    bp_free_methods_same_layers,
     cifar10c_accuracy,
     estimators,
     fgvc_accuracy,
@@ -33,8 +32,8 @@ _STUDIES: tuple[Study, ...] = (
     learning_rate_scaling.STUDY,
     estimators.STUDY,
     fixed_or_adaptive_blocks.STUDY,
-    bp_free_methods.STUDY,
-    bp_free_methods_same_layers.STUDY,
+    bp_free_methods.ALL_LAYERS,
+    bp_free_methods.SAME_LAYERS,
     cifar10c_accuracy.STUDY,
     full_model_cost.STUDY,
     sparse_cost.STUDY,
