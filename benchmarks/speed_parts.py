@@ -61,8 +61,8 @@ COUNTED_STEPS = (
     ("B1", "paper", "B1"),
     ("B2", "paper", "B2"),
     ("B3", "paper", "B3"),
-    ("B2", "default", "B2, one sign a channel"),
-    ("paper14", "default", "`paper14`, one sign a channel"),
+    ("B2", "default", "B2, one sign per channel"),
+    ("paper14", "default", "`paper14`, one sign per channel"),
 )
 # Models, layers, images; counted where there is one image.
 ESTIMATED_STEPS = (

@@ -157,7 +157,7 @@ def layers_table(kept: dict[str, Any]) -> str:
         share = f"{100 * one['us'] / sums['us']:.0f} %"
         cells = [one["layers"], million(one["macs"]), f"{one['us']:,.1f}", share]
         rows.append([*cells, *speed_cells(one, kept.get("peak_gmacs"))])
-    titles = ["layers by inner loop, 100 images", "MMAC", "us an image", "share", "GMAC/s"]
+    titles = ["layers by inner loop, 100 images", "MMAC", "µs per image", "share", "GMAC/s"]
     return markdown([*titles, *(["of the peak"] if "peak_gmacs" in kept else [])], rows)
 
 
@@ -204,7 +204,7 @@ def cortex_forward_table(kept: dict[str, Any]) -> str:
         rows.append([one["layers"], million(one["macs"]), *counts, of_a_mac])
     times = [f"{kept['projected_ms'][name]:.0f} ms" for name in KERNELS]
     rows.append([f"projected, {kept['clock_mhz']:.0f} MHz", "", *times, ""])
-    return markdown(["layers", "MMAC", *KERNELS, "a MAC, `arm_dsp`"], rows)
+    return markdown(["layers", "MMAC", *KERNELS, "per MAC, `arm_dsp`"], rows)
 
 
 def cortex_steps_table(kept: dict[str, Any]) -> str:
@@ -235,7 +235,7 @@ def cortex_of_a_mac_table(kept: dict[str, Any]) -> str:
     titles = [
         f"{kernels}, {what}" for kernels in reversed(KERNELS) for what in ("taken", "counted")
     ]
-    return markdown(["instructions a MAC", *titles], rows)
+    return markdown(["instructions per MAC", *titles], rows)
 
 
 def cortex_estimates_table(kept: dict[str, Any]) -> str:

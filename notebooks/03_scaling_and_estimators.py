@@ -109,7 +109,7 @@ estimators = {
     "nodes, all layers at once": best("node_model_wise", (0.03, 0.1, 0.3)),
     "nodes, layer by layer": scalings["both scalings"],
     "paper: by dimension": best("paper", (0.03, 0.1, 0.3)),
-    "pooled: one sign a channel": best("pooled", (0.03, 0.1, 0.3)),
+    "pooled: one sign per channel": best("pooled", (0.03, 0.1, 0.3)),
 }
 draw(estimators)
 

@@ -68,7 +68,7 @@ def test_a_block_of_speeds_is_a_table_of_the_page() -> None:
     block = "<!-- table: benchmarks/speed_tables.py speed/cortex-forward.json -->"
     filled = SCRIPT["filled"](f"{block}\n{END}\n").splitlines()
     assert filled[2:5] == [
-        "| layers | MMAC | portable | arm_dsp | a MAC, `arm_dsp` |",
+        "| layers | MMAC | portable | arm_dsp | per MAC, `arm_dsp` |",
         "| --- | --- | --- | --- | --- |",
         "| conv2d 3x3 first | 1.77 | 13.0 M | 3.3 M | 1.87 |",
     ]

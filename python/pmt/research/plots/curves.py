@@ -1,4 +1,4 @@
-"""Loss or accuracy over multiply-accumulates: a line a method, with a band over its seeds."""
+"""Loss or accuracy over multiply-accumulates: a line per method, with a band over its seeds."""
 
 from __future__ import annotations
 

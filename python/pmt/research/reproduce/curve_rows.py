@@ -162,13 +162,13 @@ def _lowest(found: Found) -> dict[Any, float | None]:
 
 
 def _ends(found: Found) -> str:
-    """Say how many runs ended above their start; nothing if none did."""
+    """Say how many runs ended above where they began; nothing if none did."""
     above = sum(_ended_above(run) for run in found.runs)
     if not above:
         return ""
     if len(found.runs) > 1:
-        return f"{above} of {len(found.runs)} runs ended above their start"
-    return "ended above its start"
+        return f"{above} of {len(found.runs)} runs ended above their initial loss"
+    return "ended above its initial loss"
 
 
 def _ended_above(run: Data) -> bool:
