@@ -101,7 +101,7 @@ _ = ax.legend(fontsize="small", loc="lower right", bbox_to_anchor=(1, 1))
 # MeZO and DeepZero have the best of four learning rates and a twentieth of the paper's
 # multiply-accumulates: 2 % of the published forwards of MeZO, and about 1 % or less of those of
 # DeepZero, which needs one query per weight. The paper's method is the first of the three seeds in
-# notebook 05, on block 2 and the head, with all forwards and a rate of 0.001 that was not tuned.
+# notebook 05, on block 2 and the head, with all forwards at the best of four rates, 0.001.
 # Forwards per step are those of one image, as in the paper. First MeZO and DeepZero on all layers:
 
 # %%
@@ -122,7 +122,7 @@ _ = same_layers.plot()
 
 # %% [markdown]
 # On one block MeZO learns: it reaches its published accuracy, and at the same work its loss is
-# below that of the paper's method, whose rate was not tuned. DeepZero takes five steps of ten
+# below that of the paper's method. DeepZero takes five steps of ten
 # images in this budget and gets worse, or 57 with a tenth of the coordinates and hardly moves;
 # both revert to the original model, which is what is tested. The best rates of MeZO and of
 # DeepZero with all coordinates are at the edge of those tried.

@@ -7,7 +7,7 @@ __all__ = ["BASIC", "LONG"]
 # Commands that take every option of the training.
 LONG = ("train", "select", "export")
 BASIC = (
-    *("--data", "--corruption", "--severity", "--layers", "--block", "--method"),
+    *("--data", "--corruption", "--severity", "--classes", "--layers", "--block", "--method"),
     *("--epochs", "--macs", "--batch", "--queries", "--learning-rate", "--seed", "--keep-best"),
     *("--out", "--resume", "--threads", "--json", "--help", "--help-all"),
     *("--blocks", "--criterion", "--seeds", "--images", "--held-out", "--plot"),

@@ -16,6 +16,7 @@ from pmt.methods.registry import resumed_trainer
 from pmt.model import Model
 from pmt.model.loading import load
 from pmt.protocol.data_source import DataSource, data_path, model_path
+from pmt.train.keep_best import note_without_choice
 from pmt.train.learned_classes import note_on_classes
 from pmt.train.result import RunResult
 from pmt.train.run import Progress
@@ -112,7 +113,9 @@ class Adaptation:
         """Hints before training, a line each: phases left out, held-out images seen before."""
         notes = self.trainer.preparation.notes(self.model)
         notes += note_on_classes(self.model, self.data, self.trainer.options)
-        earlier = self._same_images_before() if self.held_out else None
+        if not self.held_out:
+            return notes + note_without_choice(self.data, self.trainer.options)
+        earlier = self._same_images_before()
         if earlier is not None:
             notes.append(
                 f"{earlier} was trained on the same images: this model has seen the held-out ones "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt import _core
+from pmt._util.counted import counted
 from pmt.datasets import Dataset
 from pmt.model import ImageScores
 from pmt.protocol.splitting import balanced_order
@@ -31,6 +32,7 @@ __all__ = [
     "BestState",
     "held_out_count",
     "is_worse",
+    "note_without_choice",
     "part",
 ]
 
@@ -72,6 +74,16 @@ def held_out_count(options: object, samples: int) -> int:
     share: float = getattr(options, "held_out_share", 0.0)
     count = round(share * samples)
     return count if count >= _FEWEST else 0
+
+
+def note_without_choice(data: Dataset, options: object) -> list[str]:
+    """Return, as one line or none, why a run that should choose its state holds no image out."""
+    if not getattr(options, "keep_best", False):
+        return []
+    why = "the training images have no class labels"
+    if data.has_class_labels:
+        why = f"{counted(len(data), 'training image')} are too few to hold some out"
+    return [f"no state is chosen: {why}"]
 
 
 def part(data: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:

@@ -24,7 +24,14 @@ from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, St
 from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
 from pmt.train.head_start import HeadStart
-from pmt.train.keep_best import EPOCH_ERRORS, FEW, PHASE_ERRORS, RATE_CUT, BestState
+from pmt.train.keep_best import (
+    EPOCH_ERRORS,
+    FEW,
+    PHASE_ERRORS,
+    RATE_CUT,
+    BestState,
+    note_without_choice,
+)
 from pmt.train.learned_classes import learned_classes, learns_classes, with_classes
 from pmt.train.preparation import Phase, PhaseWork
 from pmt.train.result import RunResult
@@ -166,13 +173,7 @@ class Run:
         return learned_classes(self.model, self.images.data)
 
     def _notes_on_choice(self) -> list[str]:
-        wanted = bool(getattr(self.trainer.options, "keep_best", False))
-        if self.keeps_best or not wanted:
-            return []
-        why = "the training images have no class labels"
-        if self.data.has_class_labels:
-            why = f"{len(self.data)} training images are too few to hold some out"
-        return [f"no state is chosen: {why}"]
+        return [] if self.keeps_best else note_without_choice(self.data, self.trainer.options)
 
     def _warn_of_divergence(self) -> None:
         if self.keeps_best:
