@@ -104,6 +104,12 @@ def test_arrays_that_break_a_rule_are_refused(
         ),
         ([0, 1], ValueError, "labels has shape (2,): must be (6,), one label an image"),
         ([-1, 0, 0, 0, 0, 0], ValueError, "y: label -1 is below 0; number the classes from 0"),
+        (
+            [2**40, 0, 0, 0, 0, 0],
+            ValueError,
+            "y: label 1099511627776 is above 65535, the largest of any model; number the classes "
+            "from 0, without gaps",
+        ),
     ],
 )
 def test_labels_that_break_a_rule_are_refused(

@@ -289,6 +289,20 @@ def test_two_confusion_matrices_have_one_scale():
         plot_confusions(BEFORE, other)
 
 
+def test_names_are_shown_as_they_are(tmp_path):
+    ax = plot_curves({r"$\\foo$": CURVES["paper"], "_mine": CURVES["paper"]})
+    assert [text.strip() for text in legend(ax)][:2] == [r"\$\\foo\$", "_mine"]
+    save_plot(ax, tmp_path / "curves.png")
+    names = (r"$\\foo$", "a_b", "_c")
+    save_plot(pmt.Confusion(AFTER.matrix, names).plot(), tmp_path / "confusion.png")
+
+
+def test_profiles_of_one_name_have_a_bar_each():
+    ax = plot_memory([PROFILES[0], PROFILES[0]])
+    assert ticks(ax.yaxis) == ["default", "default"]
+    assert sorted({bar.get_y() for bars in ax.containers for bar in bars}) == [-0.4, 0.6]
+
+
 def test_memory_is_stacked_by_part():
     ax = plot_memory(PROFILES, limits=(64,))
     assert ticks(ax.yaxis) == ["default", "bp_int8"]

@@ -15,7 +15,7 @@ import pmt
 from pmt._util.extras import missing_extra
 from pmt.cli import main
 from pmt.research.report.run_record import thinned
-from pmt.research.reproduce import results
+from pmt.research.reproduce import reproduce_job, results
 from pmt.research.reproduce.curve_rows import loss_rows
 from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
@@ -509,6 +509,47 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
         "reverted to the original model: no epoch is clearly better on held-out images"
     )
     assert both.why == "1 of 2 runs were reverted to the original model"
+
+
+def test_shards_that_end_at_once_lose_no_run(tmp_path, monkeypatch):
+    def job(part, **given):
+        out = tmp_path / f"out{part}"
+        return ReproduceJob("estimators", "small", out=out, shard=(part, 2), jobs=1, **given)
+
+    reproduce(job(1, results=tmp_path / "first"))
+    (first,) = (tmp_path / "first").iterdir()
+    both = tmp_path / "both"
+    measured = reproduce_job._result
+
+    def meanwhile(study, one, context):
+        found = measured(study, one, context)
+        if not one.collect:  # the other shard writes its result while this one works
+            both.mkdir()
+            (both / first.name).write_bytes(first.read_bytes())
+        return found
+
+    monkeypatch.setattr(reproduce_job, "_result", meanwhile)
+    reproduce(job(2, results=both))
+    (grid,) = results.load("estimators", both)["data"]["grids"].values()
+    assert grid["missing"] == []
+    assert not list(both.glob("*.lock"))
+
+
+def test_outputs_are_different_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.pmt").write_bytes(pmt.load("fashion_mnist_dscnn").image())
+    before = (tmp_path / "net.pmt").read_bytes()
+    assert main(["info", "net.pmt", "--json", "./net.pmt"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --json net.pmt: would replace a file that the command reads; give another "
+        "name\n"
+    )
+    assert (tmp_path / "net.pmt").read_bytes() == before
+    both = ["--json", "x.svg", "--plot", "x.svg"]
+    assert main(["reproduce", "memory-formulas", "--scale", "small", *both]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --plot x.svg: is the file of --json too; give another name\n"
+    )
 
 
 def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):

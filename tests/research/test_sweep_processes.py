@@ -93,6 +93,15 @@ def test_a_backend_can_be_chosen_from_outside(grid, tmp_path, whole):
     assert left_by(tmp_path / "out") == left_by(whole)
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_of_who_is_told_ends_the_sweep(grid, tmp_path, jobs):
+    def full(line: str) -> None:
+        raise OSError(28, "No space left on device", "standard output")
+
+    with pytest.raises(OSError, match="No space left"):
+        run_all(plan(read_grid(grid)).runs, tmp_path / "out", jobs=jobs, tell=full)
+
+
 def test_a_killed_worker_process_changes_nothing(grid, tmp_path, whole):
     out = tmp_path / "out"
     process = program("sweep", grid, "--out", out, "--jobs", "2")

@@ -62,6 +62,23 @@ def test_aligned_channels_have_the_statistics_of_the_reference(reference):
         assert np.all(np.abs(now[1, live] / wanted[1] - 1) <= 0.1), name
 
 
+def test_an_alignment_that_is_interrupted_leaves_the_model_as_it_was(reference):
+    model = pmt.load("fashion_mnist_dscnn")
+    before = model.image()
+
+    def interrupted(done: int, total: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        align(model, contrast(64).images, reference, progress=interrupted)
+    assert model.image() == before
+    whole = pmt.load("fashion_mnist_dscnn")
+    for one in (model, whole):
+        align(one, contrast(64).images, reference)
+    assert model.image() == whole.image()
+
+
 def test_a_model_keeps_its_accuracy_on_clean_images(clean, reference):
     model = pmt.load("fashion_mnist_dscnn")
     test = datasets.bundled("test").take(500)

@@ -152,6 +152,9 @@ def test_what_cannot_be_selected_is_refused(case):
     graph.blocks = {"all": [0]}
     with pytest.raises(ValueError, match=r"has no blocks B1, B2, ... \(it has all\)"):
         default_candidates(pmt.Model.from_graph(graph))
+    graph.blocks = {"B1": [0]}
+    with pytest.raises(ValueError, match=r"has one block, B1, and a choice needs two or more"):
+        default_candidates(pmt.Model.from_graph(graph))
 
 
 def test_finished_and_interrupted_trials_are_used_again(case, tmp_path, monkeypatch):
@@ -193,7 +196,7 @@ def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys):
     assert main([*COMMAND, "--json", str(tmp_path / "s.json"), "--out", str(tmp_path / "r")]) == 0
     text = capsys.readouterr().out
     assert "data    bundled, gaussian_noise severity 5: 200 training, 40 held out\n" in text
-    assert re.search(r"^B4\+head +10,048 +[\d.]+ KiB +[\d.]+ +\d\.\d{4} ", text, re.MULTILINE)
+    assert re.search(r"^B4\+head +10,048 +[\d.]+ KB +[\d.]+ +\d\.\d{4} ", text, re.MULTILINE)
     assert re.search(r"^2,000 perturbed forwards, [\d.]+ GMAC, and 120 forwards", text, re.M)
     figures = json.loads((tmp_path / "s.json").read_text())
     assert figures["best"] in ("B1", "B4+head")

@@ -39,6 +39,14 @@ def checked_seed(seed: object) -> int:
     return checked
 
 
+def checked_samples(samples: object) -> int | None:
+    """Return `samples` as None or an int of at least 1, or raise a TypeError or ValueError."""
+    checked = None if samples is None else checked_integer("samples", samples)
+    if checked is not None and checked < 1:
+        raise ValueError(f"samples={checked} must be 1 or more images")
+    return checked
+
+
 def checked_limit(limit: object) -> int:
     """Return `limit` as an int of at least 0, or raise a TypeError or ValueError."""
     checked = checked_integer("limit", limit)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.extras import import_extra, load_pyplot
+from pmt._util.printable import printable
 
 __all__ = [
     "COLORS",
@@ -21,6 +22,7 @@ __all__ = [
     "new_axes",
     "one_axes",
     "panels",
+    "plain_text",
 ]
 
 # Okabe and Ito's palette.
@@ -73,6 +75,15 @@ def bar_style(place: int) -> dict[str, Any]:
         "edgecolor": "black",
         "linewidth": 0.5,
     }
+
+
+def plain_text(text: str) -> str:
+    """Return a user's text as matplotlib shows it literally.
+
+    A dollar would begin a formula, and a legend leaves out what begins with an underscore.
+    """
+    shown = printable(text).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def new_axes(width: float, height: float) -> Any:

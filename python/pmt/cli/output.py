@@ -35,6 +35,7 @@ __all__ = [
     "check_plot",
     "checked_model_out",
     "complain",
+    "is_of_stream",
     "layer_line",
     "prepare_streams",
     "put",
@@ -84,6 +85,11 @@ def put(text: str, stream: TextIO) -> None:
         raise type(error)(error.errno, error.strerror, name) from None
 
 
+def is_of_stream(error: BaseException) -> bool:
+    """Whether an error is that standard output or error cannot be written, see :func:`put`."""
+    return isinstance(error, OSError) and error.filename in _NAMES.values()
+
+
 def complain(message: str) -> None:
     """Print one line on standard error; that nobody can read it changes no exit code."""
     with suppress(OSError):
@@ -131,7 +137,7 @@ def check_plot(path: str | None, argument: str = "--plot") -> None:
     if path is not None:
         plot_suffix(path, argument)
         load_pyplot()
-        check_folder(argument, path)
+        check_file(argument, path)
 
 
 def stage(name: str) -> Callable[[int, int], None]:
@@ -228,13 +234,15 @@ class Output:
     ------
     FileNotFoundError
         If the file's folder does not exist; found out before the work, not after it.
+    IsADirectoryError
+        If it is a folder.
     """
 
     def __init__(self, json_path: str | None) -> None:
         self.json_path = json_path
         self.stream = sys.stderr if json_path == "-" else sys.stdout
         if json_path is not None and json_path != "-":
-            check_folder("--json", json_path)
+            check_file("--json", json_path)
 
     def text(self, text: str) -> None:
         """Print text at once, so that a log can be followed; control characters are escaped."""

@@ -50,6 +50,7 @@ from pmt.cli.output import (
     prepare_streams,
     put,
 )
+from pmt.cli.output_files import check_output_files
 from pmt.cli.parser import Parser
 from pmt.methods import load_plugins
 
@@ -118,6 +119,7 @@ def _run(argv: Sequence[str] | None, closed: Sequence[str]) -> int:
         arguments = _parser().parse_args(argv)
         if arguments.json == "-" and "stdout" in closed:
             raise ValueError("--json -: standard output is closed; give a file")
+        check_output_files(arguments)
         output = Output(arguments.json)
         with termination_interrupts(), _warnings_as_lines():
             code: int = arguments.run(arguments, output)

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 from pmt._util.progress import duration
 from pmt.cli.arguments import add_json, add_plot, flag, job_of
-from pmt.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, Output, check_plot, complain, table
+from pmt.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    Output,
+    check_plot,
+    complain,
+    is_of_stream,
+    table,
+)
 from pmt.cli.sweep_arguments import add_workers, check_workers
 from pmt.research.plots import save_plot
 from pmt.research.reproduce.page import TITLES, page, row_cells, summary, write_page
@@ -108,6 +116,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         complain("interrupted; the same command continues")
         return EXIT_INTERRUPTED
     output.figures({"studies": [_figures(one) for one in done]})
+    if arguments.plot is not None and not (done or undone):
+        raise ValueError(f"--plot {arguments.plot}: no run of {names[0]} is finished; leave it out")
     if arguments.plot is not None and done:
         _draw(done[0], arguments.plot)
         output.text(f"plot in {arguments.plot}")
@@ -182,7 +192,7 @@ def _each(
         except Unfinished as nothing:
             output.text(str(nothing))
         except (ValueError, OSError, ImportError) as error:
-            if len(jobs) == 1:
+            if len(jobs) == 1 or is_of_stream(error):
                 raise
             complain(f"error: {job.study}: {error}")
             refused.append(job.study)

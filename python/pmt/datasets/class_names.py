@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pmt import _core
 from pmt.datasets.files import damaged
 
 CIFAR10_CLASSES = (
@@ -103,6 +104,12 @@ def names_for(
     if low < 0:
         raise damaged(path, f"label {low} is below 0", "number the classes from 0")
     if class_names is None:
+        if high >= _core.MOST_CHANNELS:
+            raise damaged(
+                path,
+                f"label {high} is above {_core.MOST_CHANNELS - 1}, the largest of any model",
+                "number the classes from 0, without gaps",
+            )
         return tuple(str(label) for label in range(max(at_least, high + 1)))
     if high >= len(class_names):
         raise damaged(

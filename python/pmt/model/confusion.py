@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.counted import counted
-from pmt._util.plot_style import one_axes
+from pmt._util.plot_style import one_axes, plain_text
 from pmt._util.tables import html_table, table
 from pmt.datasets import Dataset
 from pmt.model.classifier import Classifier
@@ -173,8 +173,9 @@ class Confusion:
         ax.set_xlabel("predicted class")
         ax.set_ylabel("class")
         if classes <= _NUMBERED_CLASSES:
-            ax.set_xticks(range(classes), self.class_names, rotation=90)
-            ax.set_yticks(range(classes), self.class_names)
+            names = [plain_text(name) for name in self.class_names]
+            ax.set_xticks(range(classes), names, rotation=90)
+            ax.set_yticks(range(classes), names)
             for (row, column), count in np.ndenumerate(self.matrix):
                 if count:
                     color = "white" if shares[row, column] > 0.5 else "black"

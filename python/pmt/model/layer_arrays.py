@@ -13,7 +13,7 @@ from pmt import _core
 if TYPE_CHECKING:
     from pmt.model.model import Layer
 
-__all__ = ["LayerArrays"]
+__all__ = ["LayerArrays", "copy_parameters"]
 
 
 class LayerArrays(ABC):
@@ -134,3 +134,11 @@ def _checked(
             f"{name} has shape {array.shape}: layer {layer!r} has {name} of shape {present.shape}"
         )
     return np.ascontiguousarray(array)
+
+
+def copy_parameters(source: LayerArrays, target: LayerArrays) -> None:
+    """Give a model the weights, biases and weight scales of another one of the same layers."""
+    for layer in source.layers:
+        weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
+        target.core.set_parameters(layer.index, weights, bias)
+        target.core.set_weight_scales(layer.index, source.core.weight_scales(layer.index))

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
+from pmt.model.layer_arrays import copy_parameters
 from pmt.train.clean_statistics import (
     CleanStatistics,
     aligned_layers,
@@ -126,19 +127,25 @@ def align(
     inputs = prepared_images(model, images)
     core = _core.Statistics(model.core, inputs, thread_count(threads))
     noise = _Noise(model, inputs, thread_count(threads)) if reliability else None
-    for done, (index, name) in enumerate(layers.items()):
-        if windows and name in known.windows:
-            clean = known.windows[name]
-            found = core.measure_windows(index, clean.means)
-            core.align_covariances(index, clean, found)
+    before = model.copy()
+    try:
+        for done, (index, name) in enumerate(layers.items()):
+            if windows and name in known.windows:
+                clean = known.windows[name]
+                found = core.measure_windows(index, clean.means)
+                core.align_covariances(index, clean, found)
+                if noise is not None:
+                    noise.measure(index, clean.covariances, found[1])
             if noise is not None:
-                noise.measure(index, clean.covariances, found[1])
-        if noise is not None:
-            noise.weigh(index)
-        measured = core.measure(index, known.channels[name], _ROUNDS)
-        core.align(index, known.channels[name], measured)
-        if progress is not None:
-            progress(done + 1, len(layers))
+                noise.weigh(index)
+            measured = core.measure(index, known.channels[name], _ROUNDS)
+            core.align(index, known.channels[name], measured)
+            if progress is not None:
+                progress(done + 1, len(layers))
+    except BaseException:  # a model that is half aligned would be aligned otherwise the next time
+        del core, noise
+        copy_parameters(before, model)
+        raise
     cost = alignment_cost(
         model,
         len(images),

@@ -20,6 +20,7 @@ from pmt._util.deferred_signals import deferred_signals
 from pmt._util.progress import ProgressLine
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
+from pmt.model.layer_arrays import copy_parameters
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
 from pmt.train.cross_validation import CrossValidation
 from pmt.train.divergence import Divergence
@@ -211,7 +212,7 @@ class Run:
         self._check_same_run(self.folder, config)
         saved, self.step = self.folder.load_checkpoint()
         self.prepared = self.step > 0 or self.folder.is_prepared(saved)
-        _copy_parameters(saved, self.model)
+        copy_parameters(saved, self.model)
         for record in self.folder.keep_metrics_before(self.step):
             self.history.add(record)
         self.stopped = self.history.stopped
@@ -394,7 +395,7 @@ class Run:
         """Give the model the parameters of the best state."""
         image = self.best_image if self.folder is None else self.folder.best.read_bytes()
         assert image is not None
-        _copy_parameters(Model(image), self.model)
+        copy_parameters(Model(image), self.model)
 
     def _one_step(self, line: ProgressLine) -> None:
         start = time.monotonic()
@@ -484,10 +485,3 @@ def stepper_state(state: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[A
 
 
 _NO_SCORES = ImageScores(np.empty(0), np.empty(0, np.bool_))
-
-
-def _copy_parameters(source: Model, model: Model) -> None:
-    for layer in source.layers:
-        weights, bias = source.core.weights(layer.index), source.core.bias(layer.index)
-        model.core.set_parameters(layer.index, weights, bias)
-        model.core.set_weight_scales(layer.index, source.core.weight_scales(layer.index))

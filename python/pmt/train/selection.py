@@ -134,13 +134,18 @@ def default_candidates(model: Model) -> list[str]:
     Raises
     ------
     ValueError
-        If it has none.
+        If it has none, or only one.
     """
     found = [name for name in model.blocks if name[:1] == "B" and name[1:].isdigit()]
     if not found:
         raise ValueError(
             f"the model has no blocks B1, B2, ... (it has {', '.join(model.blocks) or 'none'}); "
             "say what to choose from, for example conv1,conv2+head"
+        )
+    if len(found) == 1:
+        raise ValueError(
+            f"the model has one block, {found[0]}, and a choice needs two or more; say what to "
+            "choose from, for example conv1,conv2+head"
         )
     return sorted(found, key=lambda name: int(name[1:]))
 

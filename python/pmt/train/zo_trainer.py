@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmt import _core
-from pmt._util.checks import checked_integer
+from pmt._util.checks import checked_integer, checked_samples
 from pmt.datasets import Dataset
 from pmt.model import Model
 from pmt.model.model import check_model
@@ -147,6 +147,7 @@ class ZOTrainer(Trainer):
             your own a step on blank images is taken, by copies of them and of the model.
         """
         check_model(model)
+        samples = checked_samples(samples)
         if self.extensions:
             return self._measured_cost(model, samples or self.options.batch)
         layers = model.select_layers(self.options.layers)

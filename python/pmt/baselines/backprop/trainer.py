@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pmt._util.checks import checked_samples
 from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.options import PRESETS, BackpropOptions
 from pmt.baselines.backprop.options import preset as _preset
@@ -97,7 +98,7 @@ class BackpropTrainer(Trainer):
             ``forwards`` is 0, no perturbed one is run. See
             :func:`pmt.baselines.backprop.cost.backward_work` for the formula.
         """
-        count = samples if samples is not None else self.options.batch
+        count = checked_samples(samples) or self.options.batch
         return backward_work(model, self.scheme(model)).cost(count)
 
     @property

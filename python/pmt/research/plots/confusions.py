@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import panels
+from pmt._util.plot_style import panels, plain_text
 from pmt.model import Confusion
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def plot_confusions(
     axes = panels(ax, 1, 2, (2 * side, side + 0.3)).ravel()
     for each, name, confusion in zip(axes, names, (before, after), strict=True):
         confusion.plot(each)
-        each.set_title(f"{name}: accuracy {confusion.accuracy:.3f}")
+        each.set_title(f"{plain_text(name)}: accuracy {confusion.accuracy:.3f}")
     if ax is None:
         axes[1].set_ylabel("")
     return axes

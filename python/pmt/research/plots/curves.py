@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.extras import import_extra
-from pmt._util.plot_style import FAINT, SMALL, add_legend, line_style, one_axes, panels
+from pmt._util.plot_style import FAINT, SMALL, add_legend, line_style, one_axes, panels, plain_text
 from pmt.research.report.curves import Curve, mean_curve
 from pmt.research.report.formats import name
 from pmt.research.report.pivot import Pivot
@@ -130,7 +130,7 @@ def plot_report(
             if (row, column) in curves:
                 _draw(each, curves[row, column], place, name(row), band)
         _frame(each, [curves[row, column] for row in rows if (row, column) in curves], measure)
-        each.set_title(name(column))
+        each.set_title(plain_text(name(column)))
     axes[0].set_ylabel(_MEASURES[measure].format("held-out images"))
     _share_legend(axes, legend_columns, beside=ax is None)
     return axes
@@ -161,7 +161,7 @@ def _report_axes(
 
 def _draw(ax: Any, curve: Curve, place: int, label: str, band: Band) -> None:
     style = line_style(place)
-    ax.plot(curve.gmacs, curve.mean, label=label, **style)
+    ax.plot(curve.gmacs, curve.mean, label=plain_text(label), **style)
     ends = (curve.low, curve.high) if band == "range" else curve.interval()
     if ends is not None:
         ax.fill_between(curve.gmacs, *ends, color=style["color"], alpha=0.2, linewidth=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes
+from pmt._util.plot_style import add_legend, bar_style, mark_sizes, one_axes, plain_text
 from pmt.research.profile import Profile
 from pmt.train.costs.memory import PARTS
 
@@ -51,10 +51,10 @@ def plot_memory(
     ax = one_axes(ax, 9, 0.4 * len(profiles) + 1.6)
     draw_parts(
         ax,
-        {
-            profile.method: {part: getattr(profile.memory, part) for part in PARTS}
+        [
+            (profile.method, {part: getattr(profile.memory, part) for part in PARTS})
             for profile in profiles
-        },
+        ],
     )
     mark_sizes(ax, limits)
     ax.invert_yaxis()
@@ -63,11 +63,15 @@ def plot_memory(
     return ax
 
 
-def draw_parts(ax: Axes, methods: Mapping[str, Mapping[str, int]]) -> None:
-    """Draw a horizontal bar for each method, stacked by part; sizes are bytes, the axis has KB."""
-    start = [0.0] * len(methods)
+def draw_parts(ax: Axes, methods: Sequence[tuple[str, Mapping[str, int]]]) -> None:
+    """Draw a horizontal bar for each method, stacked by part; sizes are bytes, the axis has KB.
+
+    The bars are at 0, 1, ... from the first on; two may have one name.
+    """
+    places, start = range(len(methods)), [0.0] * len(methods)
     for part, title in PARTS.items():
-        sizes = [parts.get(part, 0) / 1024 for parts in methods.values()]
+        sizes = [parts.get(part, 0) / 1024 for _, parts in methods]
         if any(sizes):
-            ax.barh(list(methods), sizes, left=start, label=title, **part_style(part))
+            ax.barh(places, sizes, left=start, label=title, **part_style(part))
             start = [a + b for a, b in zip(start, sizes, strict=True)]
+    ax.set_yticks(places, [plain_text(name) for name, _ in methods])

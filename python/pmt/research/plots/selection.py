@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt._util.counted import counted
-from pmt._util.plot_style import COLORS, SMALL, panels
+from pmt._util.plot_style import COLORS, SMALL, panels, plain_text
 from pmt.train.selection import Candidate, Selection
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _draw_candidates(ax: Any, selection: Selection, key: str) -> None:
     if key == selection.criterion:
         spread = [c.margin.interval[1] - c.margin.mean for c in candidates]
         ax.errorbar(range(len(candidates)), heights, spread, fmt="none", ecolor="black", capsize=3)
-    ax.set_xticks(range(len(candidates)), [candidate.name for candidate in candidates])
+    ax.set_xticks(range(len(candidates)), [plain_text(c.name) for c in candidates])
     before = getattr(selection, key)
     ax.axhline(before, color=COLORS["vermilion"], linestyle="--", linewidth=1.4, label="before")
     ax.set_ylabel(_LABELS[key])

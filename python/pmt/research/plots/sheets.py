@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pmt._util.plot_style import SMALL, one_axes
+from pmt._util.plot_style import SMALL, one_axes, plain_text
 from pmt.research.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def plot_sheet(sheet: Sheet, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     ax.spines[:].set_visible(False)
     if sheet.title:
-        ax.set_title(sheet.title, fontsize="medium")
+        ax.set_title(plain_text(sheet.title), fontsize="medium")
     return ax
 
 
@@ -85,4 +85,4 @@ def _headings(sheet: Sheet) -> list[str]:
 
 
 def _label(label: str, note: str) -> str:
-    return f"{label}\n{note}" if note else label
+    return f"{plain_text(label)}\n{plain_text(note)}" if note else plain_text(label)

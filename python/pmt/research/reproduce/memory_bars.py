@@ -33,8 +33,9 @@ def draw_memory(
     """
     methods = costs["methods"]
     axes = one_axes(ax, 8, 0.5 * len(methods) + 1.5)
-    draw_parts(axes, {name: cost["parts"] for name, cost in methods.items()})
-    axes.plot(list(printed.values()), list(printed), "kD", markersize=6, label="the paper's")
+    draw_parts(axes, [(name, cost["parts"]) for name, cost in methods.items()])
+    places = [list(methods).index(name) for name in printed]
+    axes.plot(list(printed.values()), places, "kD", markersize=6, label="the paper's")
     mark_sizes(axes, boards)
     axes.invert_yaxis()
     axes.set_xlabel("peak memory of a step of one image (KB)")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pmt._util.checks import checked_integer
+from pmt._util.folder_lock import FolderLock
 from pmt.datasets.storage import named
 from pmt.research.reproduce import results
 from pmt.research.reproduce.comparison import compared_rows
@@ -19,6 +21,7 @@ from pmt.research.reproduce.study import Context, Forecast, Row, Scale, Study, U
 
 __all__ = ["ReproduceJob", "Reproduction", "forecast", "reproduce"]
 
+_SECONDS_BETWEEN_TRIES = 0.2
 _CIFAR10 = ("cifar-10-batches-bin", "cifar10")
 _MCUNET = "mcunet-5fps.pkl"
 # Folders by the names that they have as downloads, or as subsets.
@@ -224,16 +227,40 @@ def reproduce(job: ReproduceJob, *, tell: Callable[[str], None] | None = None) -
     kept = None if job.results is None else results.path_of(study.name, job.results)
     if kept is not None and not job.force:
         results.refuse_loss(kept, job.scale)
+    before = _text_of(kept)
     context = job.context(tell or (lambda text: None))
     result = _result(study, job, context)
     rows = tuple(compared_rows(study, result, str(context.folder)))
     if kept is not None:
-        saved = _saved(result, kept, job)
+        with _sole_writer(kept):
+            if study.forecast is not None and not job.force and _text_of(kept) != before:
+                # Another process has written its runs meanwhile: take these in.
+                again = replace(job, collect=True)
+                result = _result(study, again, again.context(tell or (lambda text: None)))
+                rows = tuple(compared_rows(study, result, str(context.folder)))
+            saved = _saved(result, kept, job)
         if saved is not result:
             result, rows = saved, tuple(compared_rows(study, saved, str(kept)))
     grids = result["data"].get("grids", {})
     failed = {title: error for grid in grids.values() for title, error in grid["failed"].items()}
     return Reproduction(study, result, rows, failed)
+
+
+def _text_of(kept: Path | None) -> bytes:
+    return kept.read_bytes() if kept is not None and kept.exists() else b""
+
+
+@contextmanager
+def _sole_writer(kept: Path) -> Iterator[None]:
+    """Wait until no other process writes this file of results."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(kept.with_suffix(".lock"))
+    while not lock.acquire():
+        time.sleep(_SECONDS_BETWEEN_TRIES)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _saved(result: dict[str, Any], kept: Path, job: ReproduceJob) -> dict[str, Any]:

@@ -112,16 +112,21 @@ def run_all(
         while left:
             busy: dict[str, str] = {}
             before = len(summary.finished)
-            try:
-                for outcome in _outcomes(left, folder, jobs):
-                    _note(outcome, summary, busy)
-                    progress.say(say, outcome)
-            except Exception as error:
-                # execute() raises none: the pool is broken, perhaps by a worker that was killed.
-                deaths = deaths + 1 if len(summary.finished) == before else 1
-                if isinstance(error, ImportError) or deaths > _DEATHS:
-                    raise _gave_up(error) from error
-                progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
+            outcomes = _outcomes(left, folder, jobs)
+            while True:
+                try:
+                    outcome = next(outcomes, None)
+                except Exception as error:
+                    # execute() raises none: the pool is broken, perhaps as a worker was killed.
+                    deaths = deaths + 1 if len(summary.finished) == before else 1
+                    if isinstance(error, ImportError) or deaths > _DEATHS:
+                        raise _gave_up(error) from error
+                    progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
+                    break
+                if outcome is None:
+                    break
+                _note(outcome, summary, busy)
+                progress.say(say, outcome)
             left = [r for r in left if r.hash not in (*summary.finished, *summary.failed)]
             if left and len(busy) == len(left):
                 _wait(left, busy, folder, progress, say)
