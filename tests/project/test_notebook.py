@@ -93,7 +93,7 @@ def texts(notebook: nbformat.NotebookNode) -> list[str]:
 def first_steps_make_a_model_learn(notebook: nbformat.NotebookNode, place: Path) -> None:
     assert (place / "runs" / "first_steps" / "DONE").is_file()
     assert (place / "fw" / "card.img").is_file()
-    assert len(pictures(notebook)) == 2
+    assert len(pictures(notebook)) == 3
     found = re.search(r"noisy images: ([\d.]+)% before, ([\d.]+)% after", "".join(texts(notebook)))
     assert found is not None
     before, after = map(float, found.groups())

@@ -100,7 +100,7 @@ def results_curve(results: Sequence[RunResult], key: str = "held_out_loss") -> C
 
 
 def _joined(runs: Sequence[Points]) -> Curve | None:
-    curves = [points for points in runs if len(points) > 1]
+    curves = [points for points in runs if any(macs > 0 for macs, _ in points)]
     if not curves:
         return None
     before = [points[0][1] for points in curves if points[0][0] == 0]

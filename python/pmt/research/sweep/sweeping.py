@@ -6,7 +6,8 @@ import importlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,21 +113,17 @@ def run_all(
         while left:
             busy: dict[str, str] = {}
             before = len(summary.finished)
-            outcomes = _outcomes(left, folder, jobs)
-            while True:
-                try:
-                    outcome = next(outcomes, None)
-                except Exception as error:
-                    # execute() raises none: the pool is broken, perhaps as a worker was killed.
-                    deaths = deaths + 1 if len(summary.finished) == before else 1
-                    if isinstance(error, ImportError) or deaths > _DEATHS:
-                        raise _gave_up(error) from error
-                    progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
-                    break
-                if outcome is None:
-                    break
-                _note(outcome, summary, busy)
-                progress.say(say, outcome)
+            try:
+                with _stopping(_outcomes(left, folder, jobs)) as outcomes:
+                    for outcome in outcomes:
+                        _note(outcome, summary, busy)
+                        progress.say(say, outcome)
+            except _BrokenPoolError as broken:
+                error = broken.error
+                deaths = deaths + 1 if len(summary.finished) == before else 1
+                if isinstance(error, ImportError) or deaths > _DEATHS:
+                    raise _gave_up(error) from error
+                progress.interrupt(say, f"a worker died ({type(error).__name__}); going on")
             left = [r for r in left if r.hash not in (*summary.finished, *summary.failed)]
             if left and len(busy) == len(left):
                 _wait(left, busy, folder, progress, say)
@@ -175,7 +172,26 @@ def _gave_up(error: Exception) -> Exception:
     )
 
 
-def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Iterator[Outcome]:
+class _BrokenPoolError(Exception):
+    """The end of a pool whose worker died, and the error by which it showed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _stopping(outcomes: Generator[Outcome, None, None]) -> Iterator[Generator[Outcome, None, None]]:
+    """Cancel the runs that are left, where an error ends the block."""
+    try:
+        yield outcomes
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib tells of cancelled runs
+            outcomes.close()
+
+
+def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Generator[Outcome, None, None]:
     """Yield what becomes of the runs, as they end."""
     if jobs == 1:
         for run in runs:
@@ -188,7 +204,14 @@ def _outcomes(runs: list[RunSpec], folder: Path, jobs: int) -> Iterator[Outcome]
         raise missing_extra(need, "sweep") from error
     parallel = joblib.Parallel(n_jobs=_jobs(jobs), batch_size=1, return_as="generator_unordered")
     # One thread each: the processes share the cores.
-    yield from parallel(joblib.delayed(execute)(run, str(folder), 1) for run in runs)
+    outcomes = parallel(joblib.delayed(execute)(run, str(folder), 1) for run in runs)
+    try:
+        yield from outcomes
+    except Exception as error:
+        # execute() raises none: the pool is broken, perhaps as a worker was killed.
+        raise _BrokenPoolError(error) from error
+    finally:
+        outcomes.close()
 
 
 def _jobs(jobs: int) -> int | None:
