@@ -325,7 +325,12 @@ def test_a_result_that_is_missing_or_damaged(tmp_path):
         ({"data": {"grids": []}}, "grids is damaged; "),
         ({"data": {"grids": {"g": {"runs": []}}}}, "grid g is damaged; "),
         ({"data": {"grids": {"g": grid_data([{"axes": {}}])}}}, "run 0 of grid g is damaged; "),
+        (
+            {"data": {"grids": {"g": grid_data([run_record("default", 7500)])}}},
+            "run 0 of grid g is damaged; ",
+        ),
         ({"seconds": "x"}, "seconds 'x' is damaged; "),
+        ({"scale": "huge"}, "scale 'huge' is damaged; "),
     ],
 )
 def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):

@@ -147,7 +147,7 @@ def _compared(study: Study, result: Mapping[str, Any], folder: Path) -> Sequence
 def _origin(study: Study, result: Mapping[str, Any]) -> str:
     commit = f" ({result['commit']})" if result["commit"] else ""
     scale = f", at {result['scale']} scale" if result["scale"] != "full" else ""
-    return (
+    return printable(
         f"`pmt reproduce {study.name}`{scale}: pmt {result['pmt']}{commit}, {result['date']}, "
         f"{result['machine']}, {duration(result['seconds'])}."
     )

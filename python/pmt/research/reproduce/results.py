@@ -121,6 +121,8 @@ def load(study: str, folder: str | Path | None = None) -> dict[str, Any]:
     for key, types in _KEYS.items():
         if not isinstance(result[key], types) or isinstance(result[key], bool):
             raise ValueError(f"{path}: {key} {result[key]!r} is damaged; {_REMEDY}")
+    if result["scale"] not in ("small", "full"):
+        raise ValueError(f"{path}: scale {result['scale']!r} is damaged; {_REMEDY}")
     if result["study"] != study:
         raise ValueError(f"{path}: is a result of {result['study']}; {_REMEDY}")
     if not result["data"]:
@@ -158,7 +160,16 @@ def _is_run(run: Any) -> bool:
         and all(key in run["axes"] for key in _AXES)
         and isinstance(tuning, dict)
         and all(key in tuning for key in _TUNING_KEYS)
+        and all(
+            _is_share(one) for part in ("before", "after") for one in run.get(part, {}).values()
+        )
     )
+
+
+def _is_share(measured: Any) -> bool:
+    """Whether a measurement has an accuracy from 0 to 1."""
+    accuracy = measured.get("accuracy") if isinstance(measured, dict) else None
+    return isinstance(accuracy, int | float) and 0 <= accuracy <= 1
 
 
 def refuse_loss(path: Path, scale: str, new: Mapping[str, Any] | None = None) -> None:

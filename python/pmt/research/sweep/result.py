@@ -68,6 +68,7 @@ def is_result(result: Any) -> bool:
         and all(isinstance(result.get(name), str) for name in ("base", "trainer"))
         and all(isinstance(one, dict) for one in measured)
         and all(isinstance(one.get(name), int | float) for one in measured for name in _NUMBERS)
+        and all(0 <= one["accuracy"] <= 1 for one in measured)
         and ("tuning" not in result or _is_tuning(result["tuning"]))
     )
 
