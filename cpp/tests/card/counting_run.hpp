@@ -41,7 +41,7 @@ class CountingRun {
   void set(uint32_t steps);
   firmware::CheckpointParts parts() const { return {this, 3, part}; }
 
-  std::vector<firmware::Block> memory_;
+  std::vector<Block> memory_;
   std::vector<uint8_t> parts_[3];
   uint32_t steps_ = 0;
   uint32_t safe_steps_ = 0;

@@ -15,11 +15,11 @@ struct TrainingCard {
                uint64_t seed);
 
   std::vector<uint8_t> blocks;
-  firmware::CardHeader header = {};
+  CardHeader header = {};
   std::vector<int32_t> expected;  // weights and biases after the last step, layer by layer
 
  private:
-  void add(firmware::CardSection* section, const std::vector<uint8_t>& bytes);
+  void add(CardSection* section, const std::vector<uint8_t>& bytes);
   void add_block(const uint8_t* bytes, size_t count);
 };
 
