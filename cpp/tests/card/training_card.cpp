@@ -9,7 +9,6 @@
 
 namespace pmt::tests {
 
-using namespace pmt::firmware;
 
 namespace {
 
