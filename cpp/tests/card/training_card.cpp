@@ -9,7 +9,6 @@
 
 namespace pmt::tests {
 
-
 namespace {
 
 constexpr int32_t batch = 3;
