@@ -18,7 +18,7 @@ from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
 from pmt.research.sweep import GridError, plan, read_grid, run_all
-from pmt.train import run_loop
+from pmt.train.run import Run
 
 AXIS = 'preparations = ["none", "align+head"]'
 COLUMNS = ("--rows", "corruption", "--columns", "method,preparation")
@@ -143,7 +143,7 @@ def test_the_start_alone_goes_on_where_it_was_stopped(swept, tmp_path, monkeypat
     def stop(self, *arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_loop.Run, where, stop)
+    monkeypatch.setattr(Run, where, stop)
     with pytest.raises(KeyboardInterrupt):
         run_all([spec], tmp_path / "out", jobs=1)
     monkeypatch.undo()

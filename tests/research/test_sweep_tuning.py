@@ -17,7 +17,7 @@ from pmt.research.report import FinishedRun, ReportJob, make_report
 from pmt.research.report.run_record import run_record
 from pmt.research.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
 from pmt.research.sweep.tuning import Choice, Trial, edge_line
-from pmt.train import run_loop
+from pmt.train.run import Run
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
 TRIALS = 3 * FAIR_RATES
@@ -336,7 +336,7 @@ def test_a_finished_sweep_does_nothing_more_and_names_rates_at_the_edge(swept, c
 
 def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path, monkeypatch):
     _, whole, _ = swept
-    ended, end_epoch = [], run_loop.Run._end_epoch
+    ended, end_epoch = [], Run._end_epoch
 
     def stop(self):
         ended.append(self)
@@ -345,7 +345,7 @@ def test_stopped_in_the_trials_it_ends_with_the_same_bytes(swept, grid, tmp_path
         end_epoch(self)
 
     job = SweepJob(grid, tmp_path / "out", jobs=1)
-    monkeypatch.setattr(run_loop.Run, "_end_epoch", stop)
+    monkeypatch.setattr(Run, "_end_epoch", stop)
     with pytest.raises(KeyboardInterrupt):
         run_sweep(job)
     monkeypatch.undo()

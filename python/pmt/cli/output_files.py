@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pmt.cli.arguments import flag
@@ -19,31 +19,31 @@ _READ = ("model", "against", "grid", "folders", "into", "calibrate", "eval", "da
 
 def check_output_files(arguments: argparse.Namespace) -> None:
     """Raise ValueError where one file would be written twice, or over a file that is read."""
-    written: dict[Path, str] = {}
+    written: dict[str, str] = {}
     for name in (*_WRITTEN, *_MAY_BE_READ):
         for value in _paths(arguments, name):
-            other = written.setdefault(value.resolve(), name)
+            other = written.setdefault(os.path.realpath(value), name)
             if other != name:
                 raise ValueError(
                     f"{flag(name)} {value}: is the file of {flag(other)} too; give another name"
                 )
     for name in _READ:
         for value in _paths(arguments, name):
-            where = written.get(value.resolve())
-            if value.is_file() and where in _WRITTEN:
+            where = written.get(os.path.realpath(value))
+            if where in _WRITTEN and os.path.isfile(value):
                 raise ValueError(
                     f"{flag(str(where))} {value}: would replace a file that the command reads; "
                     "give another name"
                 )
 
 
-def _paths(arguments: argparse.Namespace, name: str) -> Iterator[Path]:
+def _paths(arguments: argparse.Namespace, name: str) -> Iterator[str]:
     given: Any = getattr(arguments, name, None)
     for value in given if isinstance(given, list) else [given]:
-        if isinstance(value, str) and value not in ("", "-") and not _is_device(Path(value)):
-            yield Path(value)
+        if isinstance(value, str) and value not in ("", "-") and not _is_device(value):
+            yield value
 
 
-def _is_device(path: Path) -> bool:
+def _is_device(path: str) -> bool:
     """Whether a path is a device or pipe, which can be written more than once."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

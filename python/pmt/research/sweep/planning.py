@@ -85,7 +85,7 @@ class Plan:
 
 
 def plan(grid: Grid, problems: Problems | None = None) -> Plan:
-    """Work out a grid's runs, finished or not; see :func:`check_corruptions` for what they lack.
+    """Work out a grid's runs, finished or not; see `check_corruptions` for what they lack.
 
     Parameters
     ----------
