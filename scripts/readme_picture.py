@@ -43,12 +43,12 @@ class Method:
     label: str
     grid: str
     name: str
-    preparation: str
     trained: tuple[str, str] | None
     color: str
     up: float
     right: float = 0
     side: str = "center"
+    preparation: str = "none"
 
 
 OURS = ("default", "B2,head")
@@ -57,7 +57,6 @@ METHODS = (
         "back-propagation, all layers, float32: ",
         "cifar10c_backprop",
         "bp_fp32",
-        "none",
         ("bp_fp32", "all"),
         "orange",
         up=44,
@@ -68,7 +67,6 @@ METHODS = (
         "back-propagation, all layers, int8: ",
         "cifar10c_backprop",
         "bp_int8",
-        "none",
         ("bp_int8", "all"),
         "purple",
         up=22,
@@ -79,7 +77,6 @@ METHODS = (
         "back-propagation,\nchosen channels (MCUTrain): ",
         "cifar10c_backprop",
         "mcutrain",
-        "none",
         ("mcutrain", ""),
         "yellow",
         up=-34,
@@ -90,7 +87,6 @@ METHODS = (
         "the paper's method, block 2,\nrun here: ",
         "cifar10c_paper",
         "paper",
-        "none",
         ("paper", "B2,head"),
         "vermilion",
         up=-36,
@@ -99,7 +95,6 @@ METHODS = (
         "pmt, block 2,\nunprepared: ",
         "cifar10c_default",
         "default",
-        "none",
         OURS,
         "green",
         up=-22,
@@ -108,7 +103,6 @@ METHODS = (
         "unprepared, ten times the work: ",
         "cifar10c_default_tenfold",
         "default",
-        "none",
         OURS,
         "green",
         up=-22,
@@ -117,21 +111,21 @@ METHODS = (
         "preparation on the host alone",
         "cifar10c_default",
         "preparation_only",
-        "align+head",
         None,
         "sky",
         up=12,
+        preparation="align+head",
     ),
     Method(
         "pmt: preparation on the host,\nthen block 2 on the device: ",
         "cifar10c_default",
         "default",
-        "align+head",
         OURS,
         "blue",
         up=46,
         right=-30,
         side="right",
+        preparation="align+head",
     ),
 )
 

@@ -438,3 +438,20 @@ def test_a_bundled_data_set_keeps_its_name(tmp_path):
     source = DataSource("bundled", "fog", 2, 3)
     assert DataSource.from_config({**source.to_config(), "limit": 0}) == source
     assert source.description("train") == "bundled, fog severity 2"
+
+
+def test_outputs_are_different_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.pmt").write_bytes(pmt.load("fashion_mnist_dscnn").image())
+    before = (tmp_path / "net.pmt").read_bytes()
+    assert main(["info", "net.pmt", "--json", "./net.pmt"]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --json net.pmt: would replace a file that the command reads; give another "
+        "name\n"
+    )
+    assert (tmp_path / "net.pmt").read_bytes() == before
+    both = ["--json", "x.svg", "--plot", "x.svg"]
+    assert main(["reproduce", "memory-formulas", "--scale", "small", *both]) == 2
+    assert capsys.readouterr().err == (
+        "pmt: error: --plot x.svg: is the file of --json too; give another name\n"
+    )

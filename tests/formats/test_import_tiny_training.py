@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from tiny_training_builder import saved, small_network
 
-from pmt import formats
 from pmt.formats.tiny_training import importer as tiny_training
 from pmt.formats.tiny_training.importer import matching_weight_scales
 from pmt.net.graph import Graph
 from pmt.net.image import build_image, read_graph
+from pmt.net.new_head import with_new_head
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +139,8 @@ def test_whole_network_runs(mcunet: Graph) -> None:
     assert logits.std() > 0.1
 
 
-def test_new_head(mcunet: Graph, mcunet_path: Path) -> None:
-    graph = formats.read(mcunet_path, classes=10)
+def test_new_head(mcunet: Graph) -> None:
+    graph = with_new_head(mcunet, 10)
     head, old = graph.ops[-1], mcunet.ops[-1]
     assert head.weights is not None
     assert head.bias is not None

@@ -146,8 +146,8 @@ def test_a_file_that_is_not_there_is_named(kind: str, path: Path, tmp_path: Path
 
 
 def test_suffix_chooses_the_importer(tmp_path: Path, mcunet_path: Path, resnet8_path: Path) -> None:
-    mcunet = formats.read(mcunet_path, classes=4)
-    assert mcunet.tensors[mcunet.output].channels == 4
+    mcunet = formats.read(mcunet_path)
+    assert mcunet.tensors[mcunet.output].channels == 1000
     resnet = formats.read(str(resnet8_path))
     assert resnet.tensors[resnet.output].channels == 10
     image = build_image(resnet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +10,16 @@ import pytest
 from install_hints import install_hint
 from study_data import grid_data, missing_run, run_record
 
-import pmt
 from pmt._util.extras import missing_extra
 from pmt.cli import main
 from pmt.research.report.run_record import thinned
-from pmt.research.reproduce import reproduce_job, results
+from pmt.research.reproduce import results
 from pmt.research.reproduce.curve_rows import loss_rows
 from pmt.research.reproduce.drawing import draw_curves, draw_groups, draw_sheet
 from pmt.research.reproduce.page import page, row_cells, summary, write_page
 from pmt.research.reproduce.published import published
 from pmt.research.reproduce.registry import STUDIES, study
-from pmt.research.reproduce.reproduce_job import ReproduceJob, forecast, reproduce
+from pmt.research.reproduce.reproduce_job import ReproduceJob, forecast
 from pmt.research.reproduce.run_rows import Found, accuracy_row, find
 from pmt.research.reproduce.study import (
     ACCURACY,
@@ -294,97 +292,6 @@ def test_a_curve_keeps_its_ends():
     assert thinned(curve[:3]) == [[0, 1.0], [1, 0.5], [2, 1 / 3]]
 
 
-def test_a_result_is_written_and_read(tmp_path):
-    data = {"grids": {"g": grid_data([run_record("default", 30)])}, "seconds": 2.0}
-    path = results.save(results.record("estimators", "full", data, 9.0), tmp_path / "new")
-    found = results.load("estimators", tmp_path / "new")
-    assert found["data"] == {"grids": data["grids"]}
-    assert (found["study"], found["scale"], found["seconds"]) == ("estimators", "full", 2.0)
-    assert found["pmt"] == pmt.__version__
-    (line,) = [line for line in path.read_text().splitlines() if '"axes"' in line]
-    assert json.loads(line) == data["grids"]["g"]["runs"][0]
-
-
-def test_a_result_that_is_missing_or_damaged(tmp_path):
-    with pytest.raises(FileNotFoundError) as error:
-        results.load("estimators", tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}/estimators.json: no result of estimators; `pmt reproduce estimators` makes it"
-    )
-    (tmp_path / "estimators.json").write_text("{}")
-    with pytest.raises(ValueError, match="is not a result of a study; remove the file, and `pmt"):
-        results.load("estimators", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"study": "fgvc-accuracy"}, "is a result of fgvc-accuracy; "),
-        ({"data": {}}, "data is empty; "),
-        ({"data": []}, "data [] is damaged; "),
-        ({"data": {"grids": []}}, "grids is damaged; "),
-        ({"data": {"grids": {"g": {"runs": []}}}}, "grid g is damaged; "),
-        ({"data": {"grids": {"g": grid_data([{"axes": {}}])}}}, "run 0 of grid g is damaged; "),
-        (
-            {"data": {"grids": {"g": grid_data([run_record("default", 7500)])}}},
-            "run 0 of grid g is damaged; ",
-        ),
-        ({"seconds": "x"}, "seconds 'x' is damaged; "),
-        ({"scale": "huge"}, "scale 'huge' is damaged; "),
-    ],
-)
-def test_a_damaged_result_is_named_with_what_is_wrong(change, said, tmp_path):
-    made = results.record("estimators", "full", {"grids": {}}, 1.0)
-    path = results.save({**made, "study": "estimators"}, tmp_path)
-    path.write_text(json.dumps({**made, **change}))
-    with pytest.raises(ValueError, match=r"damaged|empty|is a result") as error:
-        results.load("estimators", tmp_path)
-    remedy = "remove the file, and `pmt reproduce` makes it again"
-    assert str(error.value) == f"{path}: {said}{remedy}"
-
-
-def test_a_result_of_other_scale_or_more_runs_is_not_replaced(tmp_path, monkeypatch):
-    runs = [run_record("default", 30, seed=seed) for seed in (1, 2)]
-    full = results.record("estimators", "full", {"grids": {"g": grid_data(runs)}}, 1.0)
-    path = results.save(full, tmp_path)
-    before = path.read_bytes()
-    other_budget = {**grid_data(runs[:1]), "macs": 10**12}
-    fewer = {"grids": {"g": other_budget}, "seconds": 1.0}
-    asked = []
-    made = replace(STUDIES["estimators"], measure=lambda *given: asked.append(given) or fewer)
-    monkeypatch.setitem(STUDIES, "estimators", made)
-
-    def job(**given):
-        return ReproduceJob("estimators", results=tmp_path, out=tmp_path / "runs", **given)
-
-    remedy = "give --results another folder, or --force to replace the file"
-    with pytest.raises(ValueError, match="of full scale") as error:
-        reproduce(job(scale="small"))
-    assert str(error.value) == f"{path}: is of full scale, the new one small; {remedy}"
-    assert asked == []  # before anything is done
-    with pytest.raises(ValueError, match="holds 2 runs of g") as error:
-        reproduce(job(collect=True))
-    assert str(error.value) == f"{path}: holds 2 runs of g, the new one 1; {remedy}"
-    # Also where another grid has more runs than are lost, as without a data set.
-    fewer["grids"] = {"h": grid_data([*runs, run_record("default", 30, seed=3)])}
-    with pytest.raises(ValueError, match="holds 2 runs of g, the new one 0"):
-        reproduce(job(collect=True))
-    fewer["grids"] = {"g": {**grid_data(runs), "macs": 10**12}}
-    with pytest.raises(ValueError, match="another model, protocol or budget") as error:
-        reproduce(job(collect=True))
-    assert str(error.value) == (
-        f"{path}: its runs of g have another model, protocol or budget; {remedy}"
-    )
-    assert path.read_bytes() == before
-    fewer["grids"] = {"g": other_budget}
-    for part in ({"collect": True}, {"shard": (1, 2)}):
-        with pytest.raises(ValueError, match=r"^force replaces a whole result by what is measured"):
-            reproduce(job(force=True, **part))
-    assert path.read_bytes() == before
-    reproduce(job(force=True))
-    assert len(results.load("estimators", tmp_path)["data"]["grids"]["g"]["runs"]) == 1
-
-
 def test_data_that_is_missing_is_named_with_its_remedy(tmp_path):
     context = Context(tmp_path)
     with pytest.raises(FileNotFoundError) as error:
@@ -514,47 +421,6 @@ def test_a_row_says_that_runs_were_taken_back_to_their_start():
         "reverted to the original model: no epoch is clearly better on held-out images"
     )
     assert both.why == "1 of 2 runs were reverted to the original model"
-
-
-def test_shards_that_end_at_once_lose_no_run(tmp_path, monkeypatch):
-    def job(part, **given):
-        out = tmp_path / f"out{part}"
-        return ReproduceJob("estimators", "small", out=out, shard=(part, 2), jobs=1, **given)
-
-    reproduce(job(1, results=tmp_path / "first"))
-    (first,) = (tmp_path / "first").iterdir()
-    both = tmp_path / "both"
-    measured = reproduce_job._result
-
-    def meanwhile(study, one, context):
-        found = measured(study, one, context)
-        if not one.collect:  # the other shard writes its result while this one works
-            both.mkdir()
-            (both / first.name).write_bytes(first.read_bytes())
-        return found
-
-    monkeypatch.setattr(reproduce_job, "_result", meanwhile)
-    reproduce(job(2, results=both))
-    (grid,) = results.load("estimators", both)["data"]["grids"].values()
-    assert grid["missing"] == []
-    assert not list(both.glob("*.lock"))
-
-
-def test_outputs_are_different_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.pmt").write_bytes(pmt.load("fashion_mnist_dscnn").image())
-    before = (tmp_path / "net.pmt").read_bytes()
-    assert main(["info", "net.pmt", "--json", "./net.pmt"]) == 2
-    assert capsys.readouterr().err == (
-        "pmt: error: --json net.pmt: would replace a file that the command reads; give another "
-        "name\n"
-    )
-    assert (tmp_path / "net.pmt").read_bytes() == before
-    both = ["--json", "x.svg", "--plot", "x.svg"]
-    assert main(["reproduce", "memory-formulas", "--scale", "small", *both]) == 2
-    assert capsys.readouterr().err == (
-        "pmt: error: --plot x.svg: is the file of --json too; give another name\n"
-    )
 
 
 def test_earlier_results_tell_how_long_runs_take(tmp_path, capsys):

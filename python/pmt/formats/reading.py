@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from pmt.net.graph import Graph
 from pmt.net.image import read_graph
-from pmt.net.new_head import with_new_head
 
 __all__ = ["SUFFIXES", "check_options", "read", "require_file"]
 
@@ -55,7 +54,7 @@ _IMPORTERS = {
 SUFFIXES = tuple(_IMPORTERS)
 
 
-def read(path: str | Path, *, classes: int | None = None, **options: Any) -> Graph:
+def read(path: str | Path, **options: Any) -> Graph:
     """Read a network, choosing the importer by the file's suffix.
 
     Parameters
@@ -63,9 +62,6 @@ def read(path: str | Path, *, classes: int | None = None, **options: Any) -> Gra
     path : str or pathlib.Path
         ``.pmt`` (an image of this project), ``.tflite`` (full-integer), ``.onnx`` (int8, QDQ) or
         ``.pkl`` (tiny-training).
-    classes : int, optional
-        Replace the last layer with a new one of so many classes, see
-        :func:`pmt.net.new_head.with_new_head`; by default it stays.
     **options
         Passed to the importer: :func:`pmt.formats.tiny_training.importer.read` takes
         ``resolution``; :func:`pmt.formats.tflite.importer.read` and
@@ -81,8 +77,7 @@ def read(path: str | Path, *, classes: int | None = None, **options: Any) -> Gra
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the suffix is unknown, the file is damaged or not supported, or ``classes`` is out of
-        range.
+        If the suffix is unknown or the file is damaged or not supported.
     TypeError
         If the importer has no such option.
     """
@@ -96,8 +91,7 @@ def read(path: str | Path, *, classes: int | None = None, **options: Any) -> Gra
     require_file(path)
     importer = _IMPORTERS[suffix]
     check_options(options, importer.kind, importer.options)
-    graph = importer.read(path, **options)
-    return graph if classes is None else with_new_head(graph, classes)
+    return importer.read(path, **options)
 
 
 def require_file(path: Path) -> None:
