@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pmt import _core
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
+from pmt._util.parsing import parse_toml
 from pmt.cli.arguments import add_training_options, training_options
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.methods import check_methods
@@ -231,6 +233,22 @@ def test_a_source_keeps_numbers_of_numpy_as_those_of_python():
     assert config == RunConfig(options, {"limit": 5, "corruption": "fog"})
     assert "limit = 5\n" in config.to_toml()
     assert config.differences(RunConfig(options, {"limit": 5, "corruption": "fog"})) == []
+
+
+def test_any_path_is_read_back(tmp_path: Path) -> None:
+    config = RunConfig(pmt.TrainingOptions(), {"model": "a\U0001f600\x7f\u2028.pmt"})
+    folder = RunFolder(tmp_path / "run")
+    folder.create(residual_network(), config)
+    assert folder.config() == config
+    assert parse_toml((folder.path / "config.toml").read_bytes(), "x")["source"] == config.source
+
+
+def test_a_path_that_is_not_utf8_begins_no_run(tmp_path: Path) -> None:
+    source = {"model": os.fsdecode(b"caf\xe9.pmt")}
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"^model='caf\\udce9.pmt' is not UTF-8 text; rename"):
+        folder.create(residual_network(), RunConfig(pmt.TrainingOptions(), source))
+    assert not folder.path.exists()
 
 
 @pytest.mark.parametrize(

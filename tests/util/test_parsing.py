@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmt._util.parsing import parse_json, parse_toml
+from pmt._util.parsing import parse_json, parse_plain_toml, parse_toml, toml_line
 
 REFUSED = {
     "cut": ('{"a": ', "is not valid JSON: Expecting value: line 1 column 7 (char 6)"),
@@ -86,6 +86,7 @@ def test_without_a_reader_of_toml_the_plain_part_is_read(monkeypatch):
         parse_toml("a = " + "[" * 100_000, "x")
 
 
+tomli = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
 SIGNS = st.text('[]{}",:=.0123456789eE+-_ainftrueslx\\\n #\ud800\u00e9', max_size=200)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -111,6 +112,31 @@ def test_what_json_writes_is_read_back_but_for_what_no_reader_can_use(value):
         assert any(r in found for r in ("finite number", "64 bits", "UTF-8 text", "nested"))
     else:
         assert parse_json(text, "NAME") == value
+
+
+SCALARS = st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text(), SCALARS)
+def test_a_line_of_toml_holds_any_text_and_number(key, value):
+    found = tomli.loads(f"[table]\n{toml_line(key, value)}\n")
+    assert repr(found) == repr({"table": {key: value}})
+    assert repr(parse_plain_toml(toml_line("key", value))) == repr({"key": value})
+
+
+@pytest.mark.parametrize("text", ["\U0001f600", "\x7f", "\x85\u2028", 'a "b" # \\ \r\n\t'])
+def test_a_path_is_the_same_in_toml(text):
+    line = toml_line("data", text)
+    assert parse_plain_toml(line) == tomli.loads(line) == {"data": text}
+
+
+def test_what_toml_cannot_hold_is_named():
+    told = r"^data='caf\\udce9' is not UTF-8 text; rename the file$"
+    with pytest.raises(ValueError, match=told):
+        toml_line("data", "caf\udce9")
+    with pytest.raises(ValueError, match=r"^data=None must be text, a number, True or False$"):
+        toml_line("data", None)
 
 
 def test_a_float_of_toml_stays_finite():

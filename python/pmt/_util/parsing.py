@@ -1,4 +1,4 @@
-"""JSON and TOML that others wrote: read within limits, with one form of error."""
+"""JSON and TOML that others wrote, read within limits and with one form of error; TOML written."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml"]
+__all__ = ["REMEDY", "parse_json", "parse_plain_toml", "parse_toml", "toml_line"]
 
 REMEDY = "correct it"
 _MAX_DEPTH = 64
 _MAX_INTEGER = 2**64
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
+_NOT_FINITE = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _COMMENT = re.compile(r"""^((?:[^"#]|"(?:[^"\\]|\\.)*")*)#.*$""")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _INTEGER = re.compile(r"[+-]?(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*)")
 
 
@@ -40,13 +42,15 @@ def parse_json(
     return _parsed(read, "JSON", text, what, remedy, finite)
 
 
-def parse_toml(text: str | bytes, what: object, remedy: str = REMEDY) -> dict[str, Any]:
+def parse_toml(
+    text: str | bytes, what: object, remedy: str = REMEDY, *, finite: bool = True
+) -> dict[str, Any]:
     """Return the tables of a TOML text; arguments, limits and errors as :func:`parse_json`.
 
     Where Python has no reader of TOML (3.10 without ``tomli``), a part of it is read, see
     :func:`pmt._util.parsing.parse_plain_toml`.
     """
-    tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy, True)
+    tables: dict[str, Any] = _parsed(_toml_reader(), "TOML", text, what, remedy, finite)
     return tables
 
 
@@ -109,7 +113,7 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
     """
     tables: dict[str, Any] = {}
     table = tables
-    for number, whole in enumerate(text.splitlines(), 1):
+    for number, whole in enumerate(text.split("\n"), 1):  # TOML knows no other ends of lines
         commented = _COMMENT.match(whole)
         line = (commented[1] if commented else whole).strip()
         if not line:
@@ -122,7 +126,7 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
                 raise ValueError(f"line {number}: {line} is a value already")
             continue
         key, separator, value = (part.strip() for part in line.partition("="))
-        if not separator or not re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        if not separator or not _BARE_KEY.fullmatch(key):
             raise ValueError(f"line {number}: {line} is not `key = value`")
         table[key] = _value(value, number)
     return tables
@@ -131,6 +135,8 @@ def parse_plain_toml(text: str) -> dict[str, Any]:
 def _value(text: str, number: int) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text.replace("_", ""), 0)
+    if text.lstrip("+-") in ("inf", "nan"):
+        return float(text)
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -138,3 +144,27 @@ def _value(text: str, number: int) -> Any:
             f"line {number}: {text} is not a number, string in double quotes or array on one line; "
             "Python 3.11, or tomli, reads all of TOML"
         ) from None
+
+
+def toml_line(key: str, value: str | int | float | bool) -> str:
+    """Return ``key = value`` in TOML.
+
+    A ValueError names a value that TOML cannot hold: text that is not Unicode, as a file name that
+    is not UTF-8, or of another type.
+    """
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{key}={value!r} must be text, a number, True or False")
+    name = key if _BARE_KEY.fullmatch(key) else _quoted(key)
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeError as error:
+            raise ValueError(f"{key}={value!r} is not UTF-8 text; rename the file") from error
+        return f"{name} = {_quoted(value)}"
+    shown = json.dumps(value)
+    return f"{name} = {_NOT_FINITE.get(shown, shown)}"
+
+
+def _quoted(text: str) -> str:
+    # A string of JSON is one of TOML but for DEL, and for escapes of pairs of surrogates.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

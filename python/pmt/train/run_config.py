@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pmt import _core
+from pmt._util.parsing import parse_toml, toml_line
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
@@ -21,6 +21,7 @@ __all__ = ["RunConfig", "RunOptions", "contents_of", "register_options"]
 
 # The class of the options of each kind of trainer, imported when a run of it is read.
 _OPTIONS: dict[str, Callable[[], type[Any]]] = {}
+_REMEDY = "the run cannot be resumed"
 _CONTENTS = {
     "model_crc32": "model",
     "train_images_crc32": "training images",
@@ -83,7 +84,7 @@ class RunConfig:
         ]
 
     def to_toml(self) -> str:
-        """Return the text of ``config.toml``."""
+        """Return the text of ``config.toml``; a ValueError names what TOML cannot hold."""
         lines = ["# Written by pmt; `pmt train --resume` reads it."]
         tables = {
             "run": {"trainer": self.trainer},
@@ -94,7 +95,7 @@ class RunConfig:
         }
         for title, table in tables.items():
             lines.append(f"[{title}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+            lines += [toml_line(key, value) for key, value in table.items()]
             lines.append("")
         return "\n".join(lines[:-1]) + "\n"
 
@@ -197,45 +198,24 @@ def _refuse_unknown(path: Path, table: Iterable[str], known: Sequence[str]) -> N
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(f"{path}: {reason}; the run cannot be resumed")
+    return ValueError(f"{path}: {reason}; {_REMEDY}")
 
 
 def _read_tables(path: Path) -> dict[str, dict[str, Any]]:
+    tables = parse_toml(path.read_bytes(), path, _REMEDY, finite=False)
     try:
-        tables = _parse_toml(path.read_text())
         for name in ("source", "options"):
             if name not in tables:
                 raise ValueError(f"holds no [{name}]")
+        for title, table in tables.items():
+            if not isinstance(table, dict):
+                raise ValueError(f"{title} is not in a table")
+            for name, value in table.items():
+                if not isinstance(value, str | int | float):
+                    raise ValueError(f"[{title}] {name} is not text, a number, true or false")
         for name, number in tables.get("contents", {}).items():
             if type(number) is not int:
                 raise ValueError(f"[contents] {name} = {number!r} must be a whole number")
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     return tables
-
-
-def _parse_toml(text: str) -> dict[str, dict[str, Any]]:
-    """Read the text of `to_toml`: tables of JSON scalars, which are TOML scalars as well."""
-    tables: dict[str, dict[str, Any]] = {}
-    table: dict[str, Any] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("[") and line.endswith("]"):
-            table = tables.setdefault(line[1:-1], {})
-            continue
-        key, separator, value = line.partition(" = ")
-        if not separator:
-            raise ValueError(f"line {number} is not `key = value`")
-        table[key] = _scalar(value, number)
-    return tables
-
-
-def _scalar(text: str, number: int) -> str | int | float | bool:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"line {number} is not `key = value`") from error
-    if not isinstance(value, (str, int, float)):
-        raise ValueError(f"line {number} is not text, a number, true or false")
-    return value

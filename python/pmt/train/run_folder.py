@@ -124,6 +124,7 @@ class RunFolder:
         holds anything else.
         """
         self.check_free()
+        identity = config.to_toml()
         self.path.mkdir(parents=True, exist_ok=True)
         atomic_file.sync(self.path.parent)
         environment = json.dumps(_environment(), indent=2, sort_keys=True)
@@ -131,7 +132,7 @@ class RunFolder:
         self._save_model(model, self.checkpoint, {"step": 0})
         self._metrics.replace([])
         # Last: a folder with a config.toml is a run that can be resumed.
-        atomic_file.write_text(self._config, config.to_toml())
+        atomic_file.write_text(self._config, identity)
 
     def check_there(self) -> None:
         """Raise FileNotFoundError if the run that trains here is gone."""
