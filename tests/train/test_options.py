@@ -15,10 +15,10 @@ from networks import residual_network
 
 import pmt
 from pmt import _core
+from pmt._util.parsing import parse_toml
 from pmt.baselines.backprop.options import BackpropOptions
 from pmt.baselines.sparse_update.options import MCUTrainOptions, TinyTrainOptions
 from pmt.cli import main
-from pmt._util.parsing import parse_toml
 from pmt.cli.arguments import add_training_options, training_options
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.methods import check_methods
