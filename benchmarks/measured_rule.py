@@ -21,7 +21,7 @@ import pmt
 from pmt import _core
 from pmt.cli.output import table
 from pmt.protocol.data_source import DataSource
-from pmt.train.preparation import Preparation
+from pmt.train.prepare.preparation import Preparation
 
 CORRUPTIONS = ("gaussian_noise", "contrast")
 PREPARATIONS = ("none", "align+head")

@@ -45,7 +45,7 @@ import pmt
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.protocol.data_source import DataSource
-from pmt.train.preparation import Preparation
+from pmt.train.prepare.preparation import Preparation
 
 IMAGES = 1000  # to train on, and as many to hold out
 COMPONENTS = (4, 8, 16, 32, 64)

@@ -10,8 +10,8 @@ from pmt.protocol.comparison import Comparison, compare
 from pmt.train import callbacks
 from pmt.train.engine import Engine
 from pmt.train.options import PRESETS, TrainingOptions, preset
-from pmt.train.result import RunResult
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.result import RunResult
 from pmt.train.zo_trainer import Cost, ZOTrainer
 
 __all__ = [

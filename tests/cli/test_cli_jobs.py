@@ -26,8 +26,8 @@ from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
 from pmt.research.sheets import SheetJob, make_sheet, png
 from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
 from pmt.research.sweep import SweepJob, run_sweep
-from pmt.train.alignment_job import AlignJob, StatisticsJob, align_model, store_statistics
-from pmt.train.selection_job import SelectJob, select_block
+from pmt.train.choose.selection_job import SelectJob, select_block
+from pmt.train.prepare.alignment_job import AlignJob, StatisticsJob, align_model, store_statistics
 
 # Values that change from run to run.
 _OF_THE_MOMENT = ("seconds", "train_seconds", "images_per_second")

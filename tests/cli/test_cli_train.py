@@ -20,10 +20,10 @@ OPTIONS = [
 # As `pmt`, but a checkpoint after every step and a pause in it: time to be killed in mid-epoch.
 SLOW = """
 import sys, time
-import pmt.train.run
+import pmt.train.run.loop
 from pmt.cli import main
 from pmt.cli.output import EpochLines
-pmt.train.run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 fast = EpochLines.after_step
 def slow(self, step, record):
     fast(self, step, record)

@@ -20,7 +20,7 @@ from pmt.datasets import Dataset
 from pmt.firmware.export import ExportReport, export, targets
 from pmt.firmware.export.target import parse_size
 from pmt.firmware.export.task import make_task
-from pmt.train.keep_best import part
+from pmt.train.run.keep_best import part
 
 OPTIONS = pmt.preset("default", batch=3, queries=4, preparation="align")
 

@@ -9,7 +9,7 @@ import pmt
 from pmt import methods
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.cli import main
-from pmt.train.preparation import Preparation
+from pmt.train.prepare.preparation import Preparation
 
 STEPS, BATCH = 2, 4
 DATA = pmt.datasets.bundled("train").take(STEPS * BATCH)

@@ -14,8 +14,12 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.model import PredictJob, predict_files
-from pmt.train.alignment import align
-from pmt.train.clean_statistics import measure_statistics, stored_statistics, with_statistics
+from pmt.train.prepare.alignment import align
+from pmt.train.prepare.clean_statistics import (
+    measure_statistics,
+    stored_statistics,
+    with_statistics,
+)
 
 
 def exact(text: str) -> str:

@@ -47,7 +47,7 @@ def test_training_gives_it_the_names_of_the_data(shoes: Dataset) -> None:
 
 @pytest.mark.parametrize("name", ["cifar10_small", "cifar10_mcunet"])
 def test_statistics_of_clean_images_stay(name: str) -> None:
-    from pmt.train.clean_statistics import stored_statistics
+    from pmt.train.prepare.clean_statistics import stored_statistics
 
     old, new = pmt.load(name), pmt.load(name, classes=4)
     assert list(stored_statistics(new).channels) == list(stored_statistics(old).channels)

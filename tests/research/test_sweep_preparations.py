@@ -18,7 +18,7 @@ from pmt.cli import main
 from pmt.protocol import split
 from pmt.protocol.data_source import DataSource
 from pmt.research.sweep import GridError, plan, read_grid, run_all
-from pmt.train.run import Run
+from pmt.train.run.loop import Run
 
 AXIS = 'preparations = ["none", "align+head"]'
 COLUMNS = ("--rows", "corruption", "--columns", "method,preparation")

@@ -17,7 +17,7 @@ from pmt.research.report import FinishedRun, ReportJob, make_report
 from pmt.research.report.run_record import run_record
 from pmt.research.sweep import GridError, SweepJob, open_sweep, plan, read_grid, run_all, run_sweep
 from pmt.research.sweep.tuning import Choice, Trial, edge_line
-from pmt.train.run import Run
+from pmt.train.run.loop import Run
 
 TUNING = "[tuning]\nfactors = [0.5, 1, 4.0]"
 TRIALS = 3 * FAIR_RATES

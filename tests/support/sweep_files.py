@@ -10,7 +10,7 @@ from cli_files import write_data, write_model
 from networks import residual_network
 
 import pmt
-from pmt.train.clean_statistics import measure_statistics, with_statistics
+from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
 
 GRID = """
 [model]
@@ -63,10 +63,10 @@ RUNS = 10  # 2 corruptions, 2 methods with 2 seeds and one that has none
 # As `pmt`, but each step takes a while and leaves a checkpoint: time to be killed in mid-run.
 SLOW = """
 import sys, time
-import pmt.train.run
+import pmt.train.run.loop
 from pmt.cli import main
 from pmt._util.folder_lock import FolderLock
-pmt.train.run._SECONDS_BETWEEN_CHECKPOINTS = 0.0
+pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 def slow(self, check=FolderLock.check):
     check(self)
     time.sleep(0.1)

@@ -12,8 +12,8 @@ from interruptions import cut_and_resumed
 import pmt
 from pmt import _core, corruptions, datasets
 from pmt.cli.program import main
-from pmt.train.alignment import align, alignment_cost, noise_probes
-from pmt.train.clean_statistics import (
+from pmt.train.prepare.alignment import align, alignment_cost, noise_probes
+from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     measure_statistics,
     stored_statistics,
@@ -179,7 +179,7 @@ def test_reliability_leaves_everything_as_it_is_without_noise(reference, corrupt
 def test_reliability_looks_at_images_of_all_classes(reference, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "pmt.train.alignment.noise_probes",
+        "pmt.train.prepare.alignment.noise_probes",
         lambda images: taken.append(images) or noise_probes(images),
     )
     images = noisy(300).images

@@ -10,8 +10,8 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.cross_validation import CrossValidation
-from pmt.train.preparation import Phase
+from pmt.train.prepare.preparation import Phase
+from pmt.train.run.cross_validation import CrossValidation
 
 SHORT = {"layers": "B1,head", "epochs": 1, "queries": 2, "batch": 10, "learning_rate": 0.01}
 

@@ -12,7 +12,7 @@ from toy_trainer import Stop, data, stop_at
 
 import pmt
 from pmt.methods import resume_run
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
 
 SHORT = {"batch": 4, "epochs": 3, "queries": 4, "preparation": "none", "layers": "B1,head"}
 

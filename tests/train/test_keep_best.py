@@ -11,7 +11,7 @@ from toy_trainer import HEAD, Stop, Toy, data, flat, stop_at
 
 import pmt
 from pmt.model import ImageScores
-from pmt.train.keep_best import BestState, held_out_count, is_worse, part
+from pmt.train.run.keep_best import BestState, held_out_count, is_worse, part
 
 
 def scores(*losses: float, right: int = 0) -> ImageScores:

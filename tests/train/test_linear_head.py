@@ -12,8 +12,8 @@ import pmt
 from pmt import corruptions, datasets
 from pmt.firmware import export
 from pmt.train import linear_head
-from pmt.train.linear_head import HeadTraining
-from pmt.train.preparation import Preparation
+from pmt.train.prepare.linear_head import HeadTraining
+from pmt.train.prepare.preparation import Preparation
 
 MODEL = "fashion_mnist_dscnn"
 FORWARD = 1_561_440  # multiply-accumulates of an image, the head's included

@@ -15,9 +15,9 @@ import pmt
 from pmt import _core
 from pmt.cli.output import EpochLines, Output
 from pmt.datasets import Dataset
-from pmt.train.keep_best import part
 from pmt.train.losses import LossNames
-from pmt.train.run_config import RunConfig
+from pmt.train.run.config import RunConfig
+from pmt.train.run.keep_best import part
 
 NAMES = LossNames.of_core().words
 OPTIONS: dict[str, Any] = {"batch": 4, "epochs": 2, "queries": 6, "preparation": "none"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmt.train.alignment import noise_probes, noise_share
+from pmt.train.prepare.alignment import noise_probes, noise_share
 
 
 def by_definition(images):

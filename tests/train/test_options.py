@@ -22,10 +22,10 @@ from pmt.cli import main
 from pmt.cli.arguments import add_training_options, training_options
 from pmt.research.sweep.grid_file import Problems, read_grid
 from pmt.research.sweep.methods import check_methods
-from pmt.train.keep_best import CHOICE
 from pmt.train.option_fields import Options, Range, Values, Words, declared_options
-from pmt.train.run_config import RunConfig
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.config import RunConfig
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.keep_best import CHOICE
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 

@@ -6,9 +6,13 @@ import pytest
 
 import pmt
 from pmt import corruptions, datasets, methods
-from pmt.train.alignment import align
-from pmt.train.clean_statistics import measure_statistics, stored_statistics, with_statistics
-from pmt.train.preparation import PREPARATIONS, Preparation
+from pmt.train.prepare.alignment import align
+from pmt.train.prepare.clean_statistics import (
+    measure_statistics,
+    stored_statistics,
+    with_statistics,
+)
+from pmt.train.prepare.preparation import PREPARATIONS, Preparation
 
 OPTIONS = {"seed": 3, "align_images": 40, "head_epochs": 2}
 DATA = corruptions.corrupt(datasets.bundled("train").take(120), "gaussian_noise", 5)

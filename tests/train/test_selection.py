@@ -14,8 +14,8 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.protocol.intervals import paired_margin
+from pmt.train.choose.selection import default_candidates, select
 from pmt.train.schedule import Schedule
-from pmt.train.selection import default_candidates, select
 
 NAMES = ("ant", "bee", "cat", "dog")
 OPTIONS = pmt.preset("default", batch=10, queries=4, seed=3, rule="by_dimension")

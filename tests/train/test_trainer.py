@@ -74,7 +74,7 @@ def test_a_state_that_is_gone_or_damaged_is_named(tmp_path):
 
 
 def test_a_step_torn_by_ctrl_c_is_not_saved(tmp_path, model, monkeypatch):
-    monkeypatch.setattr("pmt.train.run._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("pmt.train.run.loop._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     Toy().fit(model, data(), out=tmp_path / "whole", progress=False)
 
     def torn(stepper):

@@ -19,7 +19,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.alignment_job import AlignJob, align_model
+from pmt.train.prepare.alignment_job import AlignJob, align_model
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics only"

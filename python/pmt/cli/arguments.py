@@ -20,10 +20,10 @@ from pmt.net.image_limits import MOST_CHANNELS
 from pmt.protocol import DataSource, SplitChoice
 from pmt.protocol.data_source import data_path
 from pmt.protocol.splitting import HELD_OUT, IMAGES
-from pmt.train.alignment_job import StatisticsJob
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
+from pmt.train.prepare.alignment_job import StatisticsJob
 from pmt.train.trainer import Trainer
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pmt.firmware.export.card import SAVE_INTERVAL
 from pmt.firmware.export.export_job import BOARD_SIZES
 from pmt.firmware.export.layout import FORMATS
 from pmt.firmware.export.task import MOST_STEPS
-from pmt.train.keep_best import CHOICE
+from pmt.train.run.keep_best import CHOICE
 
 USAGE = """pmt export RUN_OR_MODEL --target NAME --out DIR [--data DIR] [options]
        pmt export --from pmt.lock --out DIR [RUN_OR_MODEL] [--data DIR]"""

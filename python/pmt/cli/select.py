@@ -27,9 +27,9 @@ from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.model import Model
 from pmt.protocol import Split
 from pmt.research.plots import plot_selection, save_plot
-from pmt.train.keep_best import CHOICE
-from pmt.train.selection import CRITERIA, Candidate, Selection
-from pmt.train.selection_job import SelectJob, select_block
+from pmt.train.choose.selection import CRITERIA, Candidate, Selection
+from pmt.train.choose.selection_job import SelectJob, select_block
+from pmt.train.run.keep_best import CHOICE
 
 _NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
 

@@ -18,7 +18,7 @@ from pmt.cli.arguments import (
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.alignment_job import StatisticsJob, store_statistics
+from pmt.train.prepare.alignment_job import StatisticsJob, store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
 SUMMARY = "store the statistics of channels and windows on clean images in a model"

@@ -14,7 +14,7 @@ from pmt.methods.method import Kind, Method
 from pmt.model import Model
 from pmt.train.costs.work import Cost
 from pmt.train.option_fields import Options
-from pmt.train.preparation import (
+from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
     ALIGN_WINDOWS,

@@ -13,8 +13,8 @@ from pmt.methods.zeroth_order import ZEROTH_ORDER
 from pmt.train.extensions import Estimator, Optimizer
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import preset as preset_options
-from pmt.train.run_config import register_options
-from pmt.train.run_folder import RunFolder, RunOptions
+from pmt.train.run.config import register_options
+from pmt.train.run.folder import RunFolder, RunOptions
 from pmt.train.trainer import Trainer
 from pmt.train.zo_trainer import ZOTrainer
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from pmt import _core
 from pmt._util.did_you_mean import did_you_mean
-from pmt.train.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.losses import LossNames, core_word
 from pmt.train.option_fields import (
     CORE,
@@ -19,7 +18,7 @@ from pmt.train.option_fields import (
     option,
     refuse_unknown,
 )
-from pmt.train.preparation import (
+from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
     ALIGN_WINDOWS,
@@ -27,6 +26,7 @@ from pmt.train.preparation import (
     HEAD_LEARNING_RATE,
     PREPARATION,
 )
+from pmt.train.run.keep_best import BACKTRACK, HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
     EPOCHS,

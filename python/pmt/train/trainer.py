@@ -16,16 +16,16 @@ from pmt.model import Model
 from pmt.model.model import check_model
 from pmt.train.callbacks import Callback
 from pmt.train.costs.work import Cost
-from pmt.train.keep_best import held_out_count
 from pmt.train.learned_classes import warning_of_classes
 from pmt.train.losses import reads_labels
 from pmt.train.parameters import Parameters
-from pmt.train.preparation import Preparation
-from pmt.train.result import RunResult
-from pmt.train.run import Progress, Run
-from pmt.train.run_config import RunOptions
-from pmt.train.run_folder import RunFolder
-from pmt.train.run_images import Images
+from pmt.train.prepare.preparation import Preparation
+from pmt.train.run.config import RunOptions
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.images import Images
+from pmt.train.run.keep_best import held_out_count
+from pmt.train.run.loop import Progress, Run
+from pmt.train.run.result import RunResult
 from pmt.train.schedule import Schedule
 from pmt.train.stepper import Stepper
 from pmt.train.training_data import checked_training_data, measured_images

@@ -21,7 +21,7 @@ from pmt.train.losses import LossFunction, check_labels, check_output, function_
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import PRESETS, TrainingOptions
 from pmt.train.options import preset as _preset
-from pmt.train.preparation import without_head
+from pmt.train.prepare.preparation import without_head
 from pmt.train.stepper import CoreStepper, Stepper
 from pmt.train.trainer import Trainer
 

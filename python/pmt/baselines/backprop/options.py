@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pmt._util.did_you_mean import did_you_mean
-from pmt.train.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.option_fields import Options, Range, Words, document_options, option
-from pmt.train.preparation import (
+from pmt.train.prepare.preparation import (
     ALIGN_IMAGES,
     ALIGN_RELIABILITY,
     ALIGN_WINDOWS,
@@ -16,6 +15,7 @@ from pmt.train.preparation import (
     HEAD_LEARNING_RATE,
     PREPARATION,
 )
+from pmt.train.run.keep_best import HELD_OUT_SHARE, KEEP_BEST
 from pmt.train.schedule import (
     BATCH,
     EPOCHS,

@@ -29,8 +29,8 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model
 from pmt.train.costs.work import Cost
-from pmt.train.result import RunResult
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.result import RunResult
 
 __all__ = ["MCUTrainTrainer", "TinyTrainTrainer", "full_backward_macs", "tinytrain_scheme"]
 

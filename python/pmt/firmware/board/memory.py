@@ -14,9 +14,9 @@ from pmt.firmware.export.target import Target
 from pmt.formats.tflite.exporter import tflite_model
 from pmt.model import Model
 from pmt.research.profile import Profile, analytic_bytes
-from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options, zeroth_order_memory
 from pmt.train.options import TrainingOptions
+from pmt.train.prepare.clean_statistics import without_statistics
 
 __all__ = [
     "Backend",

@@ -19,7 +19,7 @@ from pmt.protocol import DataSource
 from pmt.protocol.data_source import BUNDLED
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.options import TrainingOptions, preset
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
 
 __all__ = ["BOARD_SIZES", "ExportJob", "export_files"]
 

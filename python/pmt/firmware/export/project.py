@@ -36,7 +36,7 @@ from pmt.firmware.export.task import Task, check_steps, make_task
 from pmt.model import Model
 from pmt.train.costs.work import device_restarts, zeroth_order_work
 from pmt.train.options import TrainingOptions
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
 
 __all__ = ["export"]
 

@@ -15,14 +15,14 @@ from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksums
 from pmt.model import Model
 from pmt.model.loading import load
-from pmt.train.clean_statistics import without_statistics
 from pmt.train.costs.memory import device_options
-from pmt.train.keep_best import held_out_count, part
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
-from pmt.train.preparation import without_head
-from pmt.train.run_folder import RunFolder
+from pmt.train.prepare.clean_statistics import without_statistics
+from pmt.train.prepare.preparation import without_head
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.keep_best import held_out_count, part
 from pmt.train.schedule import Schedule
 from pmt.train.zo_trainer import ZOTrainer
 

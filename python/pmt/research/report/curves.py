@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt.research.report.intervals import student_t
 from pmt.research.report.pivot import Cell
-from pmt.train.result import RunResult
+from pmt.train.run.result import RunResult
 
 __all__ = ["Curve", "mean_curve", "results_curve"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.research.sweep.result import unpack
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
 
 __all__ = ["METRICS", "FinishedRun", "chosen", "higher_is_better", "matching"]
 

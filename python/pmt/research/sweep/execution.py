@@ -21,9 +21,9 @@ from pmt.research.sweep.failure import forget_failure, note_failure
 from pmt.research.sweep.result import RESULT, Measured, measure, measure_with, read_result
 from pmt.research.sweep.run_data import at_size, checksums, load_split, pools
 from pmt.research.sweep.run_spec import RunSpec
-from pmt.train.result import RunResult
-from pmt.train.run import stepper_state
-from pmt.train.run_folder import RunFolder
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.loop import stepper_state
+from pmt.train.run.result import RunResult
 from pmt.train.trainer import Trainer
 
 __all__ = ["Outcome", "execute"]

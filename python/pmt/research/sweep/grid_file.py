@@ -14,7 +14,7 @@ from pmt._util.did_you_mean import did_you_mean
 from pmt._util.parsing import parse_toml
 from pmt.corruptions import CONSTANTS
 from pmt.protocol import PROTOCOLS
-from pmt.train.preparation import PREPARATIONS
+from pmt.train.prepare.preparation import PREPARATIONS
 
 __all__ = [
     "CLEAN",

@@ -23,7 +23,7 @@ from pmt.research.sweep.methods import check_methods, preparations_of, takes_ste
 from pmt.research.sweep.run_data import checksums, drawn, load_split, pools
 from pmt.research.sweep.run_spec import NO_ADAPTATION, RunSpec
 from pmt.research.sweep.tuning import trials_of
-from pmt.train.preparation import PREPARATIONS
+from pmt.train.prepare.preparation import PREPARATIONS
 
 __all__ = ["Plan", "check_corruptions", "plan", "shard"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pmt._util.extras import import_extra
 from pmt._util.tables import html_table, shortened, table
 from pmt.model import Model
-from pmt.train.history_columns import columns
-from pmt.train.result_plot import plot_records
+from pmt.train.run.history_columns import columns
+from pmt.train.run.result_plot import plot_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,14 +34,14 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.layer_arrays import copy_parameters
-from pmt.train.clean_statistics import (
+from pmt.train.costs.work import Cost
+from pmt.train.prepare.clean_statistics import (
     CleanStatistics,
     aligned_layers,
     prepared_images,
     stored_statistics,
     window_layers,
 )
-from pmt.train.costs.work import Cost
 
 __all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"]
 
@@ -90,8 +90,9 @@ def align(
     images : ndarray of uint8, shape (N, height, width, channels)
         New images, of the model's input size; some hundred are enough. No labels.
     reference : CleanStatistics, optional
-        Statistics of clean images (:func:`pmt.train.clean_statistics.measure_statistics`); by
-        default those stored in the model.
+        Statistics of clean images
+        (:func:`pmt.train.prepare.clean_statistics.measure_statistics`); by default those stored in
+        the model.
     windows : bool
         Align covariances too, in the layers whose clean ones are known; without, no int8 weight
         changes.
@@ -235,7 +236,7 @@ def noise_share(
     ``1 - roughness of clean / roughness of found``, where roughness is the mean squared difference,
     over twice the variance, of two places as far apart as the window goes; 0 where new images are
     as smooth as clean ones or smoother. Covariances are those of a layer's input, as in
-    :class:`pmt.train.clean_statistics.WindowStatistics`; the scale of a group does not matter.
+    :class:`pmt.train.prepare.clean_statistics.WindowStatistics`; a group's scale does not matter.
     """
     known, now = _own(clean, kernel), _own(found, kernel)
     varied = (known[:, 0] > 0) & (now[:, 0] > 0)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.keep_best import part
-from pmt.train.run_config import contents_of
+from pmt.train.run.config import contents_of
+from pmt.train.run.keep_best import part
 
 if TYPE_CHECKING:
     from pmt.train.trainer import Trainer

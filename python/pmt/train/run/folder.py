@@ -31,9 +31,9 @@ from pmt._util.tables import html_table
 from pmt.model import Model
 from pmt.model.loading import BEST, CHECKPOINT, DONE, run_model
 from pmt.train.learned_classes import with_classes
-from pmt.train.run_config import RunConfig, RunOptions
-from pmt.train.run_metrics import Metrics
-from pmt.train.run_summary import summary_rows
+from pmt.train.run.config import RunConfig, RunOptions
+from pmt.train.run.metrics import Metrics
+from pmt.train.run.summary import summary_rows
 
 __all__ = ["RunFolder", "RunOptions"]
 

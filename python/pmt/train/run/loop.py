@@ -22,10 +22,15 @@ from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.model.layer_arrays import copy_parameters
 from pmt.train.callbacks import Callback, EpochEnd, Event, PhaseEnd, StepEnd, StopTraining
-from pmt.train.cross_validation import CrossValidation
-from pmt.train.divergence import Divergence
-from pmt.train.head_start import HeadStart
-from pmt.train.keep_best import (
+from pmt.train.learned_classes import learned_classes, learns_classes, with_classes
+from pmt.train.prepare.preparation import Phase, PhaseWork
+from pmt.train.run.config import RunConfig
+from pmt.train.run.cross_validation import CrossValidation
+from pmt.train.run.divergence import Divergence
+from pmt.train.run.folder import RunFolder
+from pmt.train.run.head_start import HeadStart
+from pmt.train.run.images import Images
+from pmt.train.run.keep_best import (
     EPOCH_ERRORS,
     FEW,
     PHASE_ERRORS,
@@ -33,13 +38,8 @@ from pmt.train.keep_best import (
     BestState,
     note_without_choice,
 )
-from pmt.train.learned_classes import learned_classes, learns_classes, with_classes
-from pmt.train.preparation import Phase, PhaseWork
-from pmt.train.result import RunResult
-from pmt.train.run_config import RunConfig
-from pmt.train.run_folder import RunFolder
-from pmt.train.run_images import Images
-from pmt.train.run_metrics import RunHistory
+from pmt.train.run.metrics import RunHistory
+from pmt.train.run.result import RunResult
 
 if TYPE_CHECKING:
     from pmt.train.trainer import Trainer

@@ -21,7 +21,7 @@ from pmt.model.model import check_model
 from pmt.protocol.intervals import PairedMargin, paired_margin
 from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions
-from pmt.train.preparation import without_head
+from pmt.train.prepare.preparation import without_head
 from pmt.train.zo_trainer import ZOTrainer
 
 __all__ = ["CRITERIA", "Candidate", "Selection", "default_candidates", "select"]

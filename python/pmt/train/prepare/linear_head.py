@@ -22,7 +22,7 @@ from pmt.model import ImageScores, Model, scores_of_logits
 from pmt.net.graph import graph_of_activations
 from pmt.protocol.splitting import balanced_order
 from pmt.train.costs.work import zeroth_order_work
-from pmt.train.keep_best import is_worse
+from pmt.train.run.keep_best import is_worse
 from pmt.train.schedule import Schedule
 
 __all__ = ["LONGER", "HeadTraining", "HeadWork"]

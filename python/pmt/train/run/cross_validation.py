@@ -14,8 +14,8 @@ import numpy.typing as npt
 from pmt.datasets import Dataset
 from pmt.model import ImageScores, Model
 from pmt.protocol.splitting import balanced_order
-from pmt.train.keep_best import PHASE_ERRORS, BestState
-from pmt.train.preparation import Phase
+from pmt.train.prepare.preparation import Phase
+from pmt.train.run.keep_best import PHASE_ERRORS, BestState
 
 __all__ = ["FOLDS", "CrossValidation"]
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from pmt.datasets import Dataset
 from pmt.model import Model
-from pmt.train.alignment import align, alignment_cost
-from pmt.train.clean_statistics import CleanStatistics, stored_statistics
 from pmt.train.costs.work import Cost
-from pmt.train.linear_head import HeadTraining
 from pmt.train.losses import reads_labels
 from pmt.train.option_fields import Range, Words, option
+from pmt.train.prepare.alignment import align, alignment_cost
+from pmt.train.prepare.clean_statistics import CleanStatistics, stored_statistics
+from pmt.train.prepare.linear_head import HeadTraining
 from pmt.train.schedule import LEARNING_RATES
 
 __all__ = [

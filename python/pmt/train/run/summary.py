@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pmt.train.run_folder import RunFolder
+    from pmt.train.run.folder import RunFolder
 
 __all__ = ["summary_rows"]
 

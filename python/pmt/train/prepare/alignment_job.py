@@ -8,8 +8,8 @@ from typing import Any
 
 from pmt.model import Model
 from pmt.protocol import DataSource
-from pmt.train.alignment import Alignment, align
-from pmt.train.clean_statistics import CleanStatistics, measure_statistics, with_statistics
+from pmt.train.prepare.alignment import Alignment, align
+from pmt.train.prepare.clean_statistics import CleanStatistics, measure_statistics, with_statistics
 
 __all__ = ["AlignJob", "MeasuredModel", "StatisticsJob", "align_model", "store_statistics"]
 
@@ -54,7 +54,7 @@ class AlignJob(StatisticsJob):
     split, images, threads
         As in :class:`StatisticsJob`.
     windows, reliability : bool
-        As in :func:`pmt.train.alignment.align`.
+        As in :func:`pmt.train.prepare.alignment.align`.
     """
 
     windows: bool = True
@@ -127,7 +127,7 @@ def align_model(job: AlignJob, *, progress: LayerProgress | None = None) -> Alig
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.train.alignment.align`.
+        As :meth:`pmt.protocol.DataSource.load` and :func:`pmt.train.prepare.alignment.align`.
     """
     data = job.data.load(job.split, job.model, limit=job.images)
     return align(

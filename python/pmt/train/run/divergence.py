@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.model import ImageScores
-from pmt.train.keep_best import is_worse
+from pmt.train.run.keep_best import is_worse
 
 __all__ = ["Divergence"]
 

@@ -11,8 +11,8 @@ from pmt._util.checks import OptionError
 from pmt._util.did_you_mean import did_you_mean
 from pmt.model import Model
 from pmt.protocol import DataSource, Split, SplitChoice
+from pmt.train.choose.selection import CRITERIA, Selection, default_candidates, select
 from pmt.train.options import TrainingOptions
-from pmt.train.selection import CRITERIA, Selection, default_candidates, select
 
 __all__ = ["SelectJob", "SelectionResult", "select_block"]
 
@@ -106,9 +106,8 @@ def select_block(
     Raises
     ------
     ValueError, FileNotFoundError
-        As :meth:`pmt.protocol.SplitChoice.of` and :func:`pmt.train.selection.select`; or if no
-        image is held
-        out.
+        As :meth:`pmt.protocol.SplitChoice.of` and
+        :func:`pmt.train.choose.selection.select`; or if no image is held out.
     KeyboardInterrupt
         On Ctrl-C; with ``out``, the same call continues from there.
     """

@@ -1,0 +1,1 @@
+"""Which block to train, chosen by trial runs."""

@@ -1,0 +1,1 @@
+"""Before the first step: alignment to new images, and the linear head trained alone."""

@@ -1,0 +1,1 @@
+"""One run: its loop of phases and steps, its folder, and the state that it ends in."""
