@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmt.datasets import Dataset, bundled, from_batches, from_hugging_face, from_torch, samples
+from pmt.datasets import (
+    Dataset,
+    bundled,
+    from_batches,
+    from_hugging_face,
+    from_stream,
+    from_torch,
+    samples,
+)
 
 SOME = bundled("train").take(60)
 
@@ -115,7 +123,8 @@ def test_more_than_the_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(samples, "free_memory", lambda: 30_000)
     message = (
         "batches: 50 inputs take 0.0 GB, and joining them as much again, but 0.0 GB of memory are "
-        "free; take fewer with limit=N or smaller ones, or keep them on disk with from_stream"
+        "free; take fewer with limit=N or smaller ones, or write them to a file "
+        "and give numpy.load(file, mmap_mode='r') to Dataset.from_arrays"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         from_batches(batches())
@@ -307,3 +316,83 @@ def test_tensors_with_channels_last_are_refused() -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         from_torch(wrong)
     assert_same(from_torch(wrong, channels_first=False))
+
+
+def stream() -> Iterator[tuple[np.ndarray, int]]:
+    """The samples one by one, for ever."""
+    return ((image, label) for image, label in itertools.cycle(SOME))
+
+
+def test_samples_and_batches_of_a_stream_give_the_same_data_set() -> None:
+    for source in (batches(), batches, itertools.islice(stream(), 60)):
+        assert_same(from_stream(source))
+    assert_same(from_stream(stream, limit=70), SOME + SOME[:10])
+    assert_same(from_stream(batches, limit=30), SOME[:30])
+    assert repr(from_stream(batches)) == "Dataset('stream', 60 images 28x28x1, 10 classes)"
+
+
+def test_a_stream_that_breaks_off_is_begun_anew() -> None:
+    def broken() -> Iterator[Any]:
+        yield from itertools.islice(stream(), 33)
+        raise OSError("the camera is gone")
+
+    with pytest.raises(OSError, match=r"^the camera is gone$"):
+        from_stream(broken, limit=50)
+    assert_same(from_stream(broken, limit=33), SOME[:33])
+
+
+def test_labels_of_a_stream_may_be_targets_or_missing() -> None:
+    rows = np.arange(12, dtype=np.float64).reshape(6, 2)
+    single = from_stream(zip(SOME.images, rows, strict=False))
+    assert single.labels.tolist() == rows.tolist()
+    assert repr(single) == "Dataset('stream', 6 images 28x28x1, 2 targets)"
+    whole = from_stream([(SOME.images[:4], rows[:4]), (SOME.images[4:6], rows[4:])])
+    assert whole.labels.tolist() == rows.tolist()
+    bare = from_stream((image, None) for image in SOME.images)
+    assert (bare.is_labeled, len(bare)) == (False, 60)
+
+
+def test_inputs_of_a_stream_may_be_floats_or_pictures() -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    windows = np.random.default_rng(0).normal(size=(9, 4, 2))
+    data = from_stream(zip(windows, range(9), strict=True), features=True)
+    assert repr(data) == "Dataset('stream', 9 float32 inputs 1x4x2, 9 classes)"
+    np.testing.assert_array_equal(data.images[:, 0], windows.astype(np.float32))
+    images = np.arange(3 * 6 * 5 * 3, dtype=np.uint8).reshape(3, 6, 5, 3)
+    pictures = [(pillow.fromarray(image), 0) for image in images]
+    np.testing.assert_array_equal(from_stream(pictures).images, images)
+    assert from_stream(pictures, size=4).images.shape == (3, 4, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ([], ValueError, "stream gives nothing: a data set holds at least one image"),
+        ([(SOME.images[0], 0), (SOME.images[1, :4], 1)], ValueError,
+         "stream: inputs of 28x28x1 and 4x28x1: all must have one shape; give size=(height, width) "
+         "for pictures, or a transform that resizes"),
+        ([(SOME.images[0], 0), (SOME.images[1], None)], ValueError,
+         "stream: a sample has no label, and those before it a class: all must be alike"),
+        ([(SOME.images[0], np.ones(2)), (SOME.images[1], np.ones(3))], ValueError,
+         "stream: a sample has 3 targets, and those before it 2 targets: all must be alike"),
+        ([(SOME.images[:3], [0, 1])], ValueError,
+         "stream: a batch of 3 inputs has labels of shape (2,): must be (3,)"),
+        ([(SOME.images[0], -2)], ValueError,
+         "y: label -2 is below 0; number the classes from 0"),
+        ([(SOME.images[0], [np.nan])], TypeError,
+         "y is float64: must be integers, the number of each image's class; number names with "
+         "class_names, y = numpy.unique(names, return_inverse=True)"),
+        ([(SOME.images[0], np.array([np.nan]))], ValueError,
+         "labels holds targets that are not finite: each must be a number"),
+        ([SOME.images[0]], TypeError,
+         "stream gives a ndarray: must be pairs (input, label); give (input, None) for a sample "
+         "without a label"),
+        ([(np.full((4, 4, 3), np.nan), 0)], ValueError,
+         "stream: float images hold values that are not finite: remove or replace them"),
+    ],
+)  # fmt: skip
+def test_samples_of_a_stream_that_break_a_rule_are_refused(
+    source: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        from_stream(source)

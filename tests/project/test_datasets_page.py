@@ -39,12 +39,8 @@ def test_the_page_names_every_adapter() -> None:
     assert rows == ["from_torch", "from_hugging_face", "from_batches", "from_stream"]
 
 
-def test_a_stream_is_kept_in_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_stream_becomes_a_data_set(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = (text for text in PROGRAMS if "from_stream" in text)
     run_block("python", program, {})
     expected = "Dataset('stream', 400 images 28x28x1, 10 classes) 400\n"
     assert capsys.readouterr().out == expected
-    assert [path.name for path in tmp_path.iterdir()] == ["camera_cache"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pmt.datasets.adapters import from_batches, from_hugging_face, from_torch
+from pmt.datasets.adapters import from_batches, from_hugging_face, from_stream, from_torch
 from pmt.datasets.catalog import CATALOG
 from pmt.datasets.class_names import (
     CIFAR10_CLASSES,
@@ -19,7 +19,6 @@ from pmt.datasets.layouts import image_files, load
 from pmt.datasets.npz import save_npz
 from pmt.datasets.simulated_motion import simulated_motion
 from pmt.datasets.storage import bundled, data_folder
-from pmt.datasets.streams import from_stream
 
 __all__ = [
     "CATALOG",

@@ -5,15 +5,16 @@ None of them is imported: what is read is told by its attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pmt._util.checks import checked_limit, checked_size
 from pmt.datasets.dataset import Dataset
 from pmt.datasets.layouts import chosen_indices
-from pmt.datasets.samples import SampleReader, collected
+from pmt.datasets.samples import SampleReader, as_array, joined, labels_of
 
 
 def from_batches(
@@ -62,10 +63,8 @@ def from_batches(
         came than fits into memory.
     """
     reader = SampleReader(name, features, channels_first)
-    pairs = (reader.pair(batch) for batch in batches)
-    parts = ((reader.batch(x), y) for x, y in pairs)
-    limit = checked_limit(limit)
-    return collected(reader, parts, limit=limit, class_names=class_names, name=name)
+    images, labels = joined(reader, reader.batches(batches), checked_limit(limit))
+    return Dataset.from_arrays(images, labels, class_names=class_names, name=name)
 
 
 def from_torch(
@@ -114,16 +113,13 @@ def from_torch(
     """
     reader = SampleReader(name, features, channels_first, checked_size(size))
     limit = checked_limit(limit)
-    batches: Iterable[tuple[Any, Any]]
     if getattr(data, "batch_size", None) is not None:
-        pairs = (reader.pair(batch) for batch in data)
-        batches = ((reader.batch(x), y) for x, y in pairs)
+        batches = reader.batches(data)
     else:
         batches = reader.stacked(_samples(data, limit), limit)
-    if class_names is not None:
-        return collected(reader, batches, limit=limit, class_names=class_names, name=name)
-    found = collected(reader, batches, limit=limit, class_names=None, name=name)
-    return _with_names(found, _classes(data))
+    images, labels = joined(reader, batches, limit)
+    found = Dataset.from_arrays(images, labels, class_names=class_names, name=name)
+    return found if class_names is not None else _with_names(found, _classes(data))
 
 
 def from_hugging_face(
@@ -185,8 +181,81 @@ def from_hugging_face(
     pairs = ((_value(row[inputs], features), row[labels]) for row in rows)
     if class_names is None:
         class_names = getattr(kinds.get(labels), "names", None)
-    batches = reader.stacked(pairs, limit)
-    return collected(reader, batches, limit=limit, class_names=class_names, name=name)
+    x, y = joined(reader, reader.stacked(pairs, limit), limit)
+    return Dataset.from_arrays(x, y, class_names=class_names, name=name)
+
+
+def from_stream(
+    source: Iterable[Any] | Callable[[], Iterable[Any]],
+    *,
+    limit: int = 0,
+    features: bool = False,
+    channels_first: bool | None = None,
+    size: int | tuple[int, int] | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str = "stream",
+) -> Dataset:
+    """Collect a stream of samples or batches, with labels, targets or neither, in memory.
+
+    Parameters
+    ----------
+    source : iterable or callable
+        Pairs (input, label), one sample or one batch each: an iterable, or a callable that returns
+        one. A sample's label is an integer, a vector of float targets, or None; a batch's labels
+        have shape (B,), its targets (B, K). Inputs are those of :func:`from_batches`, or pictures
+        (Pillow).
+    limit : int
+        End after this many samples; 0 continues to the end of the stream, and one without an end
+        needs a limit.
+    features, channels_first, size : bool, int or tuple of int, optional
+        As :func:`from_torch`.
+    class_names : sequence of str, optional
+        Names in the order of the labels; by default "0", "1", ...
+    name : str
+        Short name for reports.
+
+    Returns
+    -------
+    Dataset
+        The samples, in the order in which they came; memory as in :func:`from_batches`. A stream
+        that breaks off with an error gives nothing, and is read again from its beginning.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`from_batches`, or if labels, targets and None are mixed.
+    """
+    remedy = "give (input, None) for a sample without a label"
+    reader = SampleReader(name, features, channels_first, checked_size(size), remedy)
+    pairs = source() if callable(source) else source
+    images, labels = joined(reader, (_rows(reader, pair) for pair in pairs), checked_limit(limit))
+    if labels.dtype == _UNLABELED.dtype:
+        return Dataset.unlabeled(images, name)
+    if labels.ndim == 2:
+        names = class_names or tuple(map(str, range(labels.shape[1])))
+        return Dataset(images, labels, tuple(names), name)
+    return Dataset.from_arrays(images, labels, class_names=class_names, name=name)
+
+
+_UNLABELED = np.zeros(1, np.bool_)  # stands for None
+
+
+def _rows(reader: SampleReader, pair: object) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return a sample or a batch of a stream as rows of inputs, and of labels or targets."""
+    x, y = reader.pair(pair)
+    if y is None:
+        return reader.single(x), _UNLABELED
+    if isinstance(y, list):
+        return reader.batch(x), labels_of(y)
+    labels = as_array(y)
+    if labels.dtype.kind == "f" and labels.ndim <= 2:
+        labels = labels.astype(np.float32)
+        if labels.ndim < 2:
+            return reader.single(x), labels.reshape(1, -1)
+        return reader.batch(x), labels
+    if labels.ndim == 0:
+        return reader.single(x), labels_of(labels[None])
+    return reader.batch(x), labels_of(labels)
 
 
 def _samples(data: Any, limit: int) -> Iterator[Any]:

@@ -67,7 +67,7 @@ def checked_images(images: object) -> npt.NDArray[Any]:
 
 def input_array(x: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return `x` in the dtype and shape of a data set, by the rules of `Dataset.from_arrays`."""
-    array = np.asarray(x)
+    array = x if isinstance(x, np.memmap) else np.asarray(x)  # a file's array stays in the file
     if array.dtype in (np.float16, np.float64):
         array = array.astype(np.float32)
     if array.dtype not in (PIXELS, *FEATURES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pmt.datasets.array_checks import IMAGE_CHANNELS, input_array, label_array
-from pmt.datasets.dataset import Dataset
 from pmt.datasets.decoding import free_memory
 from pmt.datasets.picture import Fit, fitted_picture, resized
 
@@ -93,6 +92,10 @@ class SampleReader:
         pixels: Array = np.rint(array * 255).clip(0, 255).astype(np.uint8)
         return pixels
 
+    def batches(self, pairs: Iterable[object]) -> Iterator[tuple[Array, Array]]:
+        """Yield each pair (x, y), a batch, as arrays."""
+        return ((self.batch(x), labels_of(y)) for x, y in map(self.pair, pairs))
+
     def stacked(self, samples: Iterable[object], limit: int = 0) -> Iterator[tuple[Array, Array]]:
         """Yield pairs (input, label) in batches, at most `limit` pairs in all; 0 takes all."""
         pairs = (self.pair(sample) for sample in (islice(samples, limit) if limit else samples))
@@ -147,6 +150,48 @@ def labels_of(y: object) -> Array:
     return label_array(as_array(y))
 
 
+def joined(
+    reader: SampleReader, batches: Iterable[tuple[Array, Array]], limit: int
+) -> tuple[Array, Array]:
+    """Join batches of inputs, channels last, and labels; at most `limit` samples, 0 takes all."""
+    parts: list[tuple[Array, Array]] = []
+    count = size = 0
+    for images, labels in batches:
+        if labels.shape[:1] != (len(images),):
+            raise ValueError(
+                f"{reader.source}: a batch of {len(images)} inputs has labels of shape "
+                f"{labels.shape}: must be ({len(images)},)"
+            )
+        parts.append((images, labels))
+        _check_alike(reader.source, *zip(parts[0], parts[-1], strict=True))
+        count, size = count + len(images), size + images.nbytes
+        _refuse_too_large(reader.source, count, size)
+        if limit and count >= limit:
+            break
+    if count == 0:
+        raise ValueError(f"{reader.source} gives nothing: a data set holds at least one image")
+    images, labels = (np.concatenate(rows)[: limit or None] for rows in zip(*parts, strict=True))
+    images = reader.in_true_channels(images)
+    images.flags.writeable = labels.flags.writeable = False
+    return images, labels
+
+
+def _check_alike(source: str, inputs: tuple[Array, Array], labels: tuple[Array, Array]) -> None:
+    if inputs[0].shape[1:] != inputs[1].shape[1:]:
+        raise _other_shapes(source, inputs[0].shape, inputs[1].shape)
+    kinds = [_kind_of_labels(rows) for rows in labels]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{source}: a sample has {kinds[1]}, and those before it {kinds[0]}: all must be alike"
+        )
+
+
+def _kind_of_labels(labels: Array) -> str:
+    if labels.ndim == 2:
+        return f"{labels.shape[1]} targets"
+    return "no label" if labels.dtype == np.bool_ else "a class"
+
+
 def _other_shapes(source: str, one: tuple[int, ...], other: tuple[int, ...]) -> ValueError:
     shapes = " and ".join("x".join(map(str, shape[1:])) for shape in (one, other))
     return ValueError(
@@ -155,44 +200,12 @@ def _other_shapes(source: str, one: tuple[int, ...], other: tuple[int, ...]) -> 
     )
 
 
-def collected(
-    reader: SampleReader,
-    batches: Iterable[tuple[object, object]],
-    *,
-    limit: int,
-    class_names: Sequence[str] | None,
-    name: str,
-) -> Dataset:
-    """Join batches of inputs, channels last, and labels; at most `limit` images, 0 takes all."""
-    parts: list[tuple[Array, Array]] = []
-    count = size = 0
-    for x, y in batches:
-        images, labels = np.asarray(x), labels_of(y)
-        if labels.shape != (len(images),):
-            raise ValueError(
-                f"{reader.source}: a batch of {len(images)} inputs has labels of shape "
-                f"{labels.shape}: must be ({len(images)},)"
-            )
-        if parts and images.shape[1:] != parts[0][0].shape[1:]:
-            raise _other_shapes(reader.source, parts[0][0].shape, images.shape)
-        parts.append((images, labels))
-        count, size = count + len(images), size + images.nbytes
-        _refuse_too_large(reader.source, count, size)
-        if limit and count >= limit:
-            break
-    if count == 0:
-        raise ValueError(f"{reader.source} gives nothing: a data set holds at least one image")
-    images = reader.in_true_channels(np.concatenate([part for part, _ in parts])[: limit or None])
-    labels = np.concatenate([part for _, part in parts])[: limit or None]
-    images.flags.writeable = labels.flags.writeable = False
-    return Dataset.from_arrays(images, labels, class_names=class_names, name=name)
-
-
 def _refuse_too_large(source: str, count: int, size: int) -> None:
     free = free_memory()
     if free is not None and size > free:
         raise ValueError(
             f"{source}: {count:,} inputs take {size / 1e9:.1f} GB, and joining them as much again, "
             f"but {free / 1e9:.1f} GB of memory are free; take fewer with limit=N or smaller ones, "
-            "or keep them on disk with from_stream"
+            "or write them to a file and give numpy.load(file, mmap_mode='r') to "
+            "Dataset.from_arrays"
         )

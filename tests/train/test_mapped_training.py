@@ -1,9 +1,8 @@
-"""Training on a stream that lies in files: the same bytes as of arrays, in little memory."""
+"""Training on images that lie in a file: the same bytes as of arrays, in little memory."""
 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +10,23 @@ import pytest
 from networks import residual_network
 
 import pmt
-from pmt.datasets import Dataset, from_stream, mapped
+from pmt.datasets import Dataset, mapped
 
 OPTIONS = {"batch": 10, "epochs": 2, "queries": 4, "learning_rate": 0.3}
 IMAGES = np.random.default_rng(1).integers(0, 256, (80, 8, 8, 3)).astype(np.uint8)
 
 
-def stream(first: int = 0) -> Iterator[tuple[np.ndarray, int]]:
-    for number in range(first, 80):
-        yield IMAGES[number], number % 4
+def in_a_file(folder: Path, images: np.ndarray) -> Dataset:
+    np.save(folder / "images.npy", images)
+    x = np.load(folder / "images.npy", mmap_mode="r")
+    return Dataset.from_arrays(x, np.arange(len(images)) % 4)
 
 
 class Stop(Exception):
     pass
 
 
-def test_an_interrupted_run_goes_on_from_the_cache_bit_for_bit(
+def test_an_interrupted_run_goes_on_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mapped, "_HELD", 0)  # parts lie in files, too
@@ -39,20 +39,19 @@ def test_an_interrupted_run_goes_on_from_the_cache_bit_for_bit(
             raise Stop
 
     folder = tmp_path / "run"
-    data = from_stream(stream, tmp_path / "c")
+    data = in_a_file(tmp_path, IMAGES)
     with pytest.raises(Stop):
         pmt.ZOTrainer(**OPTIONS).fit(residual_network(), data, out=folder, progress=interrupted)
     assert not (folder / "DONE").exists()
     model = residual_network()
-    again = from_stream(stream, tmp_path / "c")
+    again = in_a_file(tmp_path, IMAGES)
     pmt.ZOTrainer(**OPTIONS).fit(model, again, out=folder, progress=False)
     assert model.image() == expected.image()
 
 
 def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (80, 32, 32, 3)).astype(np.uint8)
-    blocks = ((images, np.arange(80) % 4) for _ in range(300))
-    data = from_stream(blocks, tmp_path / "c")
+    data = in_a_file(tmp_path, np.tile(images, (300, 1, 1, 1)))
     assert data.images.nbytes > 70_000_000
     trainer = pmt.ZOTrainer(batch=10, queries=2, epochs=1, head_epochs=1)
     tracemalloc.start()
@@ -64,3 +63,24 @@ def test_a_run_holds_batches_and_not_the_data(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert [phase["phase"] for phase in result.phases] == ["start", "head"]
     assert peak < 35_000_000
+
+
+def test_parts_of_a_data_set_in_a_file_are_in_files(tmp_path: Path) -> None:
+    image = np.arange(96 * 96 * 3, dtype=np.uint64).astype(np.uint8).reshape(96, 96, 3)
+    data = in_a_file(tmp_path, np.stack([image + np.uint8(i % 7) for i in range(3000)]))
+    tracemalloc.start()
+    try:
+        first, second = data.split(0.8, seed=1)
+        shuffled = first.shuffled(2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30_000_000 < data.images.nbytes
+    assert mapped.is_mapped(first.images)
+    assert mapped.is_mapped(shuffled.images)
+    assert not mapped.is_mapped(second[:10].subset([1, 0]).images)
+    assert [path.name for path in tmp_path.iterdir()] == ["images.npy"]
+    order = np.random.Generator(np.random.PCG64(1)).permutation(3000)
+    np.testing.assert_array_equal(first.labels, data.labels[order[:2400]])
+    for i in (0, 7, 2399):
+        np.testing.assert_array_equal(first.images[i], data.images[order[i]])
