@@ -25,7 +25,7 @@ from pmt import corruptions, datasets
 from pmt.cli.output import table
 from pmt.datasets import Dataset
 from pmt.datasets.picture import Fit, resized
-from pmt.train.prepare.alignment import align
+from pmt.train.prepare import align
 
 TRAINED_IMAGES = 45_000
 STATES = ("before", "channels", "windows", "reliability")

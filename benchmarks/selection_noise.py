@@ -19,7 +19,7 @@ from pmt import corruptions
 from pmt.cli.output import table
 from pmt.protocol import balanced_order
 from pmt.protocol.data_source import DataSource
-from pmt.train.choose.selection import default_candidates
+from pmt.train.choose import default_candidates
 
 HELD_OUT = (50, 100, 200, 400)
 # Weights or nodes, at steps that make differences large.

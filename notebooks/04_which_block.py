@@ -30,7 +30,7 @@ import matplotlib.pyplot as plt
 import pmt
 from pmt.research.plots import plot_selection
 from pmt.research.reproduce.stored import stored
-from pmt.train.choose.selection import select
+from pmt.train.choose import select
 
 model = pmt.load("fashion_mnist_dscnn")
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")

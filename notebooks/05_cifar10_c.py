@@ -29,7 +29,7 @@ import matplotlib.pyplot as plt
 
 import pmt
 from pmt.research.reproduce.stored import stored
-from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
+from pmt.train.prepare import measure_statistics, with_statistics
 
 plain = pmt.load("fashion_mnist_dscnn")
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")

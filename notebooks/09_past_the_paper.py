@@ -31,8 +31,7 @@ import pmt
 from pmt.research.plots import plot_curves
 from pmt.research.report import results_curve
 from pmt.research.reproduce.stored import stored
-from pmt.train.prepare.alignment import align
-from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
+from pmt.train.prepare import align, measure_statistics, with_statistics
 
 train, test = pmt.datasets.bundled("train"), pmt.datasets.bundled("test")
 

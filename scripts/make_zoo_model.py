@@ -29,7 +29,7 @@ from model_zoo.training import Recipe, images_for, train
 from pmt import Model, datasets, formats
 from pmt.datasets.picture import Fit, resized
 from pmt.quantization import FloatGraph, dequantize, format_noise, quantize, signal_to_noise
-from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
+from pmt.train.prepare import measure_statistics, with_statistics
 
 DATA_FOLDER = Path(__file__).parents[1] / "python" / "pmt" / "data"
 CLASSES = 10

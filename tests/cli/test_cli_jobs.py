@@ -26,8 +26,8 @@ from pmt.research.reproduce.reproduce_job import ReproduceJob, reproduce
 from pmt.research.sheets import SheetJob, make_sheet, png
 from pmt.research.studies.gradient_job import GradientJob, run_gradient_study
 from pmt.research.sweep import SweepJob, run_sweep
-from pmt.train.choose.selection_job import SelectJob, select_block
-from pmt.train.prepare.alignment_job import AlignJob, StatisticsJob, align_model, store_statistics
+from pmt.train.choose import select_block
+from pmt.train.prepare import align_model, store_statistics
 
 # Values that change from run to run.
 _OF_THE_MOMENT = ("seconds", "train_seconds", "images_per_second")
@@ -112,29 +112,26 @@ def test_a_run_of_relative_paths_goes_on_from_anywhere(model, data, tmp_path, mo
 def test_select(model, data, printed):
     options = ("--blocks", "B1,B2+head", "--images", "40", "--held-out", "10", *SMALL)
     expected = printed("select", model, "--data", data, *NOISE, *options)
-    job = SelectJob(
+    result = select_block(
         pmt.load(model),
         noisy(data),
-        SplitChoice(images=40, held_out=10),
-        pmt.TrainingOptions(epochs=1, batch=10, queries=4),
+        split=SplitChoice(images=40, held_out=10),
+        options=pmt.TrainingOptions(epochs=1, batch=10, queries=4),
         candidates=("B1", "B2+head"),
         threads=1,
     )
-    result = select_block(job)
     assert plain(result.to_json()) == plain(expected)
     assert result.selection.best.name == expected["best"]
 
 
 def test_a_selection_needs_held_out_images(model, data):
-    job = SelectJob(pmt.load(model), noisy(data), SplitChoice(images=40, held_out=0))
     with pytest.raises(ValueError, match=r"^held_out 0: a choice needs held-out images"):
-        select_block(job)
+        select_block(pmt.load(model), noisy(data), split=SplitChoice(images=40, held_out=0))
 
 
 def test_a_split_of_the_paper_takes_no_numbers(model, data):
-    job = SelectJob(pmt.load(model), noisy(data), SplitChoice("paper", images=40))
     with pytest.raises(ValueError, match=r"^images is fixed by protocol paper; leave it out$"):
-        select_block(job)
+        select_block(pmt.load(model), noisy(data), split=SplitChoice("paper", images=40))
 
 
 def test_scheme(model, data, tmp_path, printed):
@@ -159,13 +156,13 @@ def test_statistics_and_align(model, data, tmp_path, printed):
     options = ("--data", data, "--images", "30", "--threads", "1")
     expected = printed("statistics", model, *options, "--out", stored)
     source = DataSource(data)
-    measured = store_statistics(StatisticsJob(pmt.load(model), source, images=30, threads=1))
+    measured = store_statistics(pmt.load(model), source, images=30, threads=1)
     assert {"out": str(stored), **measured.to_json()} == expected
     assert measured.model.image() == stored.read_bytes()
 
     expected = printed("align", stored, *options, *NOISE, "--no-windows", "--out", out)
     aligned = measured.model.copy()
-    done = align_model(AlignJob(aligned, noisy(data), images=30, threads=1, windows=False))
+    done = align_model(aligned, noisy(data), images=30, threads=1, windows=False)
     assert {"out": str(out), **vars(done)} == expected
     assert aligned.image() == out.read_bytes()
 

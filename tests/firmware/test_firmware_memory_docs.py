@@ -13,7 +13,7 @@ from pmt.firmware.board.linked import link_firmware
 from pmt.firmware.export.memory import planned_sizes
 from pmt.firmware.export.target import find_target
 from pmt.train.costs.memory import device_options
-from pmt.train.prepare.clean_statistics import without_statistics
+from pmt.train.prepare import without_statistics
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "firmware.md"
 ROW = re.compile(r"^\| (?:all 43|`?\w+`?) \| `(stm32\S+)` \|.*\|$", re.MULTILINE)

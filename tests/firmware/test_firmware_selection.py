@@ -23,7 +23,7 @@ from networks import residual_network
 
 import pmt
 from pmt.firmware.export import ExportReport, export
-from pmt.train.choose.selection import select
+from pmt.train.choose import select
 
 NAMES = ["B1", "B2+head", "B3"]
 # With this rule the candidate that takes most memory is chosen, and the arena is used to its end.

@@ -14,7 +14,7 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.model import PredictJob, predict_files
-from pmt.train.prepare.alignment import align
+from pmt.train.prepare import align
 from pmt.train.prepare.clean_statistics import (
     measure_statistics,
     stored_statistics,

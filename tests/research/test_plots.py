@@ -32,7 +32,7 @@ from pmt.research.report import Curve, results_curve
 from pmt.research.sheets import Group, Row, Sheet
 from pmt.research.step_memory import Buffer, StepMemory, Stretch
 from pmt.research.studies.gradient_quality import GradientStudy, Quality
-from pmt.train.choose.selection import Candidate, Selection
+from pmt.train.choose import Candidate, Selection
 from pmt.train.costs.memory import Memory
 from pmt.train.costs.work import Work
 

@@ -10,7 +10,7 @@ from cli_files import write_data, write_model
 from networks import residual_network
 
 import pmt
-from pmt.train.prepare.clean_statistics import measure_statistics, with_statistics
+from pmt.train.prepare import measure_statistics, with_statistics
 
 GRID = """
 [model]

@@ -6,7 +6,7 @@ import pytest
 
 import pmt
 from pmt import corruptions, datasets, methods
-from pmt.train.prepare.alignment import align
+from pmt.train.prepare import align
 from pmt.train.prepare.clean_statistics import (
     measure_statistics,
     stored_statistics,

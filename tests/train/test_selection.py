@@ -14,7 +14,7 @@ import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
 from pmt.protocol.intervals import paired_margin
-from pmt.train.choose.selection import default_candidates, select
+from pmt.train.choose import default_candidates, select
 from pmt.train.schedule import Schedule
 
 NAMES = ("ant", "bee", "cat", "dog")

@@ -15,11 +15,10 @@ from pmt.cli.arguments import (
     add_statistics_images,
     add_threads,
     data_source,
-    job_of,
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.prepare.alignment_job import AlignJob, align_model
+from pmt.train.prepare import align_model
 
 USAGE = "pmt align MODEL --data DIR [--corruption NAME --severity S] --out OUT.pmt [options]"
 SUMMARY = "adapt a model to images without labels, by its statistics only"
@@ -58,14 +57,22 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
-    job = job_of(AlignJob, arguments, data=data, model=model)
-    with layer_line(job.model, "aligning") as progress:
-        done = align_model(job, progress=progress)
-    job.model.save(path)
+    split = arguments.split
+    with layer_line(model, "aligning") as progress:
+        done = align_model(
+            model,
+            data,
+            split=split,
+            images=arguments.images,
+            windows=arguments.windows,
+            reliability=arguments.reliability,
+            threads=arguments.threads,
+            progress=progress,
+        )
+    model.save(path)
     output.text(
         f"{counted(done.layers, 'layer')} aligned to "
-        f"{counted(done.images, f'{job.split} image')} of "
-        f"{job.data.description(job.split)}"
+        f"{counted(done.images, f'{split} image')} of {data.description(split)}"
     )
     output.text(f"{done.forwards:,} forwards, {done.macs / 1e9:,.1f} GMAC; the model is {path}")
     output.figures({"out": str(path), **asdict(done)})

@@ -23,7 +23,7 @@ from pmt.protocol.splitting import HELD_OUT, IMAGES
 from pmt.train.option_effects import warn_without_effect
 from pmt.train.option_fields import Option, declared_options
 from pmt.train.options import PRESETS, TrainingOptions, preset
-from pmt.train.prepare.alignment_job import StatisticsJob
+from pmt.train.prepare.clean_statistics import DEFAULT_IMAGES
 from pmt.train.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def add_statistics_images(parser: argparse.ArgumentParser) -> None:
         parser,
         "--images N",
         "measure on at most N images, always the same ones",
-        default=StatisticsJob.images,
+        default=DEFAULT_IMAGES,
         within=(1, 100_000),
     )
 

@@ -18,17 +18,16 @@ from pmt.cli.arguments import (
     add_training_options,
     candidates,
     data_source,
-    job_of,
     load_model,
     split_choice,
     training_options,
 )
 from pmt.cli.output import EXIT_INTERRUPTED, Output, check_plot, complain, table
 from pmt.model import Model
-from pmt.protocol import Split
+from pmt.protocol import DataSource, Split
 from pmt.research.plots import plot_selection, save_plot
-from pmt.train.choose.selection import CRITERIA, Candidate, Selection
-from pmt.train.choose.selection_job import SelectJob, select_block
+from pmt.train.choose import CRITERIA, Candidate, Selection, select_block
+from pmt.train.options import TrainingOptions
 from pmt.train.run.keep_best import CHOICE
 
 _NOT_HERE = ("layers", "epochs", "macs", "head_epochs", "head_learning_rate", *CHOICE)
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--seeds N",
         "trial runs of each block, with seeds S, S + 1, ...",
-        default=SelectJob.seeds,
+        default=1,
         within=(1, 1000),
     )
     parser.add_argument(
@@ -84,17 +83,20 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     options = training_options(arguments).replace(epochs=arguments.epochs)
     check_plot(arguments.plot)
     model = load_model(arguments)
-    job = job_of(
-        SelectJob,
-        arguments,
-        data=data_source(arguments),
-        model=model,
-        split=split_choice(arguments),
-        options=options,
-        candidates=_candidates(arguments.blocks, model),
-    )
+    data = data_source(arguments)
     try:
-        result = select_block(job, opened=lambda images: _describe(job, images, output))
+        result = select_block(
+            model,
+            data,
+            split=split_choice(arguments),
+            options=options,
+            candidates=_candidates(arguments.blocks, model),
+            criterion=arguments.criterion,
+            seeds=arguments.seeds,
+            out=arguments.out,
+            threads=arguments.threads,
+            opened=lambda images: _describe(model, data, options, images, output),
+        )
     except KeyboardInterrupt:
         if arguments.out is not None:
             command = shlex.join(["pmt", *sys.argv[1:]])
@@ -118,13 +120,12 @@ def _candidates(blocks: str | None, model: Model) -> tuple[str, ...] | None:
     return names
 
 
-def _describe(job: SelectJob, images: Split, output: Output) -> None:
+def _describe(
+    model: Model, data: DataSource, options: TrainingOptions, images: Split, output: Output
+) -> None:
     train, held_out = len(images.train_indices), len(images.held_out_indices)
-    options = job.options
-    output.text(f"model   {job.model.name}")
-    output.text(
-        f"data    {job.data.description('train')}: {train:,} training, {held_out:,} held out"
-    )
+    output.text(f"model   {model.name}")
+    output.text(f"data    {data.description('train')}: {train:,} training, {held_out:,} held out")
     output.text(
         f"trial   {counted(options.epochs, 'epoch')}, batches of {options.batch}, "
         f"{counted(options.queries, 'query', 'queries')} for each image and layer"

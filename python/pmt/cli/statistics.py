@@ -14,11 +14,10 @@ from pmt.cli.arguments import (
     add_statistics_images,
     add_threads,
     data_source,
-    job_of,
     load_model,
 )
 from pmt.cli.output import Output, checked_model_out, layer_line
-from pmt.train.prepare.alignment_job import StatisticsJob, store_statistics
+from pmt.train.prepare import store_statistics
 
 USAGE = "pmt statistics MODEL --data DIR --out OUT.pmt [options]"
 SUMMARY = "store the statistics of channels and windows on clean images in a model"
@@ -43,16 +42,22 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     """Run the command."""
     path = checked_model_out(arguments.out, arguments.model, replace=arguments.force)
     data, model = data_source(arguments), load_model(arguments)
-    job = job_of(StatisticsJob, arguments, data=data, model=model)
-    with layer_line(job.model, "measuring") as progress:
-        measured = store_statistics(job, progress=progress)
+    split = arguments.split
+    with layer_line(model, "measuring") as progress:
+        measured = store_statistics(
+            model,
+            data,
+            split=split,
+            images=arguments.images,
+            threads=arguments.threads,
+            progress=progress,
+        )
     measured.model.save(path)
     found = measured.statistics
     output.text(
         f"{counted(measured.channels, 'channel')} of {counted(len(found.channels), 'layer')} and "
         f"the windows of {len(found.windows)} on "
-        f"{counted(measured.images, f'{job.split} image')} of "
-        f"{job.data.description(job.split)}"
+        f"{counted(measured.images, f'{split} image')} of {data.description(split)}"
     )
     output.text(f"the model is {path}")
     output.figures({"out": str(path), **measured.to_json()})

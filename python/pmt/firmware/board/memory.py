@@ -16,7 +16,7 @@ from pmt.model import Model
 from pmt.research.profile import Profile, analytic_bytes
 from pmt.train.costs.memory import device_options, zeroth_order_memory
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.clean_statistics import without_statistics
+from pmt.train.prepare import without_statistics
 
 __all__ = [
     "Backend",

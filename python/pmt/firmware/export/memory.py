@@ -12,7 +12,7 @@ from pmt.firmware.export.target import Target
 from pmt.firmware.export.task import Task
 from pmt.model import Model
 from pmt.train.costs.memory import arena_bytes, peak_moment, portable_arena_excess
-from pmt.train.prepare.clean_statistics import without_statistics
+from pmt.train.prepare import without_statistics
 
 __all__ = [
     "PlannedSizes",

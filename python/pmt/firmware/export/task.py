@@ -19,7 +19,7 @@ from pmt.train.costs.memory import device_options
 from pmt.train.layer_settings import settings_for_step
 from pmt.train.losses import is_function
 from pmt.train.options import TrainingOptions
-from pmt.train.prepare.clean_statistics import without_statistics
+from pmt.train.prepare import without_statistics
 from pmt.train.prepare.preparation import without_head
 from pmt.train.run.folder import RunFolder
 from pmt.train.run.keep_best import held_out_count, part

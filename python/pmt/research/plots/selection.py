@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pmt._util.counted import counted
 from pmt._util.plot_style import COLORS, SMALL, panels, plain_text
-from pmt.train.choose.selection import Candidate, Selection
+from pmt.train.choose import Candidate, Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def plot_selection(
     Parameters
     ----------
     selection : Selection
-        See :func:`pmt.train.choose.selection.select`.
+        See :func:`pmt.train.choose.select`.
     ax : sequence of matplotlib.axes.Axes, optional
         Two axes to draw on; those of a new figure by default.
 

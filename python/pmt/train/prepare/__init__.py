@@ -1,1 +1,23 @@
 """Before the first step: alignment to new images, and the linear head trained alone."""
+
+from pmt.train.prepare.alignment import Alignment, align, align_model
+from pmt.train.prepare.clean_statistics import (
+    CleanStatistics,
+    MeasuredModel,
+    measure_statistics,
+    store_statistics,
+    with_statistics,
+    without_statistics,
+)
+
+__all__ = [
+    "Alignment",
+    "CleanStatistics",
+    "MeasuredModel",
+    "align",
+    "align_model",
+    "measure_statistics",
+    "store_statistics",
+    "with_statistics",
+    "without_statistics",
+]

@@ -34,8 +34,10 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.model.layer_arrays import copy_parameters
+from pmt.protocol import DataSource
 from pmt.train.costs.work import Cost
 from pmt.train.prepare.clean_statistics import (
+    DEFAULT_IMAGES,
     CleanStatistics,
     aligned_layers,
     prepared_images,
@@ -43,7 +45,7 @@ from pmt.train.prepare.clean_statistics import (
     window_layers,
 )
 
-__all__ = ["Alignment", "align", "alignment_cost", "noise_probes", "noise_share"]
+__all__ = ["Alignment", "align", "align_model", "alignment_cost", "noise_probes", "noise_share"]
 
 # A second round brings nothing: clean statistics are a good start.
 _ROUNDS = 1
@@ -154,6 +156,52 @@ def align(
         reliability=noise is not None and noise.found,
     )
     return Alignment(len(images), len(layers), cost.forwards, cost.macs)
+
+
+def align_model(
+    model: Model,
+    data: DataSource,
+    *,
+    split: str = "train",
+    images: int = DEFAULT_IMAGES,
+    windows: bool = True,
+    reliability: bool = True,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Alignment:
+    """Align a model, in place, to images of a data source.
+
+    Parameters
+    ----------
+    model : Model
+        The model, with statistics of clean images in it.
+    data : DataSource
+        New images; no labels are used.
+    split : {"train", "test"}
+        Part of the data set.
+    images : int
+        At most this many, always the same ones; 0 takes all.
+    windows, reliability, threads, progress
+        As in :func:`align`.
+
+    Returns
+    -------
+    Alignment
+        Its work.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As :meth:`pmt.protocol.DataSource.load` and :func:`align`.
+    """
+    return align(
+        model,
+        data.load(split, model, limit=images).images,
+        windows=windows,
+        reliability=reliability,
+        threads=threads,
+        progress=progress,
+    )
 
 
 class _Noise:

@@ -19,19 +19,24 @@ from pmt import _core
 from pmt._util.processes import thread_count
 from pmt.model import Model
 from pmt.net.graph import STATISTICS_KEY
+from pmt.protocol import DataSource
 
 __all__ = [
+    "DEFAULT_IMAGES",
     "CleanStatistics",
+    "MeasuredModel",
     "WindowStatistics",
     "aligned_layers",
     "measure_statistics",
     "prepared_images",
+    "store_statistics",
     "stored_statistics",
     "window_layers",
     "with_statistics",
     "without_statistics",
 ]
 
+DEFAULT_IMAGES = 256  # of a data source; some hundred are enough
 _ROUNDS = 3  # each looks closer
 
 FloatArray = npt.NDArray[np.float32]
@@ -115,6 +120,68 @@ def measure_statistics(
         if progress is not None:
             progress(done + 1, len(layers))
     return CleanStatistics(len(images), channels, windows)
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A copy of a model with the statistics that were measured on ``images`` images."""
+
+    model: Model
+    statistics: CleanStatistics
+    images: int
+
+    @property
+    def channels(self) -> int:
+        """Channels of all layers that were measured."""
+        return sum(values.shape[1] for values in self.statistics.channels.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return {
+            "images": self.images,
+            "layers": len(self.statistics.channels),
+            "channels": self.channels,
+            "windows": len(self.statistics.windows),
+        }
+
+
+def store_statistics(
+    model: Model,
+    data: DataSource,
+    *,
+    split: str = "train",
+    images: int = DEFAULT_IMAGES,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> MeasuredModel:
+    """Measure what a model sees on clean images, and store it in a copy of the model.
+
+    Parameters
+    ----------
+    model : Model
+        The model; it is not changed.
+    data : DataSource
+        Images as the model was trained on.
+    split : {"train", "test"}
+        Part of the data set.
+    images : int
+        At most this many, always the same ones; 0 takes all.
+    threads, progress
+        As in :func:`measure_statistics`.
+
+    Returns
+    -------
+    MeasuredModel
+        Whose ``model.save(path)`` keeps the statistics.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As :meth:`pmt.protocol.DataSource.load`.
+    """
+    clean = data.load(split, model, limit=images)
+    found = measure_statistics(model, clean.images, threads=threads, progress=progress)
+    return MeasuredModel(with_statistics(model, found), found, len(clean))
 
 
 def prepared_images(model: Model, images: npt.NDArray[Any]) -> npt.NDArray[np.int8]:

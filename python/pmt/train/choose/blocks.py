@@ -1,0 +1,364 @@
+"""Choosing what to train by trial runs, with forward passes only (section 3.3 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pmt import _core
+from pmt._util.checks import OptionError, checked_candidates, checked_integer
+from pmt._util.did_you_mean import did_you_mean
+from pmt._util.progress import ProgressLine
+from pmt.datasets import Dataset
+from pmt.datasets.dataset import DataLike, checksum
+from pmt.model import ImageScores, Model
+from pmt.model.model import check_model
+from pmt.protocol import DataSource, Split, SplitChoice
+from pmt.protocol.intervals import paired_margin
+from pmt.train.choose.selection import Candidate, Selection, SelectionResult
+from pmt.train.costs.memory import arena_bytes, device_options
+from pmt.train.options import TrainingOptions
+from pmt.train.prepare.preparation import without_head
+from pmt.train.zo_trainer import ZOTrainer
+
+__all__ = ["CRITERIA", "default_candidates", "select", "select_block"]
+
+CRITERIA = ("loss", "accuracy")
+_MACS_A_UNIT = 10**6
+
+
+def default_candidates(model: Model) -> list[str]:
+    """Return the names of a model's blocks ``B1``, ``B2``, ...
+
+    Raises
+    ------
+    ValueError
+        If it has none, or only one.
+    """
+    found = [name for name in model.blocks if name[:1] == "B" and name[1:].isdigit()]
+    if not found:
+        raise ValueError(
+            f"the model has no blocks B1, B2, ... (it has {', '.join(model.blocks) or 'none'}); "
+            "say what to choose from, for example conv1,conv2+head"
+        )
+    if len(found) == 1:
+        raise ValueError(
+            f"the model has one block, {found[0]}, and a choice needs two or more; say what to "
+            "choose from, for example conv1,conv2+head"
+        )
+    return sorted(found, key=lambda name: int(name[1:]))
+
+
+def select(
+    model: Model,
+    train: DataLike,
+    held_out: DataLike,
+    *,
+    options: TrainingOptions | None = None,
+    candidates: Sequence[str] | None = None,
+    epochs: int = 1,
+    criterion: str = "loss",
+    seeds: int = 1,
+    out: str | Path | None = None,
+    threads: int = 0,
+    progress: bool = True,
+) -> Selection:
+    """Train each candidate for a short time from the same state, and choose on held-out images.
+
+    All candidates see the same batches in the same order (common random numbers), so that what is
+    compared differs only in the candidate.
+
+    Parameters
+    ----------
+    model : Model
+        The model; its weights do not change.
+    train : Dataset or tuple of two arrays
+        Images of the trial runs.
+    held_out : Dataset or tuple of two arrays
+        Images to choose on; not those of ``train`` and not those to be reported.
+    options : TrainingOptions, optional
+        Options of the trial runs; ``layers`` and ``epochs`` are replaced, ``macs`` and
+        the head of ``preparation`` are not used. By default the preset's.
+    candidates : sequence of str, optional
+        Names of blocks or layers, several of them joined by ``+``; by default
+        :func:`default_candidates`.
+    epochs : int
+        Epochs of each trial run; the paper's is 1.
+    criterion : {"loss", "accuracy"}
+        Measure to compare: the mean held-out loss, or the paper's held-out accuracy.
+    seeds : int
+        Trial runs of each candidate, with the seeds ``options.seed``, + 1, ...
+    out : str or pathlib.Path, optional
+        Folder that gets a run folder for each trial run. Those that are there already are used
+        or resumed.
+    threads : int
+        Threads; the result does not depend on it.
+    progress : bool
+        Show a progress line on a terminal.
+
+    Returns
+    -------
+    Selection
+        The best candidate, with what sets it off from the others.
+
+    Raises
+    ------
+    TypeError
+        If ``model`` is not a model, ``options`` is not ``TrainingOptions``, ``seeds``,
+        ``epochs`` or ``threads`` is not an integer, or ``train`` or ``held_out`` is
+        neither a data set nor a tuple of two arrays.
+    ValueError
+        If a name is unknown or given twice, a number or the criterion is out of range, or a folder
+        holds another run.
+    KeyboardInterrupt
+        On Ctrl-C; with ``out``, the same call continues from there.
+    """
+    check_model(model)
+    if options is not None and not isinstance(options, TrainingOptions):
+        raise TypeError(f"options is {type(options).__name__}: must be pmt.TrainingOptions")
+    names = list(candidates) if candidates is not None else default_candidates(model)
+    trainers = _trainers(model, names, options or TrainingOptions(), epochs, seeds, threads)
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion={criterion!r} is unknown{did_you_mean(criterion, CRITERIA)}")
+    train, held_out = Dataset.of(train, "train"), Dataset.of(held_out, "held_out")
+    if len(held_out) < 2:
+        raise ValueError("held_out has 1 image: a choice needs at least 2, better 100 or more")
+    start = model.score_images(held_out, threads=threads)
+    folder = Path(out) if out is not None else None
+    trials = _run_trials(model, train, held_out, trainers, folder, progress)
+    return _chosen(model, train, names, start, trials, criterion)
+
+
+def select_block(
+    model: Model,
+    data: DataSource,
+    *,
+    split: SplitChoice | None = None,
+    options: TrainingOptions | None = None,
+    candidates: Sequence[str] | None = None,
+    criterion: str = "loss",
+    seeds: int = 1,
+    out: str | Path | None = None,
+    threads: int = 0,
+    opened: Callable[[Split], None] | None = None,
+) -> SelectionResult:
+    """Train each candidate for a short time and choose on held-out images of a data source.
+
+    Parameters
+    ----------
+    model : Model
+        The model; its weights do not change.
+    data : DataSource
+        The images.
+    split : SplitChoice, optional
+        Choice of the images that train and those that choose.
+    options : TrainingOptions, optional
+        Options of each trial run; ``layers`` are those of the candidate; ``macs``,
+        ``head_epochs`` and ``keep_best`` are not used. By default those of one epoch.
+    candidates, criterion, seeds, out, threads
+        As in :func:`select`.
+    opened : callable, optional
+        Called with the images before any training.
+
+    Returns
+    -------
+    SelectionResult
+        The best candidate, with what sets it off from the others.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As :meth:`pmt.protocol.SplitChoice.of` and :func:`select`; or if no image is held out.
+    KeyboardInterrupt
+        On Ctrl-C; with ``out``, the same call continues from there.
+    """
+    if criterion not in CRITERIA:
+        near = did_you_mean(criterion, CRITERIA)
+        raise OptionError("criterion", f" {criterion!r} is unknown{near}")
+    names = default_candidates(model) if candidates is None else candidates
+    options = options or TrainingOptions(epochs=1)
+    images = (split or SplitChoice()).of(data, model)
+    if opened is not None:
+        opened(images)
+    found = select(
+        model,
+        images.train,
+        images.choosing(),
+        options=options,
+        candidates=names,
+        epochs=options.epochs,
+        criterion=criterion,
+        seeds=seeds,
+        out=out,
+        threads=threads,
+    )
+    return SelectionResult(found, options)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A trial run, the scores after it, and its work with that of its probes."""
+
+    trainer: ZOTrainer
+    scores: ImageScores
+    forwards: int
+    macs: int
+
+
+def _trainers(
+    model: Model,
+    names: Sequence[str],
+    options: TrainingOptions,
+    epochs: int,
+    seeds: int,
+    threads: int,
+) -> list[tuple[str, ZOTrainer]]:
+    """Return the trainer of each trial run, with its candidate's name."""
+    checked_candidates(names)
+    if checked_integer("seeds", seeds) < 1:
+        raise ValueError(f"seeds={seeds} must be 1 or more")
+    made = []
+    for name in names:
+        layers = name.replace("+", ",")
+        model.select_layers(layers, argument="candidates")
+        for seed in range(options.seed, options.seed + seeds):
+            changed = options.replace(
+                layers=layers,
+                epochs=epochs,
+                macs=0,
+                seed=seed,
+                preparation=without_head(options.preparation),
+                keep_best=False,  # the held-out images compare the candidates' last steps
+            )
+            made.append((name, ZOTrainer(changed, threads=threads)))
+    return made
+
+
+def _steps(options: TrainingOptions, train: Dataset) -> int:
+    return len(train) // options.batch * options.epochs
+
+
+def _run_trials(
+    model: Model,
+    train: Dataset,
+    held_out: Dataset,
+    trainers: Sequence[tuple[str, ZOTrainer]],
+    out: Path | None,
+    progress: bool,
+) -> list[_Trial]:
+    costs = [trainer.cost(model).macs // _MACS_A_UNIT for _, trainer in trainers]
+    steps = [_steps(trainer.options, train) for _, trainer in trainers]
+    total = sum(cost * count for cost, count in zip(costs, steps, strict=True))
+    line = _MeasuredLine(max(total, 1), progress)
+    source = {
+        "model_crc32": _core.crc32(model.image()),
+        "data_crc32": checksum(train),
+        "purpose": "selection",
+    }
+    trials = []
+    try:
+        for (name, trainer), cost, count in zip(trainers, costs, steps, strict=True):
+            trained = model.copy()
+            folder = None if out is None else out / _folder_name(name, trainer.options.seed)
+            result = trainer.fit(
+                trained, train, out=folder, source=source, progress=line.of(name, cost, count)
+            )
+            line.ended += cost * count
+            scores = trained.score_images(held_out, threads=trainer.threads)
+            last = result.epochs[-1]
+            trials.append(_Trial(trainer, scores, last["forwards"], last["macs"]))
+    finally:
+        line.clear()
+    return trials
+
+
+class _MeasuredLine:
+    """A progress line over all trial runs, in units that take equally long."""
+
+    def __init__(self, total: int, shown: bool) -> None:
+        self.total = total
+        self.shown = shown
+        self.ended = 0
+        self.line: ProgressLine | None = None
+
+    def of(self, name: str, cost: int, steps: int) -> Callable[[int, dict[str, Any]], None]:
+        def after_step(step: int, record: dict[str, Any]) -> None:
+            done = self.ended + cost * step
+            if self.line is None:  # what was done before, in a run that is resumed, took no time
+                self.line = ProgressLine(self.total, done=done - cost, unit="MMAC")
+            if self.shown:
+                self.line.update(done, f"{name} step {step}/{steps}  loss {record['loss']:.4f}")
+
+        return after_step
+
+    def clear(self) -> None:
+        if self.line is not None:
+            self.line.clear()
+
+
+def _folder_name(name: str, seed: int) -> str:
+    safe = "".join(c if c.isalnum() or c in "._+-" else "_" for c in name)
+    return f"{safe}-seed{seed}"
+
+
+def _chosen(
+    model: Model,
+    train: Dataset,
+    names: Sequence[str],
+    start: ImageScores,
+    trials: Sequence[_Trial],
+    criterion: str,
+) -> Selection:
+    seeds = len(trials) // len(names)
+    runs = [trials[first : first + seeds] for first in range(0, len(trials), seeds)]
+    # Lower is better.
+    tables = [np.stack([_compared(trial.scores, criterion) for trial in own]) for own in runs]
+    before = np.broadcast_to(_compared(start, criterion), tables[0].shape)
+    # Where scores are equal, the first candidate given wins.
+    best = int(np.argmin([table.mean() for table in tables]))
+    candidates = []
+    for name, own, table in zip(names, runs, tables, strict=True):
+        options = own[0].trainer.options
+        spent = sum(trial.macs for trial in own)
+        candidates.append(
+            Candidate(
+                name=name,
+                **_size(model, options),
+                macs=spent // (seeds * _steps(options, train) * options.batch),
+                forwards=sum(trial.forwards for trial in own),
+                total_macs=spent,
+                loss=float(np.mean([trial.scores.losses.mean() for trial in own])),
+                accuracy=float(np.mean([trial.scores.correct.mean() for trial in own])),
+                margin=paired_margin(tables[best], table),
+                gain=paired_margin(table, before),
+            )
+        )
+    return Selection(
+        criterion=criterion,
+        best=candidates[best],
+        candidates=tuple(candidates),
+        loss=float(start.losses.mean()),
+        accuracy=float(start.correct.mean()),
+        held_out=len(start.losses),
+        seeds=seeds,
+    )
+
+
+def _compared(scores: ImageScores, criterion: str) -> npt.NDArray[np.float64]:
+    return scores.losses if criterion == "loss" else np.where(scores.correct, 0.0, 1.0)
+
+
+def _size(model: Model, options: TrainingOptions) -> dict[str, int]:
+    chosen = model.select_layers(options.layers)
+    layers = [layer for layer in model.layers if layer.index in chosen]
+    on_target = device_options(options)
+    return {
+        "weights": sum(layer.weights for layer in layers),
+        "biases": sum(layer.biases for layer in layers),
+        "memory_bytes": arena_bytes(model.core, on_target, chosen, options.batch),
+    }
