@@ -7,6 +7,8 @@ ifndef PYTHON
 PYTHON := $(shell command -v python3 || echo python3)
 endif
 VENV := .venv
+# The oldest of each; Debian 12 has 3.11.2.
+PYTHONS := 3.10.0 3.11.2 3.12.0 3.13.0 3.14.0
 JOBS := $(shell nproc 2> /dev/null || echo 2)
 CPP := $(shell find cpp firmware_export -name '*.?pp' 2> /dev/null)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt scripts/setup.sh $(wildcard cmake/*) \
@@ -20,7 +22,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CMAKE_CXX_COMPILER_LAUNCHER := $(shell command -v ccache)
 export CCACHE_BASEDIR := $(CURDIR)/cpp
 
-.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean notebooks
+.PHONY: help demo test lint tidy cpp-test aarch64-test cortex-m7 python-test docs fuzz clean notebooks pins
 
 help:
 	@echo 'make demo       adapt the bundled int8 model to noisy images (ten seconds after set-up)'
@@ -33,6 +35,7 @@ help:
 	@echo 'make docs       the documentation site, in build/docs/index.html'
 	@echo 'make notebooks [ARGS="--stored 04_which_block"]  run the notebooks and write their outputs'
 	@echo 'make fuzz [MINUTES=10]  fuzz every reader of files for that long'
+	@echo 'make pins       resolve the pinned versions of all extras for every Python that is supported'
 	@echo 'make clean      remove what the above made, the virtual environment included'
 	@echo
 	@echo 'demo, test and docs install what is missing with apt (as root or with sudo) and pip.'
@@ -87,6 +90,15 @@ notebooks: $(VENV)/ready-for-test
 fuzz: $(VENV)/ready-for-test
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt atheris
 	scripts/fuzz.sh $(or $(MINUTES),10)
+
+# A version may exist for some interpreters only. pip evaluates markers for the one that it runs in; uv
+# does it for any.
+pins: $(VENV)/ready-for-test
+	@for version in $(PYTHONS); do \
+	  echo "Resolving constraints.txt for Python $$version"; \
+	  uv pip compile --quiet pyproject.toml --all-extras --only-binary :all: -c constraints.txt \
+	    --python-version $$version --output-file build/pins.txt > /dev/null || exit 1; \
+	done
 
 # A stamp says that the sources as they are now are installed; `test` needs the most packages.
 $(VENV)/ready-for-demo: $(SOURCES)

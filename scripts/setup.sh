@@ -72,10 +72,31 @@ install_missing() {
     echo "Missing, by their Debian names: ${missing[*]}. Install them, then call make again." >&2
     exit 1
   fi
-  echo "Installing with apt: ${missing[*]}"
+  echo "  apt-get install ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+}
+
+# Shows of a long command what it is at; all that it says is in the log, whose end an error shows.
+show_progress() {
+  local log=$1
+  shift
+  "$@" > "$log" 2>&1 &
+  local command=$! shown='' line
+  trap 'kill '"$command"' 2> /dev/null || true' EXIT  # Ctrl-C does not reach what runs in the background
+  while kill -0 "$command" 2> /dev/null; do
+    sleep 1
+    line=$(grep -aoE '(Downloading [^ ]+ \([^)]+\)|^ *\[[0-9]+/[0-9]+\])' "$log" | tail -n 1) || true
+    [ "$line" = "$shown" ] && continue
+    shown=$line
+    if [ -t 1 ]; then printf '\r\033[K  %s' "$line"; else echo "  $line"; fi
+  done
+  [ -t 1 ] && printf '\r\033[K'
+  wait "$command" && trap - EXIT && return
+  tail -n 40 "$log" >&2
+  echo "The whole log is $log." >&2
+  return 1
 }
 
 make_environment() {
@@ -85,12 +106,15 @@ make_environment() {
   fi
   # A folder without a working pip is left over from a set-up that was interrupted.
   .venv/bin/python -m pip --version > /dev/null 2>&1 || "$python" -m venv --clear .venv
-  local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt)
-  echo "Installing Python packages into .venv"
-  "${pip[@]}" scikit-build-core pybind11 cmake ninja
-  echo "Building and installing pmt"
-  PATH=$PWD/.venv/bin:$PATH "${pip[@]}" --no-build-isolation ".[$extras]"
+  mkdir -p build
+  local pip=(.venv/bin/python -m pip install --disable-pip-version-check -c constraints.txt)
+  echo "2/3 Installing the tools that build pmt into .venv"
+  show_progress build/setup_tools.log "${pip[@]}" scikit-build-core pybind11 cmake ninja
+  echo "3/3 Compiling pmt and installing it with ${extras//,/, } (minutes the first time)"
+  PATH=$PWD/.venv/bin:$PATH \
+    show_progress build/setup_pmt.log "${pip[@]}" --verbose --no-build-isolation ".[$extras]"
 }
 
+echo "1/3 Looking for Debian packages that are missing"
 install_missing
 make_environment
