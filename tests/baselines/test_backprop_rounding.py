@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pmt import _core
-from pmt.baselines.backprop.descent import random_bits, updated_bias, updated_weights
 from pmt.baselines.backprop.options import BackpropOptions
+from pmt.baselines.backprop.stepper import random_bits, updated_bias, updated_weights
 
 FLOATS = st.floats(-20000, 20000, width=32)
 

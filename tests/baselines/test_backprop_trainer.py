@@ -248,7 +248,7 @@ def test_cost_is_forward_input_gradients_and_weight_gradients(model):
 
 
 def test_the_examples_of_the_docstrings_hold():
-    for name in ("trainer", "integer_network"):
+    for name in ("trainer", "networks"):
         module = importlib.import_module(f"pmt.baselines.backprop.{name}")
         assert doctest.testmod(module).failed == 0
 
@@ -257,6 +257,6 @@ def test_without_torch_the_package_imports_and_training_says_what_to_install(mon
     code = "import sys; sys.modules['torch'] = None; import pmt.baselines.backprop"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "pmt.baselines.backprop.torch_package")
+    monkeypatch.delitem(sys.modules, "pmt.baselines.backprop.networks")
     with pytest.raises(ImportError, match=r'pip install "poor-mans-training\[torch\]"'):
-        importlib.import_module("pmt.baselines.backprop.torch_package")
+        importlib.import_module("pmt.baselines.backprop.networks")

@@ -12,19 +12,17 @@ from trained_weights import weight_masks
 
 from pmt.baselines.backprop.scheme import LayerUpdate, UpdateScheme
 from pmt.baselines.sparse_update.channels import (
+    Budgets,
     chosen_scheme,
     forward_potentials,
+    inspected_layers,
     largest_channels,
+    layer_scores,
+    select_scheme,
     top_channels,
 )
 from pmt.baselines.sparse_update.contribution import Option, best_choice, scheme_memory
 from pmt.baselines.sparse_update.options import published_scheme
-from pmt.baselines.sparse_update.tinytrain import (
-    Budgets,
-    inspected_layers,
-    layer_scores,
-    select_scheme,
-)
 
 
 def with_weights(op: int, weights: np.ndarray):

@@ -3,7 +3,6 @@
 Needs torch (``pip install "poor-mans-training[torch]"``); importing this package does not.
 """
 
-import importlib
 from typing import Any
 
 from pmt.baselines.backprop.exact_gradient import ExactGradient, exact_gradient, exact_gradients
@@ -22,11 +21,11 @@ __all__ = [
     "preset",
 ]
 
-# They derive from a class of torch, and are imported on first use.
-_NETWORKS = {"IntegerNetwork": "integer_network", "FloatNetwork": "float_network"}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _NETWORKS:
-        return getattr(importlib.import_module(f"pmt.baselines.backprop.{_NETWORKS[name]}"), name)
+    # They derive from a class of torch, and are imported on first use.
+    if name in ("FloatNetwork", "IntegerNetwork"):
+        from pmt.baselines.backprop import networks
+
+        return getattr(networks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -128,11 +128,14 @@ def exact_gradients(
         )
     if chunk < 1:
         raise ValueError(f"chunk={chunk!r} must be 1 or more samples")
-    from pmt.baselines.backprop.sample_gradients import SampleGradients
+    from pmt.baselines.backprop.networks import IntegerNetwork
 
-    found = SampleGradients(model, model.select_layers(layers))
+    network = IntegerNetwork(model).requires_grad_(False)
+    chosen = model.select_layers(layers)
     parts = [
-        found(images[first : first + chunk], labels[first : first + chunk])
+        network.sample_gradients(
+            images[first : first + chunk], labels[first : first + chunk], chosen
+        )
         for first in range(0, len(images), chunk)
     ]
     losses = np.concatenate([losses for _, losses in parts])

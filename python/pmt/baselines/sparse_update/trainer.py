@@ -14,9 +14,12 @@ from pmt.baselines.backprop.cost import backward_work
 from pmt.baselines.backprop.scheme import UpdateScheme
 from pmt.baselines.backprop.trainer import BackpropTrainer
 from pmt.baselines.sparse_update.channels import (
+    Budgets,
     channel_potentials,
     chosen_scheme,
     forward_potentials,
+    inspected_layers,
+    select_scheme,
 )
 from pmt.baselines.sparse_update.options import (
     PUBLISHED,
@@ -24,7 +27,6 @@ from pmt.baselines.sparse_update.options import (
     TinyTrainOptions,
     published_scheme,
 )
-from pmt.baselines.sparse_update.tinytrain import Budgets, inspected_layers, select_scheme
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import DataLike
 from pmt.model import Model

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import torch
 import pmt
-from pmt.baselines.backprop.float_network import FloatNetwork
+from pmt.baselines.backprop.networks import FloatNetwork
 model = pmt.load(sys.argv[1])
 network = FloatNetwork(model)
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)

@@ -76,7 +76,7 @@ def layer_moments(
     Images are prepared ones, int8 of shape (N, height, width, channels); the layer is an op index.
     Needs torch.
     """
-    from pmt.baselines.backprop.sample_gradients import sample_weight_gradients
+    from pmt.baselines.backprop.networks import sample_weight_gradients
 
     caught = _differentiated(model, images, labels, layer)
     op = model.to_graph().ops[layer]
@@ -127,8 +127,7 @@ def pooled_moments(
     ImportError
         If torch is missing.
     """
-    from pmt.baselines.backprop.sample_gradients import sample_weight_gradients
-    from pmt.baselines.backprop.torch_package import torch
+    from pmt.baselines.backprop.networks import sample_weight_gradients, torch
 
     caught = _differentiated(model, images, labels, layer)
     op, x = model.to_graph().ops[layer], caught["x"].double()
@@ -161,7 +160,7 @@ def pooled_moments(
 
 def _regions(height: int, width: int, regions: int) -> Any:
     """Which positions each region has, ones and zeros of shape (regions, positions)."""
-    from pmt.baselines.backprop.torch_package import torch
+    from pmt.baselines.backprop.networks import torch
 
     rows, columns = min(regions, height), min(regions, width)
     row, column = torch.arange(height) * rows // height, torch.arange(width) * columns // width
@@ -173,8 +172,7 @@ def _differentiated(
     model: Model, images: npt.NDArray[np.int8], labels: npt.NDArray[np.int64], layer: int
 ) -> dict[str, Any]:
     """Input of the layer, gradients by its sums and by its output, which outputs are at a clamp."""
-    from pmt.baselines.backprop.integer_network import IntegerNetwork
-    from pmt.baselines.backprop.torch_package import tensor_of, torch
+    from pmt.baselines.backprop.networks import IntegerNetwork, tensor_of, torch
 
     caught: dict[str, Any] = {}
 
@@ -219,13 +217,12 @@ def _differentiated(
 
 def _patch_norms(op: Any, x: Any) -> Any:
     """Squared norm of what each output node's weights multiply, (N, positions, channels)."""
-    from pmt.baselines.backprop import layer_sums
-    from pmt.baselines.backprop.torch_package import torch
+    from pmt.baselines.backprop.networks import padded, torch
 
     squares = x.double() ** 2
     if op.kind == "fully_connected":
         return squares.flatten(1).sum(1)[:, None, None]
-    nchw = layer_sums.padded(squares, op.padding, 0.0).permute(0, 3, 1, 2)
+    nchw = padded(squares, op.padding, 0.0).permute(0, 3, 1, 2)
     columns = torch.nn.functional.unfold(nchw, op.kernel, stride=op.stride)
     by_channel = columns.reshape(len(x), x.shape[3], -1, columns.shape[2]).sum(2)
     if op.kind == "conv2d":
