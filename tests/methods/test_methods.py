@@ -36,14 +36,12 @@ def test_presets_are_methods():
 ZEROTH_ORDER = [n for n, m in methods.METHODS.items() if m.kind.name == "zeroth_order"]
 # Where the method's own is more than so noisy a gradient stands.
 RATES = {"weight_model_wise": 0.002, "mezo": 0.0003}
-# Every weight is a query of its own.
-LAYERS = {"deepzero": "head", "deepzero_sparse": "head"}
 
 
 @pytest.mark.parametrize("name", ZEROTH_ORDER)
 def test_every_zeroth_order_method_lowers_the_training_loss(name, noisy):
     model = pmt.load("fashion_mnist_dscnn")
-    changes = {"layers": LAYERS.get(name, "B2,head")} if name != "last_layer" else {}
+    changes = {"layers": "B2,head"} if name != "last_layer" else {}
     if name in RATES:
         changes["learning_rate"] = RATES[name]
     trainer = methods.trainer(

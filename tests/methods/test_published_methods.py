@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 from networks import labels, pixels, residual_network
@@ -9,7 +11,6 @@ from toy_trainer import data
 
 import pmt
 from pmt import _core, methods
-from pmt.firmware.export.task import make_task
 
 
 @pytest.fixture(scope="module")
@@ -62,47 +63,60 @@ def test_coordinates_give_the_exact_gradient_of_a_linear_layer():
     head = model.select_layers("head")
     data = pmt.datasets.bundled("train").take(20)
     images = model.prepare(data.images)
-    gradients = []
-    for name in ("deepzero", "default"):
-        options = methods.options_of(name).to_core()
-        trainer = _core.Trainer(model.core, options, head, 20, 1)
-        gradients.append(trainer.estimate(images, data.labels, 0, 0)[0].astype(np.float64))
-    coordinates, exact = gradients
+    trainer = _core.Trainer(model.core, pmt.TrainingOptions().to_core(), head, 20, 1)
+    exact = trainer.estimate(images, data.labels, 0, 0)[0].astype(np.float64)
+    stepper = methods.trainer("deepzero", layers="head").stepper(model, 20)
+    stepper.step(images, data.labels, 0, 0.5)
+    (coordinates,) = (values.reshape(-1) for values in stepper.state().values())
     cosine = coordinates @ exact / (np.linalg.norm(coordinates) * np.linalg.norm(exact))
     assert cosine > 0.999
     assert 0.99 < np.linalg.norm(coordinates) / np.linalg.norm(exact) < 1.01
 
 
-def test_a_mask_of_epochs_is_one_of_their_steps():
-    options = methods.options_of("deepzero_sparse", batch=50)
-    assert (options.mask_epochs, options.mask_interval) == (5, 1)
-    counted = options.for_samples(1_030)
-    assert (counted.mask_epochs, counted.mask_interval) == (0, 5 * 20)
-    assert methods.options_of("paper").for_samples(1_030) == methods.options_of("paper")
+@pytest.mark.parametrize(
+    ("name", "samples", "epochs", "weights"),
+    [
+        ("deepzero", 40, 1, "350d8b0d12a0628f47adb4f33a561670"),
+        ("deepzero_sparse", 200, 3, "2568457aa26aad04653c5e08c6fabceb"),
+    ],
+)
+def test_deepzero_leaves_the_bytes_of_the_cores_own(name, samples, epochs, weights):
+    """Those that the core left while it had coordinates and masks itself (570ef737)."""
+    model = pmt.load("fashion_mnist_dscnn")
+    train = pmt.datasets.bundled("train").take(samples)
+    noisy = pmt.corruptions.corrupt(train, "gaussian_noise", 5)
+    trainer = methods.trainer(name, layers="head", epochs=epochs, batch=20)
+    trainer.fit(model, noisy, progress=False)
+    trained = model.core.weights(model.select_layers("head")[0])
+    assert hashlib.md5(trained.tobytes()).hexdigest() == weights
 
 
-def test_a_mask_of_epochs_trains_as_one_of_their_steps():
-    images = []
-    for mask in ({"mask_epochs": 2}, {"mask_interval": 6}, {"mask_interval": 5}):
-        model = residual_network()
-        trainer = pmt.ZOTrainer(
-            layers="all", sparsity=0.5, epochs=3, batch=4, queries=2, threads=1, **mask
-        )
-        trainer.fit(model, data(13), progress=False)
-        images.append(model.image())
-    assert images[0] == images[1]
-    assert images[0] != images[2]
+def test_a_sparse_draw_lasts_its_epochs_and_changes_a_tenth_of_the_weights():
+    options = {"layers": "head", "batch": 4, "momentum": 0.0, "mask_epochs": 2}
+    model = residual_network()
+    stepper = methods.trainer("deepzero_sparse", **options).stepper(model, 12)
+    images, classes = model.prepare(pixels(model, 4)), labels(model, 4)
+    queried = []
+    for step in range(12):
+        stepper.step(images, classes, step, 0.5)
+        (gradient,) = stepper.state().values()
+        queried.append(frozenset(np.flatnonzero(gradient)))
+    weights = gradient.size
+    assert all(len(one) <= round(weights / 10) for one in queried)
+    assert len(set().union(*queried[:6])) <= round(weights / 10) < len(set().union(*queried))
 
 
-def test_a_mask_of_epochs_is_exported_as_steps():
-    task = make_task(
-        pmt.load("fashion_mnist_dscnn"),
-        dataset=pmt.datasets.bundled("train").take(30),
-        options=methods.options_of("deepzero_sparse", batch=10),
-        layers="B2",
-        steps=1,
-        batch=None,
-        learning_rates=None,
-        inferences=0,
-    )
-    assert task.options.mask_interval == 15
+def test_deepzero_moves_weights_at_their_bounds_inwards():
+    model = residual_network()
+    engine = pmt.Engine(model, "head")
+    (head,) = engine.layers
+    engine.set_weights(head, np.full_like(engine.weights(head), 127))
+    images, classes = model.prepare(pixels(model, 4)), labels(model, 4)
+    stepper = methods.trainer("deepzero", layers="head", momentum=0.0).stepper(model, 4)
+    one = np.zeros((1, *engine.weights(head).shape), np.int8)
+    one[0, 1, 2] = -1
+    clean = engine.losses(images, classes)
+    expected = (clean - engine.losses(images, classes, head, one)[0]).mean()
+    stepper.step(images, classes, 0, 0.5)
+    (gradient,) = stepper.state().values()
+    assert gradient[1, 2] == pytest.approx(expected, abs=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmt.methods.method import Method
+from pmt.methods.method import Kind, Method
 
 __all__ = ["ZEROTH_ORDER"]
 
@@ -16,17 +16,7 @@ _AS_PUBLISHED: dict[str, Any] = {"preparation": "none", "keep_best": False, "bac
 _UNPREPARED: dict[str, Any] = {"preparation": "none", "bias_rate": 10.0, "head_rate": 10.0}
 # Steps that suit neither pooled nodes nor a prepared head.
 _LONG_STEPS: dict[str, Any] = {"batch": 50, "learning_rate": 0.5, "head_rate": 1.0}
-_COORDINATES: dict[str, Any] = {
-    **_AS_PUBLISHED,
-    **_LONG_STEPS,
-    "directions": "coordinate",
-    "rule": "weight",
-    "baseline": "clean",
-    "mu_weight": 1,
-    "train_bias": False,
-    "optimizer": "momentum",
-    "final_learning_rate": 0.0,
-}
+_COORDINATES = Kind("deepzero", "pmt.methods.deepzero:DeepZeroTrainer")
 
 ZEROTH_ORDER: dict[str, Method] = {
     "default": Method("what measured best here", "this package, docs/concepts/algorithm.md"),
@@ -87,12 +77,13 @@ ZEROTH_ORDER: dict[str, Method] = {
     "deepzero": Method(
         "the weights' gradient, one weight per query, with momentum",
         f"{_DEEPZERO}, coordinate-wise estimation without pruning",
-        options=_COORDINATES,
+        _COORDINATES,
     ),
     "deepzero_sparse": Method(
         "the same for a tenth of the weights, drawn anew every five epochs",
         f"{_DEEPZERO}, random gradient sparsity of 0.9",
-        options={**_COORDINATES, "sparsity": 0.9, "mask_epochs": 5},
+        _COORDINATES,
+        {"sparsity": 0.9},
     ),
     "zo_momentum": Method(
         "the default with momentum",

@@ -41,7 +41,7 @@ __all__ = [
 
 _COMPARED = (
     *("paper", "default", "pooled", "weight_layer_wise", "weight_model_wise"),
-    *("node_layer_wise", "node_model_wise", "mezo", "deepzero", "deepzero_sparse"),
+    *("node_layer_wise", "node_model_wise", "mezo"),
 )
 METHODS = (*_COMPARED, *BACKPROP)
 _SCHEME_OPTIONS = {"mcutrain": "scheme", "tinytrain": "chosen"}

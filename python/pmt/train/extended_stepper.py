@@ -18,7 +18,7 @@ from pmt.train.extensions import BIAS, Estimator, Optimizer, arrays_of, state_of
 from pmt.train.options import TrainingOptions
 from pmt.train.stepper import Stepper, batch_figures
 
-__all__ = ["ExtendedStepper"]
+__all__ = ["CoreUpdate", "ExtendedStepper"]
 
 _Gradients = dict[str, npt.NDArray[np.float64]]
 _INT32 = np.iinfo(np.int32)
@@ -46,7 +46,7 @@ class ExtendedStepper(Stepper):
         if estimator is None:
             self.estimator = _CoreEstimator(engine, options)
         self.optimizer: Any = copy.deepcopy(optimizer)
-        self._update = _CoreUpdate(engine, options)
+        self._update = CoreUpdate(engine, options)
         self._state = self._kept()
         self._first_optimizer_state = state_of("optimizer", self.optimizer)
 
@@ -217,7 +217,7 @@ class _CoreEstimator:
         return gradients
 
 
-class _CoreUpdate:
+class CoreUpdate:
     """The core's update of a gradient that it did not estimate.
 
     It takes sums of whole numbers: those of a one-sided query by one step in each of many sets.
@@ -247,6 +247,7 @@ class _CoreUpdate:
         step: int,
         learning_rate: float,
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+        """Return a layer's weights and biases after a step by such gradients, None for none."""
         op = self.model.select_layers(layer)[0]
         weights, bias = self.engine.weights(layer), self.engine.bias(layer)
         moves = _core.bias_steps(self.model.core, op, 1)
