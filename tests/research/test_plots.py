@@ -12,7 +12,7 @@ from pictures import check_picture
 
 import pmt
 from pmt._util.plot_style import COLORS, bar_style, line_style
-from pmt.protocol.intervals import PairedMargin
+from pmt.protocol.comparison import PairedMargin
 from pmt.research.benchmark.forward import OpTimes
 from pmt.research.benchmark.timing import Machine
 from pmt.research.plots import (

@@ -13,7 +13,7 @@ from networks import labels, pixels, residual_network
 import pmt
 from pmt.cli import main
 from pmt.datasets import Dataset
-from pmt.protocol.intervals import paired_margin
+from pmt.protocol.comparison import paired_margin
 from pmt.train.choose import default_candidates, select
 from pmt.train.schedule import Schedule
 

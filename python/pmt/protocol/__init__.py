@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pmt.protocol.comparison import Comparison, compare
+from pmt.protocol.comparison import Comparison, compare, wilson_interval, wilson_of_share
 from pmt.protocol.corrupted_copies import (
     CorruptedCopies,
     CorruptJob,
     open_copies,
     write_corrupted,
 )
-from pmt.protocol.data_source import DataSource, load_clean
+from pmt.protocol.data_source import DataSource, ImagePool, load_clean
 from pmt.protocol.evaluate_job import EvaluateJob, EvaluationReport, evaluate_model
-from pmt.protocol.image_pool import ImagePool
-from pmt.protocol.intervals import wilson_interval, wilson_of_share
 from pmt.protocol.splitting import PROTOCOLS, Split, SplitChoice, balanced_order, split
 
 __all__ = [

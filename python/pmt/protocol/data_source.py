@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from pmt import corruptions, datasets
 from pmt._util.checks import checked_size
@@ -19,11 +23,105 @@ from pmt.datasets.picture import Fit
 from pmt.datasets.storage import named
 from pmt.model import Model
 from pmt.model.loading import BUNDLED_MODELS
-from pmt.protocol.image_pool import ImagePool
 
-__all__ = ["BUNDLED", "DataSource", "data_path", "load_clean", "model_path"]
+__all__ = ["BUNDLED", "DataSource", "ImagePool", "data_path", "load_clean", "model_path"]
 
 BUNDLED = "bundled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagePool:
+    """Images of one split, corrupted when they are asked for.
+
+    A corrupted image depends on its index in the pool, not on what else is taken.
+
+    Parameters
+    ----------
+    clean : Dataset, optional
+        The images without corruption; None where only corrupted ones are stored.
+    stored : Dataset, optional
+        Corrupted images from arrays such as CIFAR-10-C, index for index those of ``clean``; they
+        are used instead of corrupting ``clean``.
+    corruption : str
+        One of :func:`pmt.corruptions.names`; empty where the images are used as they are.
+    severity : int
+        1..5; 0 without a corruption.
+    seed : int
+        Seed of the corruption, 0 or more. Train and test images take different ones.
+    constants, overlays
+        As :func:`pmt.corruptions.corrupt`.
+    size : tuple of int, optional
+        Height and width that images are resized to after the corruption.
+
+    Raises
+    ------
+    ValueError
+        If there are neither clean nor stored images, both differ in their labels, or stored ones
+        come without the name of their corruption.
+    """
+
+    clean: Dataset | None = None
+    stored: Dataset | None = None
+    corruption: str = ""
+    severity: int = 0
+    seed: int = 0
+    constants: str = "cifar10"
+    overlays: str | os.PathLike[str] | None = None
+    size: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        """Check that clean and stored images are the same ones."""
+        if self.clean is None and self.stored is None:
+            raise ValueError("clean and stored are both None: a pool needs images")
+        if self.stored is not None and not self.corruption:
+            raise ValueError("stored images need corruption = NAME, the name of what they hold")
+        if (
+            self.clean is not None
+            and self.stored is not None
+            and not np.array_equal(self.clean.labels, self.stored.labels)
+        ):
+            raise ValueError(
+                f"{self.stored.name!r} ({len(self.stored)} images) and {self.clean.name!r} "
+                f"({len(self.clean)}) have different labels: stored must hold the corrupted copies "
+                "of clean, in the same order"
+            )
+
+    @property
+    def images(self) -> Dataset:
+        """All images at their own size: clean where there are any, else the stored ones."""
+        found = self.clean if self.clean is not None else self.stored
+        assert found is not None
+        return found
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Classes, int64 (N,)."""
+        return self.images.labels
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.images)
+
+    def take(self, indices: npt.NDArray[np.integer]) -> Dataset:
+        """Return the images at ``indices``, corrupted (where there is a corruption) and resized."""
+        if self.stored is not None:
+            return fitted(self.stored.subset(indices), Fit(self.size))
+        part = self.images.subset(indices)
+        if self.corruption:
+            part = corruptions.corrupt(
+                part,
+                self.corruption,
+                self.severity,
+                seed=self.seed,
+                indices=indices,
+                constants=self.constants,
+                overlays=self.overlays,
+            )
+        return fitted(part, Fit(self.size))
+
+    def take_clean(self, indices: npt.NDArray[np.integer]) -> Dataset | None:
+        """Return them without corruption; None where no clean images are known."""
+        return None if self.clean is None else fitted(self.clean.subset(indices), Fit(self.size))
 
 
 @dataclass(frozen=True)
@@ -124,6 +222,11 @@ class DataSource:
             stored = read_corrupted(folder, self.corruption, self.severity, labels=self.labels)
         if folder is None or has_cifar(Path(self.data)):
             clean = self._read_clean(split, model)
+        return self._pool(split, model, clean, stored)
+
+    def _pool(
+        self, split: str, model: Model, clean: Dataset | None, stored: Dataset | None
+    ) -> ImagePool:
         for data in (clean, stored):
             if data is not None:
                 self._check_channels(data, model)
@@ -162,20 +265,8 @@ class DataSource:
             raise ValueError(f"{self.data}: {error}") from None
 
     def _prepared(self, data: Dataset, split: str, model: Model, limit: int) -> Dataset:
-        self._check_channels(data, model)
-        chosen = chosen_indices(len(data), limit)
-        data = data.subset(chosen)
-        if self.corruption and self.stored(split) is None:
-            seed = corruptions.split_seed(self.corruption_seed, split)
-            data = corruptions.corrupt(
-                data,
-                self.corruption,
-                self.severity,
-                seed=seed,
-                indices=chosen,
-                constants=self.constants,
-            )
-        return fitted(data, Fit(model.input_shape[:2]))
+        both = (data, None) if self.stored(split) is None else (None, data)
+        return self._pool(split, model, *both).take(chosen_indices(len(data), limit))
 
     def _read(self, split: str, model: Model, limit: int = 0) -> Dataset:
         if not self.corruption and self.data != BUNDLED:

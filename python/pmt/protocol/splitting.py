@@ -13,8 +13,7 @@ from pmt._util.did_you_mean import did_you_mean
 from pmt.datasets import Dataset
 from pmt.datasets.dataset import checksum
 from pmt.model import Model
-from pmt.protocol.data_source import DataSource
-from pmt.protocol.image_pool import ImagePool
+from pmt.protocol.data_source import DataSource, ImagePool
 
 __all__ = ["HELD_OUT", "IMAGES", "PROTOCOLS", "Split", "SplitChoice", "balanced_order", "split"]
 

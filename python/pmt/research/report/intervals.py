@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pmt.protocol.intervals import Z, wilson_of_share
+from pmt.protocol.comparison import Z, wilson_of_share
 
 __all__ = ["accuracy_interval", "difference_interval", "effective_images", "student_t"]
 

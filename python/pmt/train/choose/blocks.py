@@ -19,7 +19,7 @@ from pmt.datasets.dataset import DataLike, checksum
 from pmt.model import ImageScores, Model
 from pmt.model.model import check_model
 from pmt.protocol import DataSource, Split, SplitChoice
-from pmt.protocol.intervals import paired_margin
+from pmt.protocol.comparison import paired_margin
 from pmt.train.choose.selection import Candidate, Selection, SelectionResult
 from pmt.train.costs.memory import arena_bytes, device_options
 from pmt.train.options import TrainingOptions

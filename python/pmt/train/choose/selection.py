@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pmt.protocol.intervals import PairedMargin
+from pmt.protocol.comparison import PairedMargin
 from pmt.train.options import TrainingOptions
 
 __all__ = ["Candidate", "Selection", "SelectionResult"]
